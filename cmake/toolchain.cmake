@@ -1,0 +1,29 @@
+# Compiler, linker and warning settings, the same for every target.
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
+  message(FATAL_ERROR "Cloister builds with clang 19 or newer (g++ 12 miscompiles coroutines): "
+                      "apt-get install clang-19, or run ./dev build")
+endif()
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wno-gnu-statement-expression
+  -Wno-gnu-statement-expression-from-macro-expansion -Wthread-safety -Wshadow -Werror
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(CLOISTER_SANITIZE)
+  add_compile_options(-fsanitize=${CLOISTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  add_link_options(-fsanitize=${CLOISTER_SANITIZE})
+else()
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection
+                      -D_FORTIFY_SOURCE=2 -gline-tables-only)
+  add_link_options(-Wl,-z,relro -Wl,-z,now)
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -DNDEBUG")
+  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -DNDEBUG")
+endif()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The audit log from outside: reading, exporting and proving it. Rows are written by the ledger, in
+// the transaction of what they record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/crypto.h"
+#include "base/result.h"
+#include "store/store.h"
+
+namespace cloister::audit {
+
+struct Report {
+  bool ok = true;
+  uint64_t entries = 0;
+  uint64_t checkpoints = 0;  // signatures that were checked
+  uint64_t first_bad = 0;    // seq, 0 if none
+  std::string problem;       // "entry 17: its bytes do not match its hash", …
+  std::string head;          // hash of the last entry
+};
+
+// Walks the whole chain: gaps, hashes, links, checkpoints of the ledger and of `checkpoint_file`
+// (each must lie on the chain; a chain shorter than the newest one has lost its tail), and that
+// each terminal execution has its rows. Damage the database itself finds is a Report as well.
+Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file);
+
+// One JSON line an entry.
+std::string exportLine(const model::AuditEntry& entry);
+
+}  // namespace cloister::audit

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/file.h"
+#include "base/id.h"
+#include "base/json.h"
+
+namespace cloister::base {
+namespace {
+
+TEST(Id, SortsByTimeAndIsRecognised) {
+  const std::string a = newId("exec");
+  EXPECT_TRUE(isId("exec", a)) << a;
+  EXPECT_FALSE(isId("art", a));
+  EXPECT_FALSE(isId("exec", a + "0"));
+  EXPECT_NE(a, newId("exec"));
+}
+
+TEST(Clock, FormatsRfc3339) {
+  EXPECT_EQ(formatTime(1'000'000'000'123'456), "2001-09-09T01:46:40.123Z");
+  EXPECT_EQ(formatTime(0), "");
+}
+
+TEST(Crypto, Sha256OfTheStandard) {
+  EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256 pieces;
+  pieces.update("a");
+  EXPECT_EQ(pieces.hex(), sha256Hex("a"));
+  pieces.update("bc");
+  EXPECT_EQ(pieces.hex(), sha256Hex("abc"));
+}
+
+TEST(Crypto, Base64RoundTripsAndIsStrict) {
+  for (const std::string text : {"", "f", "fo", "foo", "foob"}) {
+    EXPECT_EQ(fromBase64(toBase64(text)).value(), text);
+  }
+  for (const char* bad : {"Zg", "Zh==", "Zm9=", "Z===", "Zg==Zg==", "Zm 9", "====", "Zm9v\n"}) {
+    EXPECT_FALSE(fromBase64(bad)) << bad;
+  }
+}
+
+TEST(Crypto, SignsAndRefuses) {
+  const SigningKey key = SigningKey::generate();
+  const std::string signature = key.sign("permit");
+  EXPECT_TRUE(key.verifyKey().verify("permit", signature));
+  EXPECT_FALSE(key.verifyKey().verify("permit2", signature));
+  EXPECT_FALSE(SigningKey::generate().verifyKey().verify("permit", signature));
+  EXPECT_FALSE(key.verifyKey().verify("permit", signature.substr(1)));
+  const SigningKey again = SigningKey::fromBase64(key.base64()).value();
+  EXPECT_EQ(again.sign("permit"), signature);
+}
+
+TEST(Json, RefusesWhatIsNotOneCleanDocument) {
+  for (const char* bad : {"", "{", "{} x", R"({"a":1,"a":2})", R"({"a":1,"\u0061":2})", "1e999",
+                          R"("\ud800")", "\"\xff\"", "[01]"}) {
+    EXPECT_FALSE(parseJson(bad)) << bad;
+  }
+  EXPECT_FALSE(parseJson(std::string(100'000, '[')));
+  EXPECT_EQ(parseJson("[1]", {.max_bytes = 2}).error().code, Code::kTooLarge);
+  EXPECT_TRUE(parseJson(R"({"a":":\":","b":[{"a":1}]})"));
+}
+
+TEST(Json, ReaderNamesTheField) {
+  const json::value value = parseJson(R"({"n":3,"s":"x","f":1.5,"u":1})").value();
+  ObjectReader reader(value.get_object(), "run");
+  EXPECT_EQ(reader.integer("n", 0, 10).value(), 3);
+  EXPECT_EQ(reader.integer("n", 4, 10).error().field, "run.n");
+  EXPECT_EQ(reader.integer("f", 0, 10).error().field, "run.f");
+  EXPECT_EQ(reader.integer("s", 0, 10).error().field, "run.s");
+  EXPECT_EQ(reader.text("s").value(), "x");
+  EXPECT_EQ(reader.text("absent").value(), std::nullopt);
+  EXPECT_EQ(reader.finish().error().field, "run.u");
+}
+
+TEST(Json, Utf8IsRfc3629) {
+  EXPECT_TRUE(isUtf8("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"));
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+                          "\xc3", "\xf4\x90\x80\x80"}) {
+    EXPECT_FALSE(isUtf8(bad));
+  }
+}
+
+TEST(File, WritesAtomicallyWithAnExactMode) {
+  const std::string dir = testing::TempDir() + newId("file");
+  ASSERT_TRUE(makeDirs(dir + "/a/b", 0700));
+  ASSERT_TRUE(writeFileAtomic(dir + "/a/b/k", "secret", 0600));
+  EXPECT_EQ(readFile(dir + "/a/b/k").value(), "secret");
+  EXPECT_EQ(readFile(dir + "/a/b/k", 3).error().code, Code::kTooLarge);
+  EXPECT_EQ(readFile(dir + "/none").error().code, Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace cloister::base

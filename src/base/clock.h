@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two clocks, never mixed: monotonic for durations and deadlines, wall only for the record.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace cloister::base {
+
+using Millis = std::chrono::milliseconds;
+using Micros = std::chrono::microseconds;
+using Monotonic = std::chrono::steady_clock::time_point;
+
+inline Monotonic monotonicNow() {
+  return std::chrono::steady_clock::now();
+}
+
+// Microseconds since the Unix epoch, for records.
+int64_t wallMicros();
+
+// RFC 3339 in UTC with milliseconds: 2026-01-02T03:04:05.678Z. 0 gives "".
+std::string formatTime(int64_t wall_micros);
+
+}  // namespace cloister::base
+
+namespace cloister {
+using base::Micros;
+using base::Millis;
+}  // namespace cloister

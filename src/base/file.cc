@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/fd.h"
+
+namespace cloister::base {
+
+Result<std::string> readFile(const std::string& path, size_t max_bytes) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return failErrno("opening " + path);
+  std::string data;
+  char chunk[16384];
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failErrno("reading " + path);
+    if (n == 0) return data;
+    if (data.size() + static_cast<size_t>(n) > max_bytes) {
+      return fail(Code::kTooLarge,
+                  "reading " + path + ": larger than " + std::to_string(max_bytes) + " bytes");
+    }
+    data.append(chunk, static_cast<size_t>(n));
+  }
+}
+
+namespace {
+
+Result<> writeAll(int fd, std::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failErrno("writing " + path);
+    data.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t mode) {
+  std::string temporary = path + ".XXXXXX";
+  Fd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return failErrno("creating a file beside " + path);
+  auto written = [&]() -> Result<> {
+    TRY(writeAll(fd.get(), data, path));
+    if (::fchmod(fd.get(), mode) != 0) return failErrno("setting the mode of " + path);
+    if (::fsync(fd.get()) != 0) return failErrno("syncing " + path);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return failErrno("renaming to " + path);
+    return {};
+  }();
+  if (!written) ::unlink(temporary.c_str());
+  return written;
+}
+
+Result<> makeDirs(const std::string& path, mode_t mode) {
+  for (size_t at = 1; at <= path.size(); ++at) {
+    at = path.find('/', at);
+    if (at == std::string::npos) at = path.size();
+    const std::string part = path.substr(0, at);
+    if (::mkdir(part.c_str(), at == path.size() ? mode : 0755) != 0 && errno != EEXIST) {
+      return failErrno("making directory " + part);
+    }
+  }
+  return {};
+}
+
+std::string programDir() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
+}
+
+std::string shareDir() {
+  if (const char* set = ::getenv("CLOISTER_SHARE"); set != nullptr && *set != 0) return set;
+  return std::filesystem::path(programDir()).parent_path() / "share" / "cloister";
+}
+
+std::string defaultStateDir() {
+  if (::geteuid() == 0) return "/var/lib/cloister";
+  if (const char* set = ::getenv("XDG_STATE_HOME"); set != nullptr && *set == '/') {
+    return std::string(set) + "/cloister";
+  }
+  const char* home = ::getenv("HOME");
+  return std::string(home != nullptr ? home : "/") + "/.local/state/cloister";
+}
+
+}  // namespace cloister::base

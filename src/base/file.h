@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole small files and directories of ours (configuration, keys, state), never of a sandbox.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace cloister::base {
+
+// Reads at most `max_bytes`; a larger file is kTooLarge.
+Result<std::string> readFile(const std::string& path, size_t max_bytes = size_t{16} << 20);
+
+// Writes atomically: a temporary file beside `path`, fsync, rename. `mode` is exact (no umask).
+Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t mode);
+
+// mkdir -p; the last component gets `mode` when it is made.
+Result<> makeDirs(const std::string& path, mode_t mode = 0755);
+
+// Data files of the installation: <directory of this executable>/../share/cloister, or
+// $CLOISTER_SHARE when set (packagers, tests).
+std::string shareDir();
+
+// The directory of the running executable.
+std::string programDir();
+
+// $XDG_STATE_HOME/cloister, ~/.local/state/cloister, or /var/lib/cloister for root.
+std::string defaultStateDir();
+
+}  // namespace cloister::base

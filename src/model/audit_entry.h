@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// AuditEntry: one row of the append-only log, and its canonical form, which the hash chain covers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "model/principal.h"
+
+namespace cloister::model {
+
+// What is recorded; `seq`, `at`, `prev` and `hash` are given by the ledger when it commits.
+struct AuditEvent {
+  std::string action;   // "execution.accepted", "execution.finished", "key.created", …
+  std::string subject;  // the id it is about
+  Principal principal;
+  base::json::object details;
+};
+
+struct AuditEntry {
+  uint64_t seq = 0;  // 1, 2, 3 … without a gap
+  int64_t at = 0;    // wall-clock microseconds
+  AuditEvent event;
+  std::string prev;  // hex SHA-256 of the entry before; 64 zeros for the first
+  std::string hash;  // hex SHA-256 of canonicalForm(*this)
+};
+
+// The exact bytes that are hashed: one line of JSON with the members seq, at, action, subject,
+// tenant, app, agent, user, key, details, prev in this order, no spaces, `details` with its members
+// sorted by byte value at every level (RFC 8785 for strings and integers; no floats).
+std::string canonicalForm(const AuditEntry& entry);
+
+}  // namespace cloister::model

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExecSpec: everything a sandbox needs to run one request, after policy and language are resolved.
+// Its encoding (wire/) is what the permit's digest binds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/run_request.h"
+
+namespace cloister::model {
+
+struct Command {
+  std::vector<std::string> argv;         // argv[0] is looked up in PATH
+  std::chrono::milliseconds timeout{0};  // wall time
+};
+
+struct ArtifactRules {
+  std::vector<std::string> globs;  // under /workspace; empty collects nothing
+  uint32_t max_files = 64;
+  uint64_t max_bytes = uint64_t{64} << 20;
+};
+
+struct ExecSpec {
+  std::vector<FileSpec> files;   // the code first
+  std::vector<Command> compile;  // none or one
+  Command run;
+  std::vector<std::string> env;  // NAME=value, complete
+  std::string input;             // stdin, then end of file
+  ArtifactRules artifacts;
+};
+
+}  // namespace cloister::model

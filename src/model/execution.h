@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Execution: the durable record of one run request, from acceptance to its one terminal state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "model/outcome.h"
+#include "model/principal.h"
+
+namespace cloister::model {
+
+enum class Status : uint8_t {
+  kQueued,
+  kRunning,
+  kBlocked,
+  kCompleted,
+  kFailed,
+  kTimedOut,
+  kCancelled,
+  kDenied,
+};
+
+std::string_view statusName(Status status);
+std::optional<Status> statusFromName(std::string_view name);
+bool isTerminal(Status status);
+// The transition table of the ledger: queued→running|blocked|cancelled|denied|failed, and so on.
+bool mayBecome(Status from, Status to);
+
+// `error.type` of the contract.
+namespace error_type {
+inline constexpr std::string_view kTimeout = "TIMEOUT";
+inline constexpr std::string_view kResourceLimit = "RESOURCE_LIMIT_EXCEEDED";
+inline constexpr std::string_view kPermissionDenied = "PERMISSION_DENIED";
+inline constexpr std::string_view kApprovalRequired = "APPROVAL_REQUIRED";
+inline constexpr std::string_view kQuotaExceeded = "QUOTA_EXCEEDED";
+inline constexpr std::string_view kInvalidRequest = "INVALID_REQUEST";
+inline constexpr std::string_view kStartupFailed = "SANDBOX_STARTUP_FAILED";
+inline constexpr std::string_view kRunnerLost = "RUNNER_LOST";
+inline constexpr std::string_view kNodeLost = "NODE_LOST";
+inline constexpr std::string_view kServerRestart = "SERVER_RESTART";
+inline constexpr std::string_view kCancelled = "CANCELLED";
+inline constexpr std::string_view kOutputLimit = "OUTPUT_LIMIT";
+inline constexpr std::string_view kInternal = "INTERNAL";
+}  // namespace error_type
+
+struct RunError {
+  std::string type;
+  std::string message;
+  base::json::object details;
+  bool retryable = false;
+};
+
+struct ArtifactRef {
+  std::string id;
+  std::string path;
+  uint64_t size = 0;
+  std::string content_type;
+  std::string sha256;
+};
+
+struct Provenance {
+  std::string runtime;
+  std::string node;
+  std::string image_digest;
+  std::string policy_id;
+  std::string permit_id;
+  std::string code_sha256;
+  std::string output_sha256;  // of all output bytes, stdout and stderr, in order of arrival
+  std::string stdout_sha256;
+  std::string stderr_sha256;
+  std::vector<std::string> weakened;
+};
+
+// What was kept of one stream: the first `max_output_bytes`; the whole of a longer one (up to the
+// artifact bound) is the artifact named here.
+struct KeptOutput {
+  std::string bytes;
+  uint64_t total = 0;  // bytes the program wrote
+  bool truncated = false;
+  std::string artifact;  // id, "" if none
+};
+
+struct Execution {
+  std::string id;
+  uint64_t seq = 0;  // order of acceptance
+  Status status = Status::kQueued;
+  Principal principal;
+  std::string session_id;
+  std::string language;
+  base::json::object metadata;
+  std::optional<int> exit_code;
+  std::string signal;  // "SIGSEGV", "" if none
+  KeptOutput out;
+  KeptOutput err;
+  std::vector<ArtifactRef> artifacts;
+  Usage usage;
+  Provenance provenance;
+  std::optional<RunError> error;
+  std::optional<CompileResult> compile;
+  int64_t created_at = 0;
+  int64_t started_at = 0;
+  int64_t finished_at = 0;
+};
+
+// The result of the run contract. Output that is not UTF-8 is base64 with `stdout_encoding`.
+base::json::object toJsonObject(const Execution& execution);
+base::json::object toJsonObject(const RunError& error);
+
+// "SIGKILL" and so on; "SIG34" for one without a name.
+std::string signalName(int signal);
+
+}  // namespace cloister::model

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Languages as data: one YAML file each in languages/. Adding one is adding a file.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/run_request.h"
+
+namespace cloister::model {
+
+// In argv, {source}, {binary} and {dir} are replaced; {args} stands for the request's arguments.
+struct Language {
+  std::string name;
+  std::string title;
+  std::vector<std::string> aliases;
+  std::vector<std::string> extensions;  // ".py", for the CLI's FILE argument
+  std::string source;                   // file name the code gets in /workspace
+  std::vector<std::string> compile;     // argv, empty if there is none
+  std::chrono::milliseconds compile_timeout{60'000};
+  std::vector<std::string> run;  // argv
+  std::map<std::string, std::string> env;
+  std::vector<std::string>
+      requires_paths;   // absolute; `a|b` means either; all must exist in the image
+  std::string install;  // what to tell the operator to install
+};
+
+// Parses one file; `name` is the file's stem, for messages. Unknown keys are errors.
+Result<Language> parseLanguage(std::string_view yaml, std::string_view name);
+
+// All languages by name and alias. Immutable once loaded, so shared between threads.
+class LanguageSet {
+ public:
+  // Reads every *.yaml in `dir`; a broken file or a name given twice is an error naming the file.
+  static Result<LanguageSet> load(const std::string& dir);
+
+  // By name or alias; nullptr if unknown.
+  [[nodiscard]] const Language* find(std::string_view name_or_alias) const;
+  [[nodiscard]] const std::vector<Language>& all() const { return languages_; }
+
+ private:
+  std::vector<Language> languages_;
+  std::map<std::string, size_t, std::less<>> index_;
+};
+
+}  // namespace cloister::model

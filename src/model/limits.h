@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of one sandbox: each has a default, a unit in its name or type, and a meaning. Zero never
+// means unlimited. Defaults are the fixed contract's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cloister::model {
+
+struct Limits {
+  std::chrono::milliseconds wall{30'000};       // from the program's start to its end
+  std::chrono::milliseconds cpu_time{0};        // sum over all processes; 0 only before `settle`
+  uint32_t cpu_millis = 1000;                   // thousandths of a core, on average
+  uint64_t memory_bytes = uint64_t{256} << 20;  // everything charged: heap, files in tmpfs, kernel
+  uint64_t disk_bytes = uint64_t{1024} << 20;   // /workspace, /tmp and /dev/shm together
+  uint64_t inodes = 65'536;                     // files and directories in them
+  uint64_t file_bytes = uint64_t{1024} << 20;   // one file (RLIMIT_FSIZE)
+  uint32_t open_files = 1024;                   // per process (RLIMIT_NOFILE)
+  uint32_t pids = 64;                           // processes and threads, the runner not counted
+  uint64_t output_bytes = uint64_t{1} << 20;    // kept of each of stdout and stderr
+
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// The scratch file system lives in the sandbox's memory, so it may not take all of it: the smaller
+// of `disk_bytes` and three quarters of `memory_bytes`.
+uint64_t scratchBytes(const Limits& limits);
+
+// Names of limits as they appear in `details.limit`.
+namespace limit_name {
+inline constexpr std::string_view kWall = "timeout_seconds";
+inline constexpr std::string_view kCpuTime = "cpu_seconds";
+inline constexpr std::string_view kMemory = "memory_mb";
+inline constexpr std::string_view kDisk = "disk_mb";
+inline constexpr std::string_view kInodes = "inodes";
+inline constexpr std::string_view kFileSize = "file_size_mb";
+inline constexpr std::string_view kOpenFiles = "open_files";
+inline constexpr std::string_view kPids = "pids";
+inline constexpr std::string_view kOutput = "max_output_bytes";
+}  // namespace limit_name
+
+// One limit that a run ran into, as the kernel or the node saw it.
+struct LimitHit {
+  std::string limit;   // one of limit_name
+  uint64_t value = 0;  // the limit, in `unit`
+  uint64_t used = 0;   // what was used or asked for, in `unit`
+  std::string unit;    // "bytes", "ms", "processes", "files"
+  bool fatal = false;  // it ended the run; otherwise the program saw an error and went on
+};
+
+}  // namespace cloister::model

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outcome: what a sandbox says of one exec. The program's end, the limits it met and what it used;
+// never an Error, which is ours.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/limits.h"
+
+namespace cloister::model {
+
+enum class Stream : uint8_t { kStdout = 1, kStderr = 2 };
+
+struct Usage {
+  int64_t wall_ms = 0;
+  int64_t cpu_ms = 0;
+  uint64_t max_rss_bytes = 0;  // the sandbox's peak charge where the kernel tells it
+  uint64_t io_read_bytes = 0;
+  uint64_t io_write_bytes = 0;
+  uint32_t processes = 0;  // at the peak
+};
+
+// The first cause wins: once one of these is set, later events do not change it.
+enum class End : uint8_t {
+  kExited = 1,   // by itself, `exit_code`
+  kSignaled,     // by a signal not ours, `signal`
+  kTimedOut,     // wall limit
+  kLimit,        // another limit ended it: `limits[0]`
+  kCancelled,    // asked to stop
+  kRunnerLost,   // the runner died or broke its protocol
+  kStartFailed,  // the program could not be started: `message`
+};
+
+struct CompileResult {
+  int exit_code = 0;
+  int64_t wall_ms = 0;
+  std::string stdout_text;  // bounded by the output limit
+  std::string stderr_text;
+};
+
+struct Outcome {
+  End end = End::kRunnerLost;
+  int exit_code = 0;
+  int signal = 0;
+  std::string message;           // for kRunnerLost, kStartFailed
+  std::vector<LimitHit> limits;  // the fatal one first
+  Usage usage;
+  std::optional<CompileResult> compile;  // when there was a compile step
+  bool compile_failed = false;           // then `end` is about the compiler
+  bool artifacts_truncated = false;
+  int64_t started_at = 0;  // wall-clock microseconds
+  int64_t finished_at = 0;
+};
+
+}  // namespace cloister::model

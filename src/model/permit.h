@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Permit: the only thing a node obeys. Only policy constructs one (see policy/decide.h); wire/
+// encodes it; the control plane signs the encoding with Ed25519.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/limits.h"
+#include "model/principal.h"
+
+namespace cloister::model {
+
+struct PermitFields {
+  std::string id;            // permit_…
+  std::string execution_id;  // what it is for; one sandbox, one use
+  std::string tenant;
+  std::string policy_id;     // names the policy version that decided
+  std::string runtime;       // "process"
+  std::string image;         // "host" or an image name; the node resolves it to a digest
+  std::string network_tier;  // "none"
+  Limits limits;             // of the whole sandbox
+  std::string spec_sha256;   // hex digest of the encoded ExecSpec
+  int64_t not_before = 0;    // wall-clock microseconds
+  int64_t expires = 0;
+};
+
+}  // namespace cloister::model
+
+namespace cloister::policy {
+class PermitIssuer;
+}
+
+namespace cloister::model {
+
+class Permit {
+ public:
+  [[nodiscard]] const PermitFields& fields() const { return fields_; }
+
+ private:
+  friend class ::cloister::policy::PermitIssuer;
+  explicit Permit(PermitFields fields) : fields_(std::move(fields)) {}
+  PermitFields fields_;
+};
+
+// A permit as it travels: the encoded fields and the signature over exactly those bytes.
+struct SignedPermit {
+  std::string encoded;
+  std::string signature;  // 64 bytes
+};
+
+}  // namespace cloister::model

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `--dry-run` prints and what a node offers: values that describe, never act.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cloister::model {
+
+// One line of `cloister doctor`.
+struct Finding {
+  enum class State { kOk, kReduced, kMissing };
+  std::string area;  // "isolation", "language", "runtime"
+  std::string name;  // "landlock", "python"
+  State state = State::kOk;
+  std::string detail;  // what was found
+  std::string remedy;  // what to do, "" if nothing
+};
+
+// What a node can do, told to the control plane when it connects.
+struct NodeOffer {
+  std::string node;  // its name
+  std::string version;
+  std::vector<std::string> runtimes;   // usable ones only
+  std::vector<std::string> weakened;   // what is weaker here, in every result
+  std::string image_digest;            // of the default image
+  std::vector<std::string> languages;  // names whose toolchain is present
+  std::vector<Finding> findings;
+  uint32_t max_sandboxes = 0;
+  uint64_t memory_bytes = 0;  // of the machine
+  uint32_t cpus = 0;
+};
+
+}  // namespace cloister::model

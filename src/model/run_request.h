@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunRequest: what a client asks for, exactly the body of POST /v1/executions after validation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "model/limits.h"
+
+namespace cloister::model {
+
+struct FileSpec {
+  std::string path;      // relative to /workspace, no "..", no empty component
+  std::string content;   // decoded bytes
+  uint32_t mode = 0644;  // 0644 or 0755
+};
+
+struct RunRequest {
+  std::string language;  // as asked; "" with `command`
+  std::string code;      // "" with `command`
+  std::variant<std::monostate, std::string, std::vector<std::string>> command;  // shell or argv
+  std::string input;                                                            // stdin, decoded
+  std::vector<std::string> args;
+  std::map<std::string, std::string> env;
+  std::vector<FileSpec> files;
+  std::vector<std::string> deps;
+  Limits limits;  // defaults where not asked
+  std::string network_tier = "none";
+  std::string runtime;                          // "" = policy's choice
+  std::string tier;                             // "" = policy's choice
+  std::vector<std::string> artifacts = {"**"};  // globs under /workspace
+  std::map<std::string, std::string> metadata;
+};
+
+// Bounds on a request, from configuration; each refusal names the field and the bound.
+struct RequestBounds {
+  size_t body_bytes = size_t{32} << 20;
+  size_t code_bytes = size_t{4} << 20;
+  size_t input_bytes = size_t{16} << 20;
+  size_t files = 256;
+  size_t files_bytes = size_t{16} << 20;
+  size_t args = 256;
+  size_t env = 256;
+  size_t text_bytes = 32'768;  // one argument, environment value, metadata value
+  Limits max;                  // the most a request may ask for; see defaultBounds()
+};
+RequestBounds defaultBounds();
+
+// Strict: unknown members, wrong types, values out of bounds, NUL in text, unsafe paths are
+// kInvalid (kTooLarge for sizes) with `field` set. `input` and `content` may be base64.
+Result<RunRequest> parseRunRequest(const base::json::object& body, const RequestBounds& bounds);
+
+// The canonical JSON of the request: what is stored, hashed for idempotency, and shown.
+base::json::object toJsonObject(const RunRequest& request);
+
+}  // namespace cloister::model

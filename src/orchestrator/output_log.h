@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// OutputLog: the live output of one execution, for any number of readers at their own pace. Each
+// stream keeps its first `cap` bytes; readers pull by offset, so a slow one holds nothing up and
+// loses nothing below the cap. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "model/execution.h"
+#include "model/outcome.h"
+
+namespace cloister::orchestrator {
+
+class OutputLog {
+ public:
+  OutputLog(boost::asio::any_io_executor executor, uint64_t cap);
+
+  void append(model::Stream stream, std::string_view bytes);
+  void publish(const model::Execution& execution);  // a new status (or usage) to show
+  void close();                                     // the last status has been published
+
+  [[nodiscard]] std::string_view kept(model::Stream stream, uint64_t offset) const;
+  [[nodiscard]] uint64_t total(model::Stream stream) const;
+  [[nodiscard]] const model::Execution& latest() const { return latest_; }
+  [[nodiscard]] uint64_t version() const { return version_; }  // grows with every change
+  [[nodiscard]] bool closed() const { return closed_; }
+
+  // Resumes when version() > seen, the log is closed, or `timeout` has passed.
+  boost::asio::awaitable<void> wait(uint64_t seen, std::chrono::milliseconds timeout);
+
+ private:
+  struct Kept {
+    std::string bytes;
+    uint64_t total = 0;
+  };
+  Kept& of(model::Stream stream);
+  void changed();
+
+  uint64_t cap_;
+  Kept out_;
+  Kept err_;
+  model::Execution latest_;
+  uint64_t version_ = 0;
+  bool closed_ = false;
+  boost::asio::steady_timer changed_;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunService: the one story of a run, told in RunService::run. API, MCP and CLI all end here.
+//
+// Order of every run: policy.decide → ledger.accept → quota.admit → runtime.provision → exec →
+// artifacts → ledger.finish. All methods run on the executor given at construction (one thread).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "artifacts/blobs.h"
+#include "base/crypto.h"
+#include "base/result.h"
+#include "model/execution.h"
+#include "model/language.h"
+#include "model/plan.h"
+#include "model/principal.h"
+#include "model/run_request.h"
+#include "orchestrator/output_log.h"
+#include "policy/decide.h"
+#include "runtime/runtime.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
+struct RunConfig {
+  uint32_t concurrent = 0;  // sandboxes at once; 0: what the node offers
+  uint32_t queue = 1024;    // accepted and waiting; more are refused (kQuota)
+  uint32_t queue_per_tenant = 256;
+  std::chrono::milliseconds permit_life{30'000};
+  uint64_t output_artifact_bytes = uint64_t{64}
+                                   << 20;  // of a stream past its cap, kept as artifact
+  size_t finished_in_memory = 256;         // logs kept for late readers
+  store::Retention retention;
+};
+
+// The node as the service sees it; null runtime while none is connected.
+struct NodeState {
+  runtime::Runtime* runtime = nullptr;
+  model::NodeOffer offer;
+};
+
+// Called for each finished execution, for metrics; no state.
+struct Metrics {
+  virtual ~Metrics() = default;
+  virtual void accepted() = 0;
+  virtual void refused(std::string_view reason) = 0;
+  virtual void started(double start_seconds) = 0;  // from acceptance to the program's start
+  virtual void finished(const model::Execution& execution) = 0;
+  virtual void queueDepth(size_t waiting, size_t running) = 0;
+};
+
+struct Parts {
+  store::Store& store;
+  artifacts::Blobs& blobs;
+  const model::LanguageSet& languages;
+  const policy::Policy& policy;
+  const base::SigningKey& permit_key;
+  Metrics& metrics;
+};
+
+class RunService {
+ public:
+  RunService(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
+  ~RunService();
+  RunService(const RunService&) = delete;
+  RunService& operator=(const RunService&) = delete;
+
+  // Reconciles what a crash left: running → failed (SERVER_RESTART), queued → queued again. Before
+  // the first run().
+  Result<> recover();
+
+  // The node came or went. When it goes, running executions end with NODE_LOST.
+  void setNode(NodeState node);
+  [[nodiscard]] const NodeState& node() const;
+
+  // Accepts and starts a run; returns once its record is durable (kDenied executions too). Errors:
+  // kInvalid, kConflict (idempotency), kQuota, kUnavailable, kNoSpace.
+  Task<Result<model::Execution>> run(model::Principal principal, model::RunRequest request,
+                                     std::string idempotency_key);
+  // What run() would do; nothing is recorded or started.
+  Task<Result<base::json::object>> plan(model::Principal principal, model::RunRequest request);
+
+  // The execution as it is now; kNotFound for what does not exist or is another tenant's.
+  Result<model::Execution> get(const model::Principal& principal, const std::string& id);
+  Result<std::vector<model::Execution>> list(const model::Principal& principal,
+                                             const store::ListQuery& query);
+  // The live log, or one rebuilt from the ledger.
+  Result<std::shared_ptr<OutputLog>> log(const model::Principal& principal, const std::string& id);
+  // Waits at most `timeout` for a terminal state.
+  Task<Result<model::Execution>> wait(const model::Principal& principal, const std::string& id,
+                                      std::chrono::milliseconds timeout);
+  // Asks a queued or running execution to end; one that has ended stays as it is.
+  Task<Result<model::Execution>> cancel(const model::Principal& principal, const std::string& id);
+  // An artifact's bytes, by id, with its reference.
+  Result<std::pair<model::ArtifactRef, std::string>> artifact(const model::Principal& principal,
+                                                              const std::string& id,
+                                                              uint64_t offset, size_t length);
+
+  // Ready: a node is connected and the ledger accepts writes; otherwise why not.
+  Result<> ready();
+  // Ends admission, cancels what runs, waits for the records. For an orderly stop.
+  Task<void> drain();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policy: a run request in, a decision out. Pure: no I/O, no clock of its own. Only this folder can
+// construct a Permit. Silence denies; the first matching rule decides; a broken policy denies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "model/exec_spec.h"
+#include "model/language.h"
+#include "model/permit.h"
+#include "model/plan.h"
+#include "model/principal.h"
+#include "model/run_request.h"
+
+namespace cloister::policy {
+
+// One rule of a policy document (policies/default.yaml). Empty lists match everything.
+struct Rule {
+  std::string name;
+  std::string why;  // required: every rule says why
+  bool allow = false;
+  std::vector<std::string> tenants;
+  std::vector<std::string> languages;  // "command" for a run without a language
+  std::vector<std::string> network_tiers;
+  std::string runtime = "process";  // for an allow
+  std::string image = "host";
+  model::Limits max;  // more than this is denied, not clamped
+};
+
+struct Policy {
+  std::string id;  // "default@sha256:…", of the document's bytes
+  std::vector<Rule> rules;
+};
+
+// Parses a document; unknown keys, missing `why` and empty rules are errors.
+Result<Policy> parsePolicy(std::string_view yaml, std::string_view name, const model::Limits& max);
+
+struct Denied {
+  std::string rule;  // "" when no rule matched
+  std::string reason;
+  std::string remedy;
+};
+
+// What the decision is about, beyond the request itself.
+struct Question {
+  const model::RunRequest& request;
+  const model::Principal& principal;
+  std::string execution_id;
+  std::string permit_id;
+  std::string spec_sha256;
+  int64_t now = 0;        // wall-clock microseconds
+  int64_t valid_for = 0;  // microseconds a permit lives before the node must have it
+};
+
+using Decision = std::variant<model::Permit, Denied>;
+
+Decision decide(const Policy& policy, const Question& question);
+
+// The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
+// an unknown language.
+Result<model::ExecSpec> resolve(const model::RunRequest& request,
+                                const model::LanguageSet& languages);
+
+}  // namespace cloister::policy

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process runtime: Linux namespaces, cgroups, seccomp and Landlock, nothing else. See
+// ARCHITECTURE.md "Process runtime" for the order of a start.
+//
+//   node ──socketpair──▶ spawner (single-threaded, own pid namespace, already in the finished root)
+//                            └─clone3─▶ confine() ─execveat─▶ cloister-runner ─▶ the program
+//
+// The spawner dies with the node and, being pid 1 of its pid namespace, takes every sandbox with
+// it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "base/result.h"
+#include "model/plan.h"
+#include "runtime/runtime.h"
+
+namespace cloister::runtime {
+
+struct ProcessConfig {
+  std::string node = "local";
+  std::string runner;          // path of cloister-runner
+  std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
+  std::string image_root;      // "" = the host's /usr; otherwise a directory
+  std::string cgroup_parent = "cloister";
+  uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
+  uint32_t uids_each = 16;
+  uint32_t max_sandboxes = 256;
+};
+
+// The early half: forks the spawner, which must happen before the caller has threads or an
+// io_context. Builds the root, compiles the policy, probes what the machine offers.
+class ProcessHost;
+Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& config);
+
+// What this machine offers and lacks, as seen by the host.
+void describe(const ProcessHost& host, model::NodeOffer& offer);
+
+// The runtime over a started host.
+std::unique_ptr<Runtime> makeProcessRuntime(boost::asio::any_io_executor executor,
+                                            std::shared_ptr<ProcessHost> host);
+
+}  // namespace cloister::runtime

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The remote runtime: a node on the other end of a stream, as a Runtime. One connection; when it
+// ends, every sandbox of it fails with kUnavailable ("node lost").
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "base/result.h"
+#include "model/plan.h"
+#include "runtime/runtime.h"
+
+namespace cloister::runtime {
+
+class RemoteNode : public Runtime {
+ public:
+  [[nodiscard]] virtual const model::NodeOffer& offer() const = 0;
+  // Completes when the connection has ended.
+  virtual Task<void> closed() = 0;
+};
+
+// Connects to the node's Unix socket and reads its offer.
+Task<Result<std::unique_ptr<RemoteNode>>> connectNode(const std::string& socket_path);
+
+}  // namespace cloister::runtime

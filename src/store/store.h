@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger: executions, kept output, the audit log, keys. One write transaction holds a record
+// and its audit row; a status that a client has seen is durable (see Durability).
+//
+// Writes go through one writer thread that commits many at a time (group commit); `done` runs on
+// that thread after the commit (and, with Durability::kPower, after fdatasync), or with the error
+// when the transaction failed: then nothing of that write happened. Reads are synchronous on the
+// calling thread, from a small pool of connections. Thread-safe. Implementations pass
+// store_suite.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/crypto.h"
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/execution.h"
+#include "model/principal.h"
+
+namespace cloister::store {
+
+enum class Durability {
+  kProcess,  // survives kill -9 of every process of ours
+  kPower,    // fdatasync before any acknowledgement
+};
+
+// Names the rows a caller may see. There is no query without one.
+class Scope {
+ public:
+  static Scope of(const model::Principal& principal);  // its tenant; every tenant for an admin
+  static Scope allTenants();                           // our own start-up and retention only
+  [[nodiscard]] const std::optional<std::string>& tenant() const { return tenant_; }
+
+ private:
+  std::optional<std::string> tenant_;
+};
+
+// An accepted request: the record, what was asked, and what it was asked with.
+struct NewExecution {
+  model::Execution execution;   // kQueued or kDenied; seq is given by the ledger
+  std::string request_json;     // canonical
+  std::string spec;             // encoded ExecSpec, to run it after a restart
+  std::string idempotency_key;  // "" if none
+};
+
+// What accept() came to: the row as stored, or the earlier execution of the same idempotency key.
+struct Accepted {
+  model::Execution execution;
+  bool replayed = false;  // same key, same request: nothing was written
+};
+
+// A queued execution that a restart found.
+struct Pending {
+  model::Execution execution;
+  std::string request_json;
+  std::string spec;
+};
+
+struct ListQuery {
+  std::optional<model::Status> status;
+  std::string agent;
+  std::string session_id;
+  uint32_t limit = 50;      // 1..500
+  uint64_t before_seq = 0;  // 0: from the newest
+};
+
+struct KeyRecord {
+  std::string id;      // key_…
+  std::string sha256;  // of the whole secret
+  std::string name;
+  model::Principal principal;
+  int64_t created_at = 0;
+  int64_t expires_at = 0;  // 0: never
+  int64_t revoked_at = 0;
+};
+
+struct Checkpoint {
+  uint64_t seq = 0;
+  std::string hash;
+  int64_t at = 0;
+  std::string key_id;
+  std::string signature;  // base64, over checkpointText()
+};
+// "cloister-audit-checkpoint v1\n<seq>\n<hash>\n<at>\n"
+std::string checkpointText(const Checkpoint& checkpoint);
+
+struct Retention {
+  int64_t archive_after_us = 0;  // finished executions older than this lose their output; 0: never
+  int64_t delete_after_us = 0;   // and, older than this, their record (the audit log keeps them)
+  uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
+};
+
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // Writes the record and its audit row. A known idempotency key of this principal with the same
+  // request gives the earlier execution (replayed); with another request, kConflict.
+  virtual void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) = 0;
+  // Moves a record to `execution.status`, storing all its fields. kConflict if the stored status
+  // may not become it (model::mayBecome): the first terminal state stays.
+  virtual void update(model::Execution execution, model::AuditEvent event, Done<void> done) = 0;
+  // An audit row alone.
+  virtual void append(model::AuditEvent event, Done<void> done) = 0;
+  virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
+  virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
+                         Done<void> done) = 0;
+  // Applies retention once; the number of records archived or deleted.
+  virtual void retain(const Retention& rules, Done<uint64_t> done) = 0;
+
+  virtual Result<model::Execution> get(const Scope& scope, const std::string& id) = 0;
+  virtual Result<std::vector<model::Execution>> list(const Scope& scope,
+                                                     const ListQuery& query) = 0;
+  // Every execution without a terminal state, oldest first. For start-up.
+  virtual Result<std::vector<Pending>> unfinished() = 0;
+  virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
+  virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
+  // Entries with seq > after, oldest first, at most `limit`.
+  virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
+                                                       uint32_t limit) = 0;
+  virtual Result<std::vector<Checkpoint>> checkpoints() = 0;
+  // False, with the reason, when the last write failed (disk full, damage).
+  virtual Result<> health() = 0;
+};
+
+struct SqliteOptions {
+  std::string path;  // the file; its directory must exist
+  Durability durability = Durability::kProcess;
+  size_t queue = 4096;  // writes waiting; more are refused with kQuota
+  size_t batch = 256;   // writes in one transaction, at most
+  uint32_t readers = 2;
+  // Signs a checkpoint of the audit chain's head with each commit that extends it, and appends one
+  // every `checkpoint_every` entries to `checkpoint_file`, which a copy elsewhere can be kept of.
+  std::shared_ptr<const base::SigningKey> audit_key;
+  std::string checkpoint_file;
+  uint64_t checkpoint_every = 1000;
+};
+
+// Opens or makes the ledger, migrates it (store/migrations), recovers, and starts its threads. A
+// ledger of a newer schema is refused.
+Result<std::unique_ptr<Store>> openSqlite(SqliteOptions options);
+
+}  // namespace cloister::store
