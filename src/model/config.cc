@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <variant>
+
+#include <yaml-cpp/yaml.h>
+
+#include "base/file.h"
+#include "base/nearest.h"
+
+namespace cloister::model {
+namespace {
+
+using std::chrono::milliseconds;
+using Names = std::vector<std::string>;
+// Where a value goes; the type says how it is written in the file.
+using Target = std::variant<std::string*, Names*, Durability*, uint32_t*, uint64_t*, milliseconds*>;
+
+struct Key {
+  std::string_view path;
+  Target (*target)(Config&);
+  std::string_view unit = "";
+  uint64_t min = 0;  // of numbers, in `unit`
+  uint64_t max = 0;
+  uint64_t scale = 1;  // file value × scale = stored value
+};
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+constexpr uint64_t kDay = 86'400;
+
+// The path of a key is the path of its member.
+#define KEY(path, member) #path, [](Config& c) -> Target { return &c.member; }
+#define SAME(path) KEY(path, path)
+
+constexpr Key kKeys[] = {
+    {SAME(listen)},
+    {SAME(state)},
+    {SAME(user)},
+    {SAME(durability)},
+    {SAME(policy)},
+    {SAME(http.max_connections), "connections", 1, 100'000},
+    {SAME(http.header_bytes), "bytes", 1024, kMiB},
+    {SAME(http.body_bytes), "bytes", 1024, kGiB},
+    {SAME(http.header_timeout_seconds), "seconds", 1, 300},
+    {SAME(http.idle_timeout_seconds), "seconds", 1, 3600},
+    {SAME(http.heartbeat_seconds), "seconds", 1, 300},
+    {SAME(http.allowed_hosts)},
+    {SAME(run.concurrent), "sandboxes", 0, 100'000},
+    {SAME(run.queue), "executions", 1, 1'000'000},
+    {SAME(run.queue_per_tenant), "executions", 1, 1'000'000},
+    {SAME(run.output_artifact_bytes), "bytes", 0, 16 * kGiB},
+    {SAME(run.finished_in_memory), "executions", 0, 100'000},
+    {SAME(run.permit_life_seconds), "seconds", 1, 3600},
+    {KEY(limits.timeout_seconds, limits.wall), "seconds", 1, 7 * kDay, 1000},
+    {KEY(limits.cpu_seconds, limits.cpu_time), "seconds", 1, 64 * 7 * kDay, 1000},
+    {KEY(limits.cpu_millis, limits.cpu_millis), "thousandths of a core", 10, 1'024'000},
+    {KEY(limits.memory_mb, limits.memory_bytes), "MiB", 16, 16 * 1024 * 1024, kMiB},
+    {KEY(limits.disk_mb, limits.disk_bytes), "MiB", 1, 16 * 1024 * 1024, kMiB},
+    {KEY(limits.inodes, limits.inodes), "files", 64, 100'000'000},
+    {KEY(limits.file_size_mb, limits.file_bytes), "MiB", 1, 16 * 1024 * 1024, kMiB},
+    {KEY(limits.open_files, limits.open_files), "files", 16, 1'048'576},
+    {KEY(limits.pids, limits.pids), "processes", 1, 1'000'000},
+    {KEY(limits.max_output_bytes, limits.output_bytes), "bytes", 1, kGiB},
+    {SAME(node.name)},
+    {SAME(node.max_sandboxes), "sandboxes", 1, 4096},
+    {SAME(node.cgroup_parent)},
+    {SAME(node.uid_base), "uid", 65'536, 4'294'000'000},
+    {SAME(node.image_root)},
+    {SAME(retention.archive_after_days), "days", 0, 36'500},
+    {SAME(retention.delete_after_days), "days", 0, 36'500},
+    {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},
+    {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
+    {SAME(audit.checkpoint_file)},
+};
+
+#undef SAME
+#undef KEY
+
+Names keyPaths() {
+  Names paths;
+  for (const Key& key : kKeys)
+    paths.emplace_back(key.path);
+  return paths;
+}
+
+std::string rangeOf(const Key& key) {
+  if (key.max == 0) return {};
+  return std::to_string(key.min) + " to " + std::to_string(key.max);
+}
+
+class Setter {
+ public:
+  Setter(const Key& key, const YAML::Node& node) : key_(key), node_(node) {}
+
+  Result<> operator()(std::string* target) const {
+    *target = TRY(text(node_));
+    return {};
+  }
+  Result<> operator()(Names* target) const {
+    if (!node_.IsSequence()) return wrong("a list of text");
+    constexpr size_t kMost = 256;
+    if (node_.size() > kMost) return wrong("a list of at most 256");
+    target->clear();
+    for (const YAML::Node& item : node_)
+      target->push_back(TRY(text(item)));
+    return {};
+  }
+  Result<> operator()(Durability* target) const {
+    const std::string word = TRY(text(node_));
+    if (word != "process" && word != "power") return wrong("process or power");
+    *target = word == "power" ? Durability::kPower : Durability::kProcess;
+    return {};
+  }
+  Result<> operator()(uint32_t* target) const {
+    *target = static_cast<uint32_t>(TRY(number()));
+    return {};
+  }
+  Result<> operator()(uint64_t* target) const {
+    *target = TRY(number());
+    return {};
+  }
+  Result<> operator()(milliseconds* target) const {
+    *target = milliseconds(TRY(number()));
+    return {};
+  }
+
+ private:
+  [[nodiscard]] std::unexpected<Error> wrong(std::string_view wanted) const {
+    const std::string path(key_.path);
+    return fail(Code::kInvalid, path + ": must be " + std::string(wanted), path);
+  }
+
+  [[nodiscard]] Result<std::string> text(const YAML::Node& node) const {
+    if (!node.IsScalar()) return wrong("text");
+    const std::string& value = node.Scalar();
+    constexpr size_t kLongest = 4096;
+    if (value.size() > kLongest) return wrong("text of at most 4096 bytes");
+    if (value.find('\0') != std::string::npos) return wrong("text without a NUL");
+    return value;
+  }
+
+  [[nodiscard]] Result<uint64_t> number() const {
+    const std::string wanted = "a whole number from " + rangeOf(key_);
+    if (!node_.IsScalar()) return wrong(wanted);
+    std::string digits = node_.Scalar();
+    std::erase(digits, '_');  // 1_000_000
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool whole = error == std::errc() && end == digits.data() + digits.size();
+    if (!whole || value < key_.min || value > key_.max) return wrong(wanted);
+    return value * key_.scale;
+  }
+
+  const Key& key_;
+  const YAML::Node& node_;
+};
+
+Result<> applyMap(const YAML::Node& map, const std::string& prefix, std::set<std::string>& seen,
+                  Config& config);
+
+bool isSection(const std::string& path) {
+  return std::ranges::any_of(kKeys,
+                             [&](const Key& key) { return key.path.starts_with(path + "."); });
+}
+
+Result<> applyOne(const std::string& path, const YAML::Node& value, std::set<std::string>& seen,
+                  Config& config) {
+  if (!seen.insert(path).second) return fail(Code::kInvalid, path + ": given twice", path);
+  if (isSection(path)) return applyMap(value, path + ".", seen, config);
+  const auto* key = std::ranges::find(kKeys, path, &Key::path);
+  if (key == std::end(kKeys)) {
+    const std::string nearest = base::nearestName(path, keyPaths());
+    const std::string hint = nearest.empty() ? "" : "; did you mean " + nearest + "?";
+    return fail(Code::kInvalid, path + ": unknown key" + hint, path);
+  }
+  return std::visit(Setter(*key, value), key->target(config));
+}
+
+Result<> applyMap(const YAML::Node& map, const std::string& prefix, std::set<std::string>& seen,
+                  Config& config) {
+  if (map.IsNull()) return {};  // a section with all its keys commented out
+  if (!map.IsMap()) {
+    const std::string name = prefix.substr(0, prefix.empty() ? 0 : prefix.size() - 1);
+    return fail(Code::kInvalid, (name.empty() ? "the file" : name) + ": must be a map", name);
+  }
+  for (const auto& entry : map) {
+    if (!entry.first.IsScalar()) return fail(Code::kInvalid, prefix + "?: a key must be text");
+    TRY(applyOne(prefix + entry.first.Scalar(), entry.second, seen, config));
+  }
+  return {};
+}
+
+std::string shown(const std::string& text) {
+  return text.empty() ? "\"\"" : text;
+}
+
+// The type and the default of a key, for the documentation.
+struct Describer {
+  const Key& key;
+  ConfigKey& row;
+
+  void operator()(const std::string* value) const { set("text", shown(*value)); }
+  void operator()(const Names*) const { set("list of text", "[]"); }
+  void operator()(const Durability*) const { set("process or power", "process"); }
+  void operator()(const uint32_t* value) const { number(*value); }
+  void operator()(const uint64_t* value) const { number(*value); }
+  void operator()(const milliseconds* value) const {
+    number(static_cast<uint64_t>(value->count()));
+  }
+
+  void number(uint64_t value) const { set("whole number", std::to_string(value / key.scale)); }
+  void set(std::string type, std::string value) const {
+    row.type = std::move(type);
+    row.default_value = std::move(value);
+  }
+};
+
+}  // namespace
+
+Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
+  Config config;
+  std::set<std::string> seen;
+  const std::string doing = "reading " + std::string(name);
+  try {
+    const YAML::Node document = YAML::Load(std::string(yaml));
+    if (const Result<> applied = applyMap(document, "", seen, config); !applied) {
+      return std::unexpected(Error(applied.error()).within(doing));
+    }
+  } catch (const YAML::Exception& error) {
+    return fail(Code::kInvalid, doing + ": " + error.what());
+  }
+  return config;
+}
+
+Result<Config> loadConfig(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  return parseConfig(TRY(base::readFile(path, kMaxBytes)), path);
+}
+
+std::string stateDir(const Config& config) {
+  return config.state.empty() ? base::defaultStateDir() : config.state;
+}
+
+std::vector<ConfigKey> configKeys() {
+  std::vector<ConfigKey> rows;
+  Config defaults;
+  for (const Key& key : kKeys) {
+    ConfigKey row{std::string(key.path), {}, std::string(key.unit), rangeOf(key), {}};
+    std::visit(Describer{key, row}, key.target(defaults));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace cloister::model

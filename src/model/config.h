@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Config: the one configuration file (YAML), shared by every process of the service. Every key is
+// optional; names carry their unit. docs/CONFIGURATION.md explains each; a test holds the two
+// together. To add a key: a member here and a row in config.cc's table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/limits.h"
+#include "model/run_request.h"
+
+namespace cloister::model {
+
+enum class Durability : uint8_t { kProcess, kPower };  // see store/store.h
+
+struct Config {
+  std::string listen = "127.0.0.1:8750";  // host:port; port 0: any free one
+  std::string state;                      // "" = base::defaultStateDir()
+  std::string user = "cloister";          // what cloisterd becomes when it is started as root
+  Durability durability = Durability::kProcess;
+  std::string policy;  // path; "" = policies/default.yaml of the installation
+
+  struct Http {
+    uint32_t max_connections = 4096;
+    uint32_t header_bytes = 16'384;
+    uint64_t body_bytes = uint64_t{32} << 20;
+    uint32_t header_timeout_seconds = 10;    // to receive a whole request head
+    uint32_t idle_timeout_seconds = 60;      // between requests, and between bytes of a body
+    uint32_t heartbeat_seconds = 15;         // on event streams
+    std::vector<std::string> allowed_hosts;  // names in Host beyond loopback and `listen`
+  } http;
+
+  struct Run {
+    uint32_t concurrent = 0;  // sandboxes at once; 0: as many as the node offers
+    uint32_t queue = 1024;
+    uint32_t queue_per_tenant = 256;
+    uint64_t output_artifact_bytes = uint64_t{64} << 20;  // of a stream past its cap
+    uint32_t finished_in_memory = 256;
+    uint32_t permit_life_seconds = 30;
+  } run;
+
+  // The most that any request may ask for; a node refuses a permit over it.
+  Limits limits = defaultBounds().max;
+
+  struct Node {
+    std::string name = "local";
+    uint32_t max_sandboxes = 256;
+    std::string cgroup_parent = "cloister";
+    uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
+    std::string image_root;             // "" = the host's /usr; otherwise a directory
+  } node;
+
+  // Of finished executions; 0: never, no bound.
+  struct Retention {
+    uint32_t archive_after_days = 30;  // then the output goes
+    uint32_t delete_after_days = 365;  // then the record (the audit log keeps its rows)
+    uint64_t keep_at_most = 1'000'000;
+  } retention;
+
+  struct Audit {
+    uint32_t checkpoint_every = 1000;  // entries
+    std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints
+  } audit;
+};
+
+// Reads and checks a file. kInvalid names the key (in `field` too), what it must be and, for an
+// unknown key, the nearest one that exists.
+Result<Config> loadConfig(const std::string& path);
+// The same for text; `name` is used in messages.
+Result<Config> parseConfig(std::string_view yaml, std::string_view name);
+
+// `config.state`, or the default state directory.
+std::string stateDir(const Config& config);
+
+// One key as the documentation shows it.
+struct ConfigKey {
+  std::string path;           // "http.body_bytes"
+  std::string type;           // "whole number", "text", "list of text", "process or power"
+  std::string unit;           // "bytes", "" if none
+  std::string range;          // "1 to 4096", "" if any
+  std::string default_value;  // as written in the file; `""` for empty text
+};
+std::vector<ConfigKey> configKeys();
+
+}  // namespace cloister::model
