@@ -37,6 +37,7 @@ class Scope {
   [[nodiscard]] const std::optional<std::string>& tenant() const { return tenant_; }
 
  private:
+  Scope() = default;
   std::optional<std::string> tenant_;
 };
 
@@ -89,10 +90,25 @@ struct Checkpoint {
 // "cloister-audit-checkpoint v1\n<seq>\n<hash>\n<at>\n"
 std::string checkpointText(const Checkpoint& checkpoint);
 
+// What retention does, oldest first; it never touches an execution that has not ended.
 struct Retention {
-  int64_t archive_after_us = 0;  // finished executions older than this lose their output; 0: never
-  int64_t delete_after_us = 0;   // and, older than this, their record (the audit log keeps them)
+  int64_t archive_after_us = 0;  // finished this long ago: the output and the request go; 0: never
+  int64_t delete_after_us = 0;   // and this long ago: the record too (audit rows stay); 0: never
   uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
+};
+
+// What one retain() did. The blobs are for the caller to remove.
+struct Retained {
+  uint64_t archived = 0;
+  uint64_t deleted = 0;
+  std::vector<std::string> blobs;  // SHA-256 of artifacts that no record names any more
+};
+
+// A record that the audit log does not bear out.
+struct Mismatch {
+  uint64_t seq = 0;  // of the execution
+  std::string id;
+  std::string problem;
 };
 
 template <class T>
@@ -102,32 +118,47 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Writes the record and its audit row. A known idempotency key of this principal with the same
-  // request gives the earlier execution (replayed); with another request, kConflict.
+  // Writes the record and its audit row, to whose details the ledger adds `status` and
+  // `record_sha256`: what verification holds the record to. A known idempotency key of this
+  // principal with the same request gives the earlier execution (replayed); with another request,
+  // kConflict.
   virtual void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) = 0;
   // Moves a record to `execution.status`, storing all its fields. kConflict if the stored status
-  // may not become it (model::mayBecome): the first terminal state stays.
+  // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request
+  // and `created_at` stay as accepted. The audit row is as with accept().
   virtual void update(model::Execution execution, model::AuditEvent event, Done<void> done) = 0;
   // An audit row alone.
   virtual void append(model::AuditEvent event, Done<void> done) = 0;
   virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
   virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
                          Done<void> done) = 0;
-  // Applies retention once; the number of records archived or deleted.
-  virtual void retain(const Retention& rules, Done<uint64_t> done) = 0;
+  // Applies retention to at most a few hundred records; call again while it did any. Each batch has
+  // an audit row "ledger.retained".
+  virtual void retain(const Retention& rules, Done<Retained> done) = 0;
 
+  // With its kept output; an archived one has none left, and says it is truncated.
   virtual Result<model::Execution> get(const Scope& scope, const std::string& id) = 0;
+  // Newest first, without output bytes (totals and flags are there).
   virtual Result<std::vector<model::Execution>> list(const Scope& scope,
                                                      const ListQuery& query) = 0;
+  // An artifact of an execution within `scope`: one of `artifacts`, or the whole of an output
+  // (KeptOutput::artifact; unless `artifacts` lists it too, it is `stdout` or `stderr` with the
+  // digest that provenance has of that stream).
+  virtual Result<model::ArtifactRef> artifact(const Scope& scope, const std::string& id) = 0;
   // Every execution without a terminal state, oldest first. For start-up.
   virtual Result<std::vector<Pending>> unfinished() = 0;
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
-  // Entries with seq > after, oldest first, at most `limit`.
+  // Entries with seq > after, oldest first, at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;
-  virtual Result<std::vector<Checkpoint>> checkpoints() = 0;
-  // False, with the reason, when the last write failed (disk full, damage).
+  // The signed head of the audit chain, written by the transaction that made its last entry; none
+  // while there is no entry (or no signing key).
+  virtual Result<std::optional<Checkpoint>> head() = 0;
+  // Records with seq > after that the audit log does not bear out (no row of their acceptance or
+  // their present state, or other contents than were recorded), at most `limit`.
+  virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
+  // An error, with the reason, when the last write failed (disk full, damage).
   virtual Result<> health() = 0;
 };
 
@@ -137,8 +168,9 @@ struct SqliteOptions {
   size_t queue = 4096;  // writes waiting; more are refused with kQuota
   size_t batch = 256;   // writes in one transaction, at most
   uint32_t readers = 2;
-  // Signs a checkpoint of the audit chain's head with each commit that extends it, and appends one
-  // every `checkpoint_every` entries to `checkpoint_file`, which a copy elsewhere can be kept of.
+  // Signs the audit chain's head with each commit that extends it; a copy goes to the end of
+  // `checkpoint_file` every `checkpoint_every` entries and on close ("" for no file). A copy of
+  // that file elsewhere proves that nothing it covers was cut or replaced.
   std::shared_ptr<const base::SigningKey> audit_key;
   std::string checkpoint_file;
   uint64_t checkpoint_every = 1000;
