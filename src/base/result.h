@@ -35,6 +35,7 @@ struct Error {
   Code code = Code::kInternal;
   std::string message;
   std::string field;
+  int retry_after_seconds = 0;  // with kQuota and kUnavailable: when to come back; 0: unknown
 
   // "outer: message", for adding what was being done.
   [[nodiscard]] Error within(std::string_view outer) &&;

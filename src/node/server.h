@@ -5,8 +5,10 @@
 // connection ends, every sandbox of it is killed.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -20,28 +22,45 @@
 
 namespace cloister::node {
 
-// Checks signed permits and remembers, until they expire, those that were used.
+// Checks signed permits and remembers, until they expire, those that were used. One thread.
 class PermitGate {
  public:
+  // No key yet: refuses everything until trust().
+  explicit PermitGate(model::Limits ceiling, size_t remember = 65'536);
   PermitGate(base::VerifyKey key, model::Limits ceiling, size_t remember = 65'536);
-  // kDenied: bad signature, expired or not yet valid, used before, over the ceiling, unknown tier.
+
+  // From now on only this key signs. What was used stays used.
+  void trust(base::VerifyKey key);
+
+  // kDenied: bad signature, malformed, not yet valid or expired (a second of clock difference is
+  // allowed), too long-lived, used before, over the ceiling, a network tier other than "none".
+  // kQuota: too many used permits to remember. `use` marks it used.
   Result<model::PermitFields> admit(const model::SignedPermit& permit, int64_t now, bool use);
 
  private:
-  base::VerifyKey key_;
+  [[nodiscard]] Result<> withinCeiling(const model::Limits& asked) const;
+  Result<> markUsed(const model::PermitFields& permit, int64_t now);
+
+  std::optional<base::VerifyKey> key_;
   model::Limits ceiling_;
   size_t remember_;
   std::map<std::string, int64_t> used_;  // id → expiry
 };
 
 struct ServerConfig {
-  std::string socket;        // path; made with mode 0660, group given to cloisterd
+  std::string socket;        // path; made with mode 0660, a stale one is replaced
   uint32_t control_uid = 0;  // only this uid (or root) may connect (SO_PEERCRED)
+  // Group the socket is given to; -1: left as it is.
+  uint32_t control_gid = UINT32_MAX;
+  // File with the control plane's public key (base64), read at each connection, so that a rotated
+  // key needs a reconnect only. Empty: the gate's key is used.
+  std::string key_path;
   model::NodeOffer offer;
 };
 
-// Serves until the io_context stops.
-boost::asio::awaitable<void> serve(ServerConfig config, PermitGate& gate,
-                                   std::map<std::string, runtime::Runtime*> runtimes);
+// Listens, then serves until the io_context stops. The error of listening is returned; afterwards
+// errors are logged and end a connection. `gate`, the runtimes and the io_context outlive it.
+boost::asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
+                                       std::map<std::string, runtime::Runtime*> runtimes);
 
 }  // namespace cloister::node

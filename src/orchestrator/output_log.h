@@ -4,9 +4,12 @@
 // loses nothing below the cap. One thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -20,18 +23,29 @@ namespace cloister::orchestrator {
 class OutputLog {
  public:
   OutputLog(boost::asio::any_io_executor executor, uint64_t cap);
+  OutputLog(const OutputLog&) = delete;
+  OutputLog& operator=(const OutputLog&) = delete;
+  ~OutputLog();
+
+  // The closed log of an execution that has ended, from its record.
+  static std::shared_ptr<OutputLog> ofRecord(boost::asio::any_io_executor executor,
+                                             const model::Execution& execution);
 
   void append(model::Stream stream, std::string_view bytes);
   void publish(const model::Execution& execution);  // a new status (or usage) to show
   void close();                                     // the last status has been published
 
+  // What is kept from `offset` on; valid until the next append.
   [[nodiscard]] std::string_view kept(model::Stream stream, uint64_t offset) const;
-  [[nodiscard]] uint64_t total(model::Stream stream) const;
+  [[nodiscard]] uint64_t total(model::Stream stream) const;  // bytes the program wrote
   [[nodiscard]] const model::Execution& latest() const { return latest_; }
   [[nodiscard]] uint64_t version() const { return version_; }  // grows with every change
+  // Grows with every publish(): the first part of an event id.
+  [[nodiscard]] uint64_t statusVersion() const { return status_version_; }
   [[nodiscard]] bool closed() const { return closed_; }
 
-  // Resumes when version() > seen, the log is closed, or `timeout` has passed.
+  // Resumes when version() > seen, the log is closed, or `timeout` has passed. The caller keeps the
+  // log alive.
   boost::asio::awaitable<void> wait(uint64_t seen, std::chrono::milliseconds timeout);
 
  private:
@@ -39,16 +53,18 @@ class OutputLog {
     std::string bytes;
     uint64_t total = 0;
   };
-  Kept& of(model::Stream stream);
+  [[nodiscard]] const Kept& of(model::Stream stream) const;
   void changed();
 
+  boost::asio::any_io_executor executor_;
   uint64_t cap_;
   Kept out_;
   Kept err_;
   model::Execution latest_;
   uint64_t version_ = 0;
+  uint64_t status_version_ = 0;
   bool closed_ = false;
-  boost::asio::steady_timer changed_;
+  std::vector<boost::asio::steady_timer*> waiting_;  // one per suspended wait()
 };
 
 }  // namespace cloister::orchestrator

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunService: the one story of a run, told in RunService::run. API, MCP and CLI all end here.
 //
-// Order of every run: policy.decide → ledger.accept → quota.admit → runtime.provision → exec →
-// artifacts → ledger.finish. All methods run on the executor given at construction (one thread).
+// Order of every run: policy.decide → quota.admit → ledger.accept (only now acknowledged) → its
+// turn in the queue → policy.decide again → ledger.start → runtime.provision → exec → artifacts →
+// ledger.finish (only now reported). All methods run on the executor given at construction (one
+// thread). Parts, the store's callbacks included, are used until that executor's context has gone.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +38,13 @@ struct RunConfig {
   uint32_t concurrent = 0;  // sandboxes at once; 0: what the node offers
   uint32_t queue = 1024;    // accepted and waiting; more are refused (kQuota)
   uint32_t queue_per_tenant = 256;
+  double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
   std::chrono::milliseconds permit_life{30'000};
   uint64_t output_artifact_bytes = uint64_t{64}
                                    << 20;  // of a stream past its cap, kept as artifact
   size_t finished_in_memory = 256;         // logs kept for late readers
   store::Retention retention;
+  std::chrono::milliseconds retention_every{60'000};
 };
 
 // The node as the service sees it; null runtime while none is connected.
@@ -84,13 +88,15 @@ class RunService {
   [[nodiscard]] const NodeState& node() const;
 
   // Accepts and starts a run; returns once its record is durable (kDenied executions too). Errors:
-  // kInvalid, kConflict (idempotency), kQuota, kUnavailable, kNoSpace.
+  // kInvalid, kConflict (idempotency), kQuota (with retry_after_seconds), kUnavailable, kNoSpace.
+  // Without a node it is accepted and waits for one.
   Task<Result<model::Execution>> run(model::Principal principal, model::RunRequest request,
                                      std::string idempotency_key);
   // What run() would do; nothing is recorded or started.
   Task<Result<base::json::object>> plan(model::Principal principal, model::RunRequest request);
 
-  // The execution as it is now; kNotFound for what does not exist or is another tenant's.
+  // The execution as it is now, with the output so far; kNotFound for what does not exist or is
+  // another tenant's.
   Result<model::Execution> get(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Execution>> list(const model::Principal& principal,
                                              const store::ListQuery& query);
@@ -113,7 +119,7 @@ class RunService {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // shared with the coroutines of the runs
 };
 
 }  // namespace cloister::orchestrator

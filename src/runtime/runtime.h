@@ -72,7 +72,8 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  // A fresh sandbox for this permit; kUnavailable/kUnsupported/kDenied say why not.
+  // A fresh sandbox for this permit. kDenied, kUnsupported, kQuota or kInternal say why not;
+  // kUnavailable, here and in Sandbox, always means that the runtime itself is gone (node lost).
   virtual Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) = 0;
 
   // What provision would do, as JSON: mounts, syscall policy, limits, identities. Starts nothing.

@@ -27,7 +27,7 @@ enum class ToNode : uint16_t {
   kCancel = 3,     // none
   kTeardown = 4,   // none → kTornDown; frees the channel
   kPlan = 5,       // SignedPermit → kPlanned | kFailed; channel is only a call number
-  kAck = 6,        // u32 bytes of output consumed: opens the node's window for that sandbox
+  kAck = 6,        // u32 window units consumed: opens the node's window for that sandbox
 };
 
 enum class FromNode : uint16_t {
@@ -45,9 +45,15 @@ enum class FromNode : uint16_t {
   kPlanned = 76,      // JSON
 };
 
-// Output and file bytes in flight to the control plane per sandbox; beyond it the node stops
-// reading from the runner until kAck.
+// What may be in flight to the control plane per sandbox, in units of windowCost(); beyond it the
+// node stops reading from the runner until kAck. kOutput, kFileBegin, kFileData and kFileEnd count.
 inline constexpr uint32_t kOutputWindow = 1u << 20;
+
+// A frame's share of the window: its payload and what holding a frame costs the receiver, so that a
+// flood of tiny frames is bounded too.
+inline constexpr uint32_t windowCost(size_t payload_bytes) {
+  return static_cast<uint32_t>(payload_bytes) + 64;
+}
 
 std::string encodePermit(const model::PermitFields& permit);
 Result<model::PermitFields> decodePermit(std::string_view bytes);

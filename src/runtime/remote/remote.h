@@ -7,7 +7,7 @@
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 
 #include "base/result.h"
 #include "model/plan.h"
@@ -23,6 +23,9 @@ class RemoteNode : public Runtime {
 };
 
 // Connects to the node's Unix socket and reads its offer.
-Task<Result<std::unique_ptr<RemoteNode>>> connectNode(const std::string& socket_path);
+Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path);
+// The same over a stream that is connected already.
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(
+    boost::asio::local::stream_protocol::socket stream);
 
 }  // namespace cloister::runtime
