@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hostile suites share: one server for a module, a run with a hostile program in it, and the
+checks that follow every test whatever it was about (nothing left behind, canaries untouched, server
+alive)."""
+import base64
+import json
+import os
+import pathlib
+import secrets
+import socket
+import sys
+import threading
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+import harness  # noqa: E402
+
+PROGRAMS = harness.BIN.parent / "hostile"
+# The whole suite runs once more as an ordinary user.
+AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
+CANARY_ENV = "CANARY_" + secrets.token_hex(16)
+
+
+class Canaries:
+    """A secret file, a secret in the server's environment, and listeners on the host."""
+
+    def __init__(self, directory):
+        self.file = pathlib.Path(directory) / "CANARY"
+        self.secret = secrets.token_hex(32)
+        self.file.write_text(self.secret)
+        self.file.chmod(0o600)
+        self.before = self._stat()
+        self.hits = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _stat(self):
+        at = self.file.stat()
+        return at.st_ino, at.st_uid, at.st_mode, at.st_mtime_ns, at.st_size
+
+    def _accept(self):
+        while True:
+            try:
+                connection, peer = self.listener.accept()
+            except OSError:
+                return
+            self.hits.append(peer)
+            connection.close()
+
+    def problems(self):
+        found = []
+        if self._stat() != self.before or self.file.read_text() != self.secret:
+            found.append("the canary file was changed")
+        if self.hits:
+            found.append(f"the canary port was reached from {self.hits}")
+        return found
+
+    def close(self):
+        self.listener.close()
+
+
+class HostileTest(unittest.TestCase):
+    """Each test method runs hostile code through `run_code` or `run_program`."""
+    server = None
+    canaries = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = harness.Server(env={"CANARY_ENV": CANARY_ENV}, user=AS_USER)
+        cls.enterClassContext(cls.server)
+        cls.canaries = Canaries(cls.server.state)
+        cls.addClassCleanup(cls.canaries.close)
+        # The first run pays for what is made once; leaks are counted after it.
+        cls.server.run(":", "bash")
+
+    def setUp(self):
+        self.before = harness.Snapshot(self.server)
+
+    def tearDown(self):
+        harness.assert_clean(self.before, self.server)
+        self.assertEqual(self.canaries.problems(), [])
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+
+    def run_request(self, request):
+        """Runs to the end; the execution, with its output as bytes beside the text."""
+        answer = self.server.request("POST", "/v1/executions?wait=120", request, timeout=180)
+        self.assertEqual(answer.status, 200, answer.body[:2000])
+        result = answer.json()
+        for stream in ("stdout", "stderr"):
+            encoded = result.get(stream + "_encoding") == "base64"
+            result[stream + "_bytes"] = (base64.b64decode(result[stream]) if encoded
+                                         else result[stream].encode())
+        self.assertNotIn(CANARY_ENV.encode(), result["stdout_bytes"] + result["stderr_bytes"])
+        self.assertNotIn(self.canaries.secret.encode(), result["stdout_bytes"])
+        return result
+
+    def weakened(self, result, what):
+        """True if the result says that this machine is weaker in `what`."""
+        return any(what in line for line in result["provenance"]["weakened"])
+
+    def run_code(self, language, code, **request):
+        return self.run_request({"language": language, "code": code, "artifacts": [], **request})
+
+    def run_program(self, name, *args, **request):
+        """Uploads a program of this folder and runs it with `args`."""
+        content = base64.b64encode((PROGRAMS / name).read_bytes()).decode()
+        return self.run_request({
+            "command": ["/bin/sh", "-c", 'chmod 700 "$1" && shift && exec "$@"', "sh", name,
+                        "./" + name, *args],
+            "files": [{"path": name, "content": content, "encoding": "base64"}],
+            "artifacts": [], **request})
+
+    def assertEnded(self, result, status, error=None, limit=None):
+        told = json.dumps({k: result[k] for k in ("status", "exit_code", "signal", "error", "stdout",
+                                                  "stderr")})[:2000]
+        self.assertEqual(result["status"], status, told)
+        if error is None:
+            self.assertIsNone(result["error"], told)
+        else:
+            self.assertEqual(result["error"]["type"], error, told)
+        if limit is not None:
+            details = result["error"]["details"]
+            self.assertEqual(details["limit"], limit, told)
+            self.assertGreater(details["value"], 0, told)
+            self.assertGreater(details["used"], 0, told)
+
+    def assertRefused(self, result, allowed=()):
+        """Every line "group name errno" of the output has an errno, save those named in `allowed`."""
+        lines = [line.rsplit(" ", 1) for line in result["stdout"].splitlines() if line != "end"]
+        worked = [what for what, errno in lines if int(errno) == 0 and what not in allowed]
+        self.assertEqual(worked, [])
+        self.assertTrue(result["stdout"].endswith("end\n"), "the run did not go on to its end")
+        return {what: int(errno) for what, errno in lines}

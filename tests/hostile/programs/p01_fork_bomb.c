@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// P01: forks for ever in every process.
+#include <unistd.h>
+
+int main(void) {
+  for (;;) fork();
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""P52 to P54: hostile clients, and output that means to deceive."""
+import concurrent.futures
+import gzip
+import json
+import pathlib
+import socket
+import unittest
+
+from hostile import HostileTest
+
+
+def resident_bytes(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class Clients(HostileTest):
+    def post(self, body, **headers):
+        return self.server.request("POST", "/v1/executions?wait=30", body,
+                                   {"Content-Type": "application/json", **headers})
+
+    def make_key(self, tenant):
+        answer = self.server.request("POST", "/v1/keys", {"name": tenant, "tenant": tenant})
+        self.assertEqual(answer.status, 201, answer.body)
+        return answer.json()["secret"]
+
+    def test_p52_same_key_same_body_runs_once(self):
+        body = {"language": "bash", "code": "echo once"}
+        with concurrent.futures.ThreadPoolExecutor(50) as pool:
+            answers = list(pool.map(
+                lambda _: self.server.request("POST", "/v1/executions?wait=30", body,
+                                              {"Idempotency-Key": "p52"}), range(50)))
+        self.assertEqual({a.status for a in answers}, {200})
+        self.assertEqual(len({a.json()["id"] for a in answers}), 1)
+        again = self.server.request("POST", "/v1/executions", {**body, "code": "echo twice"},
+                                    {"Idempotency-Key": "p52"})
+        self.assertEqual(again.status, 409, again.body)
+        other = self.server.request("POST", "/v1/executions?wait=30", body,
+                                    {"Idempotency-Key": "p52"}, key=self.make_key("p52-other"))
+        self.assertEqual(other.status, 200)
+        self.assertNotEqual(other.json()["id"], answers[0].json()["id"])
+
+    def test_p53_input_bombs(self):
+        daemon = self.server.pid_of("cloisterd")
+        before = resident_bytes(daemon)
+        deep = b'{"language":"bash","code":"true","metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+        wide = json.dumps({"language": "bash", "code": "true",
+                           "env": {f"V{n}": "x" for n in range(300_000)}}).encode()
+        bombs = {
+            "deep": deep,
+            "wide": wide,
+            "duplicate": b'{"language":"bash","language":"python","code":"true"}',
+            "number": b'{"language":"bash","code":"true","timeout_seconds":1e999}',
+            "surrogate": b'{"language":"bash","code":"\\ud800"}',
+            "truncated": b'{"language":"bash","code":"tr',
+            "not utf-8": b'{"language":"bash","code":"\xff"}',
+            "nul": b'{"language":"bash","code":"true","args":["a\\u0000b"]}',
+            "array": b"[]",
+            "unknown": b'{"language":"bash","code":"true","privileged":true}',
+        }
+        for name, body in bombs.items():
+            with self.subTest(name):
+                answer = self.post(body)
+                self.assertIn(answer.status, (400, 413, 422), answer.body[:300])
+                self.assertEqual(answer.headers["content-type"], "application/problem+json")
+                self.assertEqual(answer.json()["error"]["type"], "INVALID_REQUEST")
+        with self.subTest("gzip"):
+            packed = gzip.compress(b'{"language":"bash","code":"' + b" " * (64 << 20) + b'"}')
+            self.assertEqual(self.post(packed, **{"Content-Encoding": "gzip"}).status, 415)
+        with self.subTest("too large"):
+            self.assertEqual(self.post(b'{"code":"' + b"x" * (40 << 20)).status, 413)
+        self.assertLess(resident_bytes(daemon) - before, 128 << 20)
+
+    def test_p53_slow_clients(self):
+        """Two hundred clients that never finish their request; others are served all along."""
+        slow = []
+        try:
+            for _ in range(200):
+                connection = socket.create_connection((self.server.host, self.server.port))
+                connection.sendall(b"POST /v1/executions HTTP/1.1\r\nHost: localhost\r\nX-")
+                slow.append(connection)
+            self.assertEqual(self.run_code("bash", "echo served")["stdout"], "served\n")
+        finally:
+            for connection in slow:
+                connection.close()
+
+    def test_p53_reader_that_never_reads(self):
+        submitted = self.server.request("POST", "/v1/executions", {
+            "language": "bash", "code": "head -c 200000000 /dev/zero", "artifacts": []}).json()
+        stalled = socket.create_connection((self.server.host, self.server.port))
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stalled.sendall((f"GET /v1/executions/{submitted['id']}/events HTTP/1.1\r\nHost: localhost\r\n"
+                         f"Authorization: Bearer {self.server.key}\r\n\r\n").encode())
+        try:
+            done = self.server.wait_end(submitted["id"], 60)
+            self.assertEqual(done["status"], "completed")
+            self.assertTrue(done["stdout_truncated"])
+        finally:
+            stalled.close()
+
+    def test_p53_malformed_http(self):
+        for raw in (b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET /\0 HTTP/1.1\r\n\r\n",
+                    b"POST /v1/executions HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+                    b"POST /v1/executions HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                    b"GET /healthz HTTP/1.1\r\n" + b"A: " + b"b" * 100_000 + b"\r\n\r\n"):
+            with self.subTest(raw[:40]):
+                with socket.create_connection((self.server.host, self.server.port)) as connection:
+                    connection.settimeout(20)
+                    connection.sendall(raw)
+                    try:
+                        answer = connection.recv(4096)
+                    except ConnectionResetError:
+                        answer = b""
+                    self.assertRegex(answer, rb"^(HTTP/1\.[01] (400|413|431|501|505)|$)")
+
+    def test_p54_output_flood(self):
+        result = self.run_code("bash", "yes", timeout_seconds=5, max_output_bytes=65536)
+        self.assertEnded(result, "timed_out", "TIMEOUT")
+        self.assertTrue(result["stdout_truncated"])
+        self.assertEqual(len(result["stdout_bytes"]), 65536)
+
+    def test_p54_no_newline_and_binary(self):
+        result = self.run_code("python", "import sys\nfor _ in range(100): sys.stdout.buffer.write(bytes(range(256))*4096)",
+                               timeout_seconds=60)
+        self.assertEnded(result, "completed")
+        self.assertTrue(result["stdout_truncated"])
+        self.assertEqual(result["stdout_encoding"], "base64")
+        self.assertEqual(result["stdout_bytes"][:256], bytes(range(256)))
+        whole = [a for a in result["artifacts"] if a["size"] >= 50 << 20]
+        self.assertEqual(len(whole), 1, result["artifacts"])
+
+    def test_p54_log_injection(self):
+        forged = ('{"time":"2026-01-01T00:00:00Z","level":"info","process":"cloisterd","event":"forged"}\\n'
+                  '\\033]52;c;Zm9yZ2Vk\\007\\033[2J')
+        result = self.run_code("bash", f"printf '{forged}'; printf '{forged}' >&2",
+                               metadata={"note": 'x"}\n{"event":"forged"}'})
+        self.assertEnded(result, "completed")
+        for line in self.server.log.read_text(errors="replace").splitlines():
+            if line.startswith("{"):
+                self.assertNotEqual(json.loads(line).get("event"), "forged")
+            self.assertNotIn("\033", line)
+        report = self.server.request("GET", "/v1/audit/verify")
+        self.assertTrue(report.json()["ok"], report.body)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""P01 to P09: processes, limits and lifetime."""
+import concurrent.futures
+import os
+import subprocess
+import time
+import unittest
+
+from hostile import HostileTest
+
+MIB = 1 << 20
+
+
+class Processes(HostileTest):
+    def test_p01_fork_bomb(self):
+        """Ten at once, in C and in bash, each held by its pids limit; the host can still fork."""
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            runs = [pool.submit(self.run_program, "p01_fork_bomb", pids=64, timeout_seconds=3)
+                    if i % 2 else
+                    pool.submit(self.run_code, "bash", ":(){ :|:& };:; wait; sleep 60", pids=64,
+                                timeout_seconds=3)
+                    for i in range(10)]
+            while not all(run.done() for run in runs):
+                self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+                self.assertEqual(subprocess.run(["/bin/true"], check=False).returncode, 0)
+                concurrent.futures.wait(runs, timeout=0.2)
+        for run in runs:
+            result = run.result()
+            self.assertIn(result["error"]["type"], ("TIMEOUT", "RESOURCE_LIMIT_EXCEEDED"))
+            # One more than the limit at most: the runner is not the program's to count.
+            self.assertLessEqual(result["resource_usage"]["processes"], 65)
+
+    def test_p01_pids_limit_is_named(self):
+        """A program that meets the limit and goes on is told of it in its result."""
+        code = ("import os,time\n"
+                "try:\n"
+                "  while True:\n"
+                "    if os.fork() == 0: time.sleep(30)\n"
+                "except OSError as e: print(type(e).__name__)\n")
+        result = self.run_code("python", code, pids=16)
+        self.assertEqual(result["stdout"], "BlockingIOError\n")
+        self.assertEnded(result, "completed", "RESOURCE_LIMIT_EXCEEDED", "pids")
+        self.assertEqual(result["error"]["details"]["value"], 16)
+
+    def test_p02_daemon_does_not_survive(self):
+        result = self.run_program("p02_daemon")
+        self.assertEnded(result, "completed")
+        self.assertEqual(result["stdout"], "main is done\n")
+        # tearDown finds no process in the sandboxes' uid range.
+
+    def test_p03_ignores_stops_and_traces(self):
+        for how in ("ignore", "stop", "traced"):
+            with self.subTest(how):
+                result = self.run_program("p03_stubborn", how, timeout_seconds=2)
+                self.assertEnded(result, "timed_out", "TIMEOUT")
+                self.assertEqual(result["stdout"], "so far\n")
+                self.assertIsNone(result["exit_code"])
+
+    def test_p04_sleep_dies_at_the_wall_limit(self):
+        result = self.run_code("bash", "sleep 999", timeout_seconds=1)
+        self.assertEnded(result, "timed_out", "TIMEOUT", "timeout_seconds")
+
+    def test_p04_spinning_threads_get_one_core(self):
+        result = self.run_program("p04_spin", timeout_seconds=4, cpu_millis=500)
+        usage = result["resource_usage"]
+        if self.weakened(result, "cpu"):
+            self.skipTest("no cpu quota for an ordinary user: the result's `weakened` says so")
+        self.assertLessEqual(usage["cpu_ms"], 0.5 * 1.1 * usage["wall_ms"] + 150)
+
+    def test_p04_cpu_time_is_a_limit_of_its_own(self):
+        result = self.run_program("p04_spin", timeout_seconds=20, cpu_seconds=1)
+        self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "cpu_seconds")
+        self.assertLess(result["resource_usage"]["wall_ms"], 15000)
+
+    def test_p05_held_stdout(self):
+        result = self.run_program("p05_stdio", "held", timeout_seconds=20)
+        self.assertEnded(result, "completed")
+        self.assertEqual(result["exit_code"], 0)
+        self.assertEqual(result["stdout"], "parent says goodbye\n")
+        self.assertLess(result["resource_usage"]["wall_ms"], 10000)
+
+    def test_p05_closed_stdio(self):
+        result = self.run_program("p05_stdio", "closed", timeout_seconds=2)
+        self.assertEnded(result, "timed_out", "TIMEOUT")
+
+    def test_p06_memory_hog(self):
+        for how in ("one", "many"):
+            with self.subTest(how):
+                result = self.run_program("p06_memory", how, memory_mb=64, pids=128,
+                                          timeout_seconds=20)
+                if how == "many" and self.weakened(result, "memory"):
+                    self.skipTest("no memory cgroup for an ordinary user: the result's `weakened` says so")
+                self.assertNotIn("had it all", result["stdout"])
+                if not self.weakened(result, "memory"):
+                    self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
+
+    def test_p07_hidden_memory(self):
+        for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock"):
+            with self.subTest(where):
+                result = self.run_program("p07_hidden_memory", where, memory_mb=64, disk_mb=2048,
+                                          timeout_seconds=30)
+                if self.weakened(result, "memory"):
+                    self.skipTest("no memory cgroup for an ordinary user: the result's `weakened` says so")
+                self.assertLessEqual(result["resource_usage"]["max_rss_bytes"], 64 * MIB * 1.1)
+                if result["status"] != "completed":
+                    self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
+                else:
+                    taken = int(result["stdout"].split()[1])
+                    self.assertLessEqual(taken, 4096 if where == "sockets" else 72)
+
+    def test_p08_disk_full(self):
+        before = os.statvfs(self.server.state).f_bfree
+        result = self.run_program("p08_disk", "full", disk_mb=32)
+        self.assertEnded(result, "completed", "RESOURCE_LIMIT_EXCEEDED", "disk_mb")
+        written = int(result["stdout"].split()[1])
+        self.assertLessEqual(written, 32)
+        self.assertGreater(written, 24)
+        frsize = os.statvfs(self.server.state).f_frsize
+        self.assertLess((before - os.statvfs(self.server.state).f_bfree) * frsize, 24 * MIB)
+
+    def test_p08_inodes(self):
+        result = self.run_program("p08_disk", "inodes", inodes=2000)
+        self.assertEnded(result, "completed", "RESOURCE_LIMIT_EXCEEDED", "inodes")
+        self.assertLessEqual(int(result["stdout"].split()[1]), 2000)
+
+    def test_p08_deep_directories(self):
+        began = time.monotonic()
+        result = self.run_program("p08_disk", "deep", timeout_seconds=60)
+        self.assertIn(result["status"], ("completed", "failed"))
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_p08_sparse_terabyte(self):
+        result = self.run_program("p08_disk", "sparse", file_size_mb=16)
+        self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_size_mb")
+
+    def test_p09_descriptors(self):
+        result = self.run_program("p09_fds", open_files=128)
+        self.assertEqual(result["status"], "completed")
+        files, sockets = int(result["stdout"].split()[1]), int(result["stdout"].split()[3])
+        self.assertLess(files + sockets, 128)
+        self.assertEqual(int(result["stdout"].split()[5]), 24)  # EMFILE
+        # tearDown finds the server's own descriptors as they were.
+
+    def test_p09_no_core(self):
+        before = set(os.listdir("/"))
+        result = self.run_program("p09_fds", "core")
+        self.assertEqual(result["signal"], "SIGSEGV")
+        self.assertIsNone(result["exit_code"])
+        self.assertEqual(set(os.listdir("/")) - before, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""P30 to P32 and P41: what stays after a run, what of the image can change, and what can be reached."""
+import unittest
+
+from hostile import HostileTest
+
+LEAVE = r'''
+import ctypes, os, socket, subprocess
+for path in ("/tmp/left", "/dev/shm/left", os.path.expanduser("~/left"), "/workspace/.profile"):
+    open(path, "w").write("residue")
+libc = ctypes.CDLL(None, use_errno=True)
+print("shm", libc.shmget(0x5e51d, 4096, 0o1666) >= 0)
+print("mq", libc.msgget(0x5e51d, 0o1666) >= 0)
+s = socket.socket(socket.AF_UNIX); s.bind("\0residue"); s.listen()
+subprocess.Popen(["sleep", "300"], start_new_session=True)
+'''
+
+LOOK = r'''
+import ctypes, os, socket
+for path in ("/tmp/left", "/dev/shm/left", os.path.expanduser("~/left"), "/workspace/.profile"):
+    if os.path.exists(path): print("found", path)
+for d in ("/tmp", "/dev/shm"):
+    for name in os.listdir(d): print("entry", d, name)
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.shmget(0x5e51d, 4096, 0) >= 0: print("found shm")
+if libc.msgget(0x5e51d, 0) >= 0: print("found mq")
+try:
+    socket.socket(socket.AF_UNIX).connect("\0residue"); print("found socket")
+except OSError: pass
+for pid in os.listdir("/proc"):
+    if pid.isdigit() and b"sleep" in open(f"/proc/{pid}/cmdline", "rb").read(): print("found process")
+print("looked")
+'''
+
+REACH = r'''
+import errno, socket, time
+A = socket
+def attempt(name, make):
+    began = time.monotonic()
+    try:
+        make(); result = "worked"
+    except OSError as e: result = errno.errorcode.get(e.errno, str(e))
+    print(name, result, "slow" if time.monotonic() - began > 2 else "fast")
+def connect(family, kind, where):
+    s = socket.socket(family, kind); s.settimeout(2); s.connect(where)
+    if kind == socket.SOCK_DGRAM: s.send(b"x")
+for host in HOSTS:
+    for port in (53, 80, 443, CANARY):
+        attempt(f"tcp {host}:{port}", lambda: connect(A.AF_INET, A.SOCK_STREAM, (host, port)))
+        attempt(f"udp {host}:{port}", lambda: connect(A.AF_INET, A.SOCK_DGRAM, (host, port)))
+attempt("tcp6", lambda: connect(A.AF_INET6, A.SOCK_STREAM, ("2001:db8::1", 80)))
+attempt("tcp6-ll", lambda: connect(A.AF_INET6, A.SOCK_STREAM, ("fe80::1", 80, 0, 2)))
+attempt("icmp", lambda: socket.socket(A.AF_INET, A.SOCK_DGRAM, 1).sendto(b"\x08\0\0\0\0\0\0\0", ("198.51.100.10", 0)))
+attempt("raw", lambda: socket.socket(A.AF_INET, A.SOCK_RAW, 255))
+attempt("packet", lambda: socket.socket(A.AF_PACKET, A.SOCK_RAW, 3))
+attempt("netlink", lambda: socket.socket(A.AF_NETLINK, A.SOCK_RAW, 0))
+attempt("sctp", lambda: connect(A.AF_INET, A.SOCK_SEQPACKET, ("198.51.100.10", 80)))
+attempt("vsock", lambda: socket.socket(A.AF_VSOCK, A.SOCK_STREAM).connect((2, 1)))
+attempt("alg", lambda: socket.socket(A.AF_ALG, A.SOCK_SEQPACKET))
+attempt("bluetooth", lambda: socket.socket(31, A.SOCK_RAW))
+attempt("xdp", lambda: socket.socket(44, A.SOCK_RAW))
+attempt("dns", lambda: socket.getaddrinfo("evil.test", 80))
+import os
+print("interfaces", sorted(line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line))
+s = socket.create_server(("127.0.0.1", 0)); c = socket.create_connection(s.getsockname()); print("loopback works")
+'''
+
+SOCKETS = r'''
+import os, socket, stat
+for top in ("/run", "/var", "/tmp", "/dev", "/etc", "/workspace", "/usr/local", "/proc/1/root/run"):
+    for folder, _, names in os.walk(top):
+        for name in names:
+            try:
+                if stat.S_ISSOCK(os.lstat(os.path.join(folder, name)).st_mode): print("socket", folder, name)
+            except OSError: pass
+print("unix", sorted({line.split()[7] for line in open("/proc/net/unix").read().splitlines()[1:] if len(line.split()) > 7}))
+for name in ("\0/tmp/.X11-unix/X0", "\0/containerd-shim", "/run/docker.sock", "/run/containerd/containerd.sock",
+             "/run/dbus/system_bus_socket", "/run/systemd/private", "/var/run/docker.sock", "/run/node.sock"):
+    try: socket.socket(socket.AF_UNIX).connect(name); print("connected", repr(name))
+    except OSError: pass
+print("end")
+'''
+
+
+class Residue(HostileTest):
+    def test_p30_nothing_stays(self):
+        left = self.run_code("python", LEAVE)
+        self.assertEnded(left, "completed")
+        looked = self.run_code("python", LOOK)
+        self.assertEqual(looked["stdout"], "looked\n")
+
+    def test_p31_image_is_immutable(self):
+        code = r'''
+for f in /usr/bin/python3 /usr/lib/python3/dist-packages/evil.py /usr/local/lib/evil.so /etc/ld.so.preload \
+         /etc/profile /etc/bash.bashrc /etc/passwd /bin/sh; do
+  (echo evil >> "$f") 2>/dev/null && echo "wrote $f"
+done
+mv /usr/bin/env /usr/bin/env2 2>/dev/null && echo moved
+ln -s /workspace /usr/lib/evil 2>/dev/null && echo linked
+rm -f /usr/bin/true 2>/dev/null; test -e /usr/bin/true || echo removed
+touch /x 2>/dev/null && echo touched; echo end'''
+        result = self.run_code("bash", code)
+        self.assertEqual(result["stdout"], "end\n")
+        after = self.run_code("python", "print('clean')")
+        self.assertEqual(after["stdout"], "clean\n")
+        self.assertEqual(after["provenance"]["image_digest"], result["provenance"]["image_digest"])
+        self.assertRegex(after["provenance"]["image_digest"], r"^sha256:[0-9a-f]{64}$")
+
+    def test_p32_default_deny(self):
+        hosts = ["198.51.100.10", "169.254.169.254", "10.0.0.1", "8.8.8.8"]
+        code = f"HOSTS = {hosts!r}\nCANARY = {self.canaries.port}\n" + REACH
+        result = self.run_code("python", code, timeout_seconds=60)
+        lines = result["stdout"].splitlines()
+        self.assertIn("loopback works", lines)
+        self.assertIn("interfaces ['lo']", lines)
+        for line in lines:
+            self.assertNotIn("worked", line.replace("loopback works", ""))
+            self.assertNotIn("slow", line)
+        self.assertEqual(self.run_code(
+            "python", f"import socket; print(socket.socket().connect_ex(('127.0.0.1', {self.canaries.port})))"
+        )["stdout"], "111\n")
+
+    def test_p41_local_sockets(self):
+        result = self.run_code("python", SOCKETS)
+        self.assertTrue(result["stdout"].endswith("end\n"))
+        self.assertNotIn("connected", result["stdout"])
+        self.assertNotIn("socket ", result["stdout"])
+        self.assertIn("unix []", result["stdout"])
+
+
+if __name__ == "__main__":
+    unittest.main()
