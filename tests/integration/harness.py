@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every Python test shares: a server of its own, an HTTP client, the command line, leakcheck.
+
+    with harness.Server() as server:
+        done = server.run("print(1)")                     # POST /v1/executions?wait=30
+        assert done["stdout"] == "1\n"
+        with harness.leakcheck(server):                   # nothing may be left behind
+            server.run("import os; os.fork()")
+
+Environment: CLOISTER_BIN (default build/release/bin), CLOISTER_LONG=1 for the long counts.
+Tests that call leakcheck look at the whole machine, so tests/run.py never runs two at once.
+"""
+
+import contextlib
+import dataclasses
+import glob
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("CLOISTER_BIN", REPO / "build" / "release" / "bin")).resolve()
+LONG = os.environ.get("CLOISTER_LONG") == "1"
+ROOT = os.geteuid() == 0
+SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everything is slower
+# The ordinary user of the rootless tests, when they are started by root.
+USER_ID = 54_321
+UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
+
+
+def wait_for(what, condition, seconds=10.0, every=0.02):
+    """Polls until `condition()` is truthy and returns it; fails naming `what`."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() >= end:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(every)
+
+
+# --- HTTP -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Response:
+    status: int
+    headers: dict
+    body: bytes
+
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def text(self):
+        return self.body.decode()
+
+
+def http_request(host, port, method, path, body=None, headers=None, timeout=90):
+    """One request on a connection of its own. `body`: bytes, or anything JSON can hold."""
+    headers = dict(headers or {})
+    if body is not None and not isinstance(body, (bytes, bytearray)):
+        body = json.dumps(body).encode()
+        headers.setdefault("Content-Type", "application/json")
+    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    try:
+        connection.request(method, path, body=body, headers=headers)
+        answer = connection.getresponse()
+        lowered = {name.lower(): value for name, value in answer.getheaders()}
+        return Response(answer.status, lowered, answer.read())
+    finally:
+        connection.close()
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+def descendants(pid):
+    """`pid` and every process below it, as far as this pid namespace shows them."""
+    children = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            text = pathlib.Path(path).read_text()
+            fields = text[text.rindex(")") + 2 :].split()
+            children.setdefault(int(fields[1]), []).append(int(text[: text.index(" ")]))
+    found, todo = [], [pid]
+    while todo:
+        current = todo.pop()
+        found.append(current)
+        todo += children.get(current, [])
+    return found
+
+
+def program_of(pid):
+    """The name of a process as its argv[0] says it, "" when it is gone."""
+    with contextlib.suppress(OSError):
+        argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return os.path.basename(argv[0].decode(errors="replace"))
+    return ""
+
+
+def user_bin():
+    """A directory of the programs that USER_ID can read: BIN, or a copy when its path is closed."""
+    probe = subprocess.run(
+        [BIN / "cloister", "version"], user=USER_ID, group=USER_ID, extra_groups=[], env={},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if _may_enter(BIN) else None
+    if probe is not None and probe.returncode == 0:
+        return BIN
+    copy = pathlib.Path(tempfile.gettempdir()) / f"cloister-test-bin.{os.getpid()}"
+    if not copy.exists():
+        (copy / "share").mkdir(parents=True)
+        (copy / "bin").mkdir()
+        for name in ("cloister", "cloisterd", "cloister-node", "cloister-runner"):
+            shutil.copy2(BIN / name, copy / "bin" / name)
+        shutil.copytree(BIN.parent / "share" / "cloister", copy / "share" / "cloister")
+        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        import atexit
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    return copy / "bin"
+
+
+def _may_enter(path):
+    """True if every directory above `path` is open to other users."""
+    return all(p.stat().st_mode & 0o001 for p in [path, *path.parents])
+
+
+class Server:
+    """`cloister serve` on a state directory and port of its own.
+
+    `user=True` runs it as an ordinary user even when the test is root. `state` keeps a directory of
+    the caller's (restart tests). `config` is the text of a YAML file. After `with`, the whole
+    process tree is gone, or the test fails.
+    """
+
+    def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True):
+        self._config, self._env, self._args, self._ready = config, dict(env or {}), list(args), ready
+        self.as_user = user and ROOT
+        self.rootless = user or not ROOT
+        self._own_state = state is None
+        self.state = pathlib.Path(state) if state else None
+        self.process = None
+        self.host, self.port, self.key = "127.0.0.1", None, None
+        self.log = None
+
+    # - life -
+
+    def __enter__(self):
+        if self._own_state:
+            self.state = pathlib.Path(tempfile.mkdtemp(prefix="cloister-test."))
+            self.state.chmod(0o755)
+            if self.as_user:
+                os.chown(self.state, USER_ID, USER_ID)
+        try:
+            self.start()
+        except BaseException:
+            self.kill()
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        try:
+            self.stop()
+        finally:
+            if kind is not None:
+                sys.stderr.write(f"--- server log (last lines) ---\n{self.log_tail()}\n")
+            self._remove()
+
+    def start(self):
+        command = [self.bin / "cloister", "serve", "--state", self.state,
+                   "--listen", "127.0.0.1:0", *self._args]
+        if self._config is not None:
+            config = self.state / "test-config.yaml"
+            config.write_text(self._config)
+            config.chmod(0o644)
+            command += ["--config", config]
+        with contextlib.suppress(FileNotFoundError):
+            (self.state / "address").unlink()
+        self.log = self.state / "test-server.log"
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(c) for c in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self._environment(), start_new_session=True, **self._identity())
+        if self._ready:
+            self.wait_ready()
+
+    def wait_ready(self, seconds=60 if SANITIZED else 20):
+        def ready():
+            if self.process.poll() is not None:
+                raise AssertionError(
+                    f"cloister serve ended with {self.process.returncode}:\n{self.log_tail()}")
+            return self.read_address() and self._answers_ready()
+
+        try:
+            wait_for("the server to be ready", ready, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log_tail()}") from None
+        self.key = (self.state / "admin.key").read_text().strip()
+
+    def read_address(self):
+        with contextlib.suppress(OSError, ValueError):
+            address = (self.state / "address").read_text().strip().removeprefix("http://")
+            host, port = address.rsplit(":", 1)
+            self.host, self.port = host, int(port)
+            return True
+        return False
+
+    def _answers_ready(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return http_request(self.host, self.port, "GET", "/readyz", timeout=5).status == 200
+        return False
+
+    def stop(self, seconds=20):
+        """Ends it as an operator would; fails if anything of it stays."""
+        if self.process is None:
+            return
+        tree = self.pids()
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill(tree)
+            raise AssertionError(f"cloister serve did not stop in {seconds} s:\n{self.log_tail()}")
+        finally:
+            self.process = None
+        try:
+            wait_for("the server's processes to end", lambda: not _alive(tree), 10)
+        except AssertionError:
+            left = [(pid, program_of(pid)) for pid in _alive(tree)]
+            self.kill(tree)
+            raise AssertionError(f"processes left after stop: {left}") from None
+
+    def kill(self, tree=None):
+        """kill -9 of everything this server started."""
+        if self.process is None and tree is None:
+            return
+        for pid in tree or self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+            self.process = None
+
+    def _remove(self):
+        if self._own_state and self.state:
+            shutil.rmtree(self.state, ignore_errors=True)
+
+    def _identity(self):
+        return {"user": USER_ID, "group": USER_ID, "extra_groups": []} if self.as_user else {}
+
+    def _environment(self):
+        kept = ("PATH", "LANG", "TERM", "CLOISTER_LOG", "CLOISTER_SHARE", "ASAN_OPTIONS",
+                "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS", "CLOISTER_SANITIZER")
+        env = {name: os.environ[name] for name in kept if name in os.environ}
+        env.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+        env["HOME"] = str(self.state)
+        env.update(self._env)
+        return env
+
+    @property
+    def bin(self):
+        return user_bin() if self.as_user else BIN
+
+    # - looking at it -
+
+    def pids(self):
+        return descendants(self.process.pid) if self.process else []
+
+    def pid_of(self, program):
+        """The pid of one of our processes, e.g. "cloisterd"."""
+        for pid in self.pids():
+            if program_of(pid) == program:
+                return pid
+        raise AssertionError(f"no process {program!r} in {[program_of(p) for p in self.pids()]}")
+
+    def log_tail(self, lines=40):
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return "(no log)"
+
+    @property
+    def url(self):
+        return f"http://{self.host}:{self.port}"
+
+    # - using it -
+
+    def request(self, method, path, body=None, headers=None, key=None, timeout=90):
+        """As the admin, or with `key`; `key=False` sends no credential."""
+        headers = dict(headers or {})
+        if key is not False:
+            headers.setdefault("Authorization", f"Bearer {key or self.key}")
+        return http_request(self.host, self.port, method, path, body, headers, timeout)
+
+    def submit(self, code=None, language="python", wait=30, headers=None, key=None, **request):
+        """POST /v1/executions → Response. Other arguments are members of the request."""
+        body = {"language": language, **request}
+        if code is not None:
+            body["code"] = code
+        query = f"?wait={wait}" if wait else ""
+        return self.request("POST", f"/v1/executions{query}", body, headers, key,
+                            timeout=(wait or 0) + 60)
+
+    def run(self, code=None, language="python", wait=60, **request):
+        """Runs to the end and returns the finished execution."""
+        answer = self.submit(code, language, wait=min(wait, 30), **request)
+        if answer.status not in (200, 201, 202):
+            raise AssertionError(f"POST /v1/executions: {answer.status} {answer.body[:2000]!r}")
+        execution = answer.json()
+        return execution if finished(execution) else self.wait_end(execution["id"], wait)
+
+    def get(self, execution_id):
+        answer = self.request("GET", f"/v1/executions/{execution_id}")
+        assert answer.status == 200, (answer.status, answer.body[:500])
+        return answer.json()
+
+    def wait_end(self, execution_id, seconds=60):
+        def ended():
+            execution = self.get(execution_id)
+            return execution if finished(execution) else None
+
+        return wait_for(f"the end of {execution_id}", ended, seconds, every=0.05)
+
+    def wait_status(self, execution_id, status, seconds=20):
+        def reached():
+            execution = self.get(execution_id)
+            if finished(execution) and execution["status"] != status:
+                raise AssertionError(f"{execution_id} is {execution['status']}, not {status}")
+            return execution if execution["status"] == status else None
+
+        return wait_for(f"{execution_id} to be {status}", reached, seconds)
+
+    def events(self, execution_id, last_event_id=None, timeout=60):
+        """Server-Sent Events of one execution: yields (event, id, data) until the stream ends."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        headers = {"Authorization": f"Bearer {self.key}", "Accept": "text/event-stream"}
+        if last_event_id is not None:
+            headers["Last-Event-ID"] = last_event_id
+        try:
+            connection.request("GET", f"/v1/executions/{execution_id}/events", headers=headers)
+            answer = connection.getresponse()
+            assert answer.status == 200, (answer.status, answer.read()[:500])
+            yield from _parse_sse(answer)
+        finally:
+            connection.close()
+
+    def cli(self, *args, input=None, env=None, timeout=90, text=True):
+        """The command line against this server → CompletedProcess."""
+        merged = {**self._environment(), "CLOISTER_URL": self.url, "CLOISTER_API_KEY": self.key,
+                  **(env or {})}
+        return subprocess.run([str(a) for a in (self.bin / "cloister", *args)], input=input, env=merged,
+                              capture_output=True, text=text, timeout=timeout, **self._identity())
+
+    def metrics(self):
+        """/metrics as {name{labels}: value}."""
+        answer = self.request("GET", "/metrics")
+        assert answer.status == 200, answer.status
+        rows = (line.rsplit(" ", 1) for line in answer.text.splitlines()
+                if line and not line.startswith("#"))
+        return {name: float(value) for name, value in rows}
+
+
+def _parse_sse(stream):
+    event, event_id, data = "message", None, []
+    for raw in stream:
+        line = raw.decode().rstrip("\r\n")
+        if not line:
+            if data:
+                yield event, event_id, json.loads("\n".join(data))
+            event, data = "message", []
+            continue
+        if line.startswith(":"):
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            event = value
+        elif name == "id":
+            event_id = value
+        elif name == "data":
+            data.append(value)
+
+
+def finished(execution):
+    return execution["status"] in ("completed", "failed", "timed_out", "cancelled", "denied")
+
+
+def _alive(pids):
+    alive = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            if text[text.rindex(")") + 2] not in "ZX":
+                alive.append(pid)
+    return alive
+
+
+def cli(*args, input=None, env=None, timeout=120, text=True, cwd=None):
+    """The command line alone: `run` starts a private server → CompletedProcess."""
+    with tempfile.TemporaryDirectory(prefix="cloister-home.") as home:
+        base = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8",
+                "XDG_STATE_HOME": f"{home}/state"}
+        for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "CLOISTER_SHARE"):
+            if name in os.environ:
+                base[name] = os.environ[name]
+        return subprocess.run([str(a) for a in (BIN / "cloister", *args)], input=input,
+                              env={**base, **(env or {})}, capture_output=True, text=text,
+                              timeout=timeout, cwd=cwd)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def query(**parameters):
+    return urllib.parse.urlencode(parameters)
+
+
+def have_language(server, name):
+    """True if the server's node can run this language; tests skip with the reason otherwise."""
+    done = server.submit(":" if name == "bash" else "", language=name)
+    return done.status == 200 and (done.json().get("error") or {}).get("type") is None
+
+
+# --- leakcheck ------------------------------------------------------------------------------------
+
+
+def _cgroups():
+    """Directories below any cgroup of ours, in every hierarchy."""
+    found = set()
+    for top in ["/sys/fs/cgroup", *glob.glob("/sys/fs/cgroup/*/")]:
+        for base, folders, _ in os.walk(top):
+            if "cloister" in base:
+                found.add(os.path.relpath(base, "/sys/fs/cgroup"))
+            elif base.count("/") > 8:
+                folders.clear()
+        if os.path.exists(f"{top}/cgroup.controllers") and top == "/sys/fs/cgroup":
+            break
+    return found
+
+
+def _sandbox_processes():
+    found = set()
+    for path in glob.glob("/proc/[0-9]*/status"):
+        with contextlib.suppress(OSError, StopIteration):
+            lines = pathlib.Path(path).read_text().splitlines()
+            uid = int(next(line for line in lines if line.startswith("Uid:")).split()[1])
+            if UID_FIRST <= uid < UID_LAST:
+                found.add(f"{path.split('/')[2]} uid {uid} {lines[0]}")
+    return found
+
+
+def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
+    found = set()
+    for kind in kinds:
+        for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(path))
+    return found
+
+
+def _mounts():
+    with open("/proc/self/mountinfo") as lines:
+        return {" ".join(line.split()[3:6]) for line in lines}
+
+
+def _ipc():
+    found = set()
+    for kind in ("shm", "msg", "sem"):
+        with contextlib.suppress(OSError):
+            rows = pathlib.Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]
+            found |= {f"{kind} {row.split()[0]} {row.split()[1]}" for row in rows}
+    return found
+
+
+def _abstract_sockets():
+    with open("/proc/net/unix") as lines:
+        return {line.split()[-1] for line in lines if "@" in line}
+
+
+def _temporary_files(server):
+    found = set(glob.glob("/tmp/*")) | set(glob.glob("/dev/shm/*")) | set(glob.glob("/var/tmp/*"))
+    found = {path for path in found if "cloister" in os.path.basename(path)}
+    if server is not None and server.state is not None:
+        for base, folders, files in os.walk(server.state):
+            relative = os.path.relpath(base, server.state)
+            if relative.split("/")[0] in ("ledger", "blobs", "cache"):
+                folders.clear()
+                continue
+            found |= {os.path.join(base, name) for name in files}
+    return found
+
+
+def _open_and_threads(server):
+    """{"cloisterd fds": 17, ...} of our own processes."""
+    counts = {}
+    for pid in server.pids() if server else []:
+        name = program_of(pid)
+        if not name.startswith("cloister") or name == "cloister-runner":
+            continue
+        with contextlib.suppress(OSError):
+            fds, threads = len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+            counts[f"{name}[{pid}] fds"] = fds
+            counts[f"{name}[{pid}] threads"] = threads
+    return counts
+
+
+class Snapshot:
+    """What leakcheck compares, at one moment."""
+
+    SETS = ("cgroups", "processes", "namespaces", "mounts", "ipc", "abstract_sockets", "files")
+
+    def __init__(self, server=None):
+        self.cgroups = _cgroups()
+        self.processes = _sandbox_processes()
+        self.namespaces = _namespaces()
+        self.mounts = _mounts()
+        self.ipc = _ipc()
+        self.abstract_sockets = _abstract_sockets()
+        self.files = _temporary_files(server)
+        self.counts = _open_and_threads(server)
+
+    def leaked_since(self, before, fd_slack=3):
+        """What is there now and was not before, as lines; [] is clean."""
+        lines = []
+        for name in self.SETS:
+            lines += [f"{name}: {item}" for item in sorted(getattr(self, name) - getattr(before, name))]
+        for name, value in self.counts.items():
+            slack = fd_slack if name.endswith("fds") else 0
+            if name in before.counts and value > before.counts[name] + slack:
+                lines.append(f"{name}: {before.counts[name]} → {value}")
+        return lines
+
+
+@contextlib.contextmanager
+def leakcheck(server=None, seconds=10, ignore=()):
+    """Fails if, `seconds` after the block, anything of a sandbox is still on this machine.
+
+    Warm the server up with one run first, so that its own caches and connections are not counted.
+    `ignore`: beginnings of lines to leave out.
+    """
+    before = Snapshot(server)
+    yield before
+    assert_clean(before, server, seconds, ignore)
+
+
+def assert_clean(before, server=None, seconds=10, ignore=()):
+    end = time.monotonic() + seconds
+    while True:
+        lines = [line for line in Snapshot(server).leaked_since(before)
+                 if not line.startswith(tuple(ignore))]
+        if not lines:
+            return
+        if time.monotonic() >= end:
+            raise AssertionError("left behind:\n  " + "\n  ".join(lines))
+        time.sleep(0.1)
