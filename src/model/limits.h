@@ -29,6 +29,10 @@ struct Limits {
 // of `disk_bytes` and three quarters of `memory_bytes`.
 uint64_t scratchBytes(const Limits& limits);
 
+// Gives `cpu_time` a value if it has none: one second more than the wall time on every core the
+// quota allows, so that a busy program meets the wall limit first unless it was asked otherwise.
+void settle(Limits& limits);
+
 // Names of limits as they appear in `details.limit`.
 namespace limit_name {
 inline constexpr std::string_view kWall = "timeout_seconds";

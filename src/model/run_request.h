@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunRequest: what a client asks for, exactly the body of POST /v1/executions after validation.
+//
+// Either `language` and `code`, or `command`. `language` beside `command` is allowed: the command
+// then gets that language's environment. `code` beside `command` is refused.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct FileSpec {
 };
 
 struct RunRequest {
-  std::string language;  // as asked; "" with `command`
+  std::string language;  // as asked, name or alias; may be "" with `command`
   std::string code;      // "" with `command`
   std::variant<std::monostate, std::string, std::vector<std::string>> command;  // shell or argv
   std::string input;                                                            // stdin, decoded
@@ -33,8 +36,8 @@ struct RunRequest {
   std::vector<std::string> deps;
   Limits limits;  // defaults where not asked
   std::string network_tier = "none";
-  std::string runtime;                          // "" = policy's choice
-  std::string tier;                             // "" = policy's choice
+  std::string runtime;  // "" = policy's choice
+  std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice
   std::vector<std::string> artifacts = {"**"};  // globs under /workspace
   std::map<std::string, std::string> metadata;
 };
@@ -48,16 +51,21 @@ struct RequestBounds {
   size_t files_bytes = size_t{16} << 20;
   size_t args = 256;
   size_t env = 256;
-  size_t text_bytes = 32'768;  // one argument, environment value, metadata value
-  Limits max;                  // the most a request may ask for; see defaultBounds()
+  size_t text_bytes = 32'768;              // one argument, environment value, metadata value
+  size_t command_bytes = size_t{1} << 20;  // command, arguments and environment together
+  size_t items = 64;                       // dependencies, artifact globs, metadata members
+  Limits max;                              // the most a request may ask for; see defaultBounds()
 };
 RequestBounds defaultBounds();
 
 // Strict: unknown members, wrong types, values out of bounds, NUL in text, unsafe paths are
-// kInvalid (kTooLarge for sizes) with `field` set. `input` and `content` may be base64.
+// kInvalid (kTooLarge for sizes) with `field` set. `input` and `content` may be base64. The limits
+// of the result are settled (see settle()) and its files sorted by path.
 Result<RunRequest> parseRunRequest(const base::json::object& body, const RequestBounds& bounds);
 
-// The canonical JSON of the request: what is stored, hashed for idempotency, and shown.
+// The canonical JSON of the request: what is stored, hashed for idempotency, and shown. Members are
+// sorted and defaults filled in, so that equal requests give equal text; parsing it gives the
+// request again.
 base::json::object toJsonObject(const RunRequest& request);
 
 }  // namespace cloister::model

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/execution.h"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+
+namespace cloister::model {
+namespace {
+
+namespace json = base::json;
+
+struct StatusRow {
+  Status status;
+  std::string_view name;
+  std::vector<Status> next;  // empty: terminal
+};
+
+const std::array<StatusRow, 8>& statusTable() {
+  using enum Status;
+  static const std::array<StatusRow, 8> table = {{
+      {kQueued, "queued", {kRunning, kBlocked, kFailed, kTimedOut, kCancelled, kDenied}},
+      {kRunning, "running", {kBlocked, kCompleted, kFailed, kTimedOut, kCancelled, kDenied}},
+      {kBlocked, "blocked", {kQueued, kRunning, kFailed, kTimedOut, kCancelled, kDenied}},
+      {kCompleted, "completed", {}},
+      {kFailed, "failed", {}},
+      {kTimedOut, "timed_out", {}},
+      {kCancelled, "cancelled", {}},
+      {kDenied, "denied", {}},
+  }};
+  return table;
+}
+
+const StatusRow& rowOf(Status status) {
+  return statusTable().at(static_cast<size_t>(status));
+}
+
+// Text cut at a byte count may end inside a character; that character is left out, so that the
+// rest is still text.
+std::string_view withoutCutCharacter(std::string_view bytes) {
+  for (size_t n = 1; n <= 3 && n <= bytes.size(); ++n) {
+    const auto byte = static_cast<uint8_t>(bytes[bytes.size() - n]);
+    if ((byte & 0xc0) == 0x80) continue;  // a continuation: look further back for its start
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > n ? bytes.substr(0, bytes.size() - n) : bytes;
+  }
+  return bytes;
+}
+
+struct ShownText {
+  std::string text;
+  bool base64 = false;
+};
+
+ShownText show(const KeptOutput& output) {
+  const std::string_view text =
+      output.truncated ? withoutCutCharacter(output.bytes) : std::string_view(output.bytes);
+  if (base::isUtf8(text)) return {std::string(text), false};
+  return {base::toBase64(output.bytes), true};
+}
+
+json::value textOrNull(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
+json::value timeOrNull(int64_t wall_micros) {
+  return textOrNull(base::formatTime(wall_micros));
+}
+
+json::array toArray(const std::vector<ArtifactRef>& artifacts) {
+  json::array array;
+  for (const ArtifactRef& artifact : artifacts) {
+    array.push_back({{"id", artifact.id},
+                     {"path", artifact.path},
+                     {"size", artifact.size},
+                     {"content_type", artifact.content_type},
+                     {"sha256", artifact.sha256}});
+  }
+  return array;
+}
+
+json::object toObject(const Usage& usage) {
+  return {{"wall_ms", usage.wall_ms},
+          {"cpu_ms", usage.cpu_ms},
+          {"max_rss_bytes", usage.max_rss_bytes},
+          {"io_read_bytes", usage.io_read_bytes},
+          {"io_write_bytes", usage.io_write_bytes},
+          {"processes", usage.processes}};
+}
+
+json::object toObject(const Provenance& p) {
+  return {{"runtime", textOrNull(p.runtime)},
+          {"node", textOrNull(p.node)},
+          {"image_digest", textOrNull(p.image_digest)},
+          {"policy_id", textOrNull(p.policy_id)},
+          {"permit_id", textOrNull(p.permit_id)},
+          {"code_sha256", textOrNull(p.code_sha256)},
+          {"output_sha256", textOrNull(p.output_sha256)},
+          {"weakened", json::array(p.weakened.begin(), p.weakened.end())},
+          {"stdout_sha256", textOrNull(p.stdout_sha256)},
+          {"stderr_sha256", textOrNull(p.stderr_sha256)}};
+}
+
+json::object toObject(const Principal& principal) {
+  return {{"tenant", principal.tenant},
+          {"app", principal.app},
+          {"agent", principal.agent},
+          {"user", principal.user}};
+}
+
+// A compiler may print bytes that are no text; its messages are for reading, so the fallback is
+// the same as for the program's output.
+void addText(json::object& object, std::string_view name, const std::string& bytes) {
+  const ShownText shown = show({.bytes = bytes, .total = 0, .truncated = true, .artifact = {}});
+  object[name] = shown.text;
+  if (shown.base64) object[std::string(name) + "_encoding"] = "base64";
+}
+
+json::object toObject(const CompileResult& compile) {
+  json::object object = {{"exit_code", compile.exit_code}, {"wall_ms", compile.wall_ms}};
+  addText(object, "stdout", compile.stdout_text);
+  addText(object, "stderr", compile.stderr_text);
+  return object;
+}
+
+// What the contract allows beyond its fixed members.
+void addRest(json::object& object, const Execution& execution) {
+  object["session_id"] = textOrNull(execution.session_id);
+  object["language"] = textOrNull(execution.language);
+  object["metadata"] = execution.metadata;
+  if (execution.compile) object["compile"] = toObject(*execution.compile);
+  object["stdout_bytes"] = execution.out.total;
+  object["stderr_bytes"] = execution.err.total;
+  if (!execution.out.artifact.empty()) object["stdout_artifact"] = execution.out.artifact;
+  if (!execution.err.artifact.empty()) object["stderr_artifact"] = execution.err.artifact;
+}
+
+}  // namespace
+
+std::string_view statusName(Status status) {
+  return rowOf(status).name;
+}
+
+std::optional<Status> statusFromName(std::string_view name) {
+  const auto at = std::ranges::find(statusTable(), name, &StatusRow::name);
+  if (at == statusTable().end()) return std::nullopt;
+  return at->status;
+}
+
+bool isTerminal(Status status) {
+  return rowOf(status).next.empty();
+}
+
+bool mayBecome(Status from, Status to) {
+  return std::ranges::find(rowOf(from).next, to) != rowOf(from).next.end();
+}
+
+json::object toJsonObject(const RunError& error) {
+  return {{"type", error.type},
+          {"message", error.message},
+          {"details", error.details},
+          {"retryable", error.retryable}};
+}
+
+json::object toJsonObject(const Execution& execution) {
+  const ShownText out = show(execution.out);
+  const ShownText err = show(execution.err);
+  json::object object;
+  object["id"] = execution.id;
+  object["status"] = statusName(execution.status);
+  object["exit_code"] = nullptr;
+  if (execution.exit_code) object["exit_code"] = *execution.exit_code;
+  object["signal"] = textOrNull(execution.signal);
+  object["stdout"] = out.text;
+  object["stderr"] = err.text;
+  object["stdout_truncated"] = execution.out.truncated;
+  object["stderr_truncated"] = execution.err.truncated;
+  object["artifacts"] = toArray(execution.artifacts);
+  object["resource_usage"] = toObject(execution.usage);
+  object["provenance"] = toObject(execution.provenance);
+  object["error"] = nullptr;
+  if (execution.error) object["error"] = toJsonObject(*execution.error);
+  object["principal"] = toObject(execution.principal);
+  object["created_at"] = timeOrNull(execution.created_at);
+  object["started_at"] = timeOrNull(execution.started_at);
+  object["finished_at"] = timeOrNull(execution.finished_at);
+  if (out.base64) object["stdout_encoding"] = "base64";
+  if (err.base64) object["stderr_encoding"] = "base64";
+  addRest(object, execution);
+  return object;
+}
+
+std::string signalName(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return "SIG" + (name != nullptr ? std::string(name) : std::to_string(signal));
+}
+
+}  // namespace cloister::model

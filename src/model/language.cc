@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/language.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "model/yaml.h"
+
+namespace cloister::model {
+namespace {
+
+constexpr size_t kMaxFiles = 256;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool isName(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '#' || c == '-' ||
+           c == '.' || c == '_';
+  };
+  return !text.empty() && text.size() <= 32 && std::ranges::all_of(text, allowed);
+}
+
+// The code's file name: one plain component, so that it lands in the workspace and nowhere else.
+bool isFileName(std::string_view text) {
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
+  };
+  return !text.empty() && text.size() <= 64 && text.front() != '.' && text.front() != '-' &&
+         std::ranges::all_of(text, allowed);
+}
+
+std::unexpected<Error> wrong(std::string_view key, std::string_view why) {
+  return fail(Code::kInvalid, std::string(key) + ": " + std::string(why), std::string(key));
+}
+
+Result<> checkArgv(std::string_view key, const std::vector<std::string>& argv) {
+  static const std::set<std::string_view> kKnown = {"{source}", "{binary}", "{dir}", "{args}"};
+  for (const std::string& argument : argv) {
+    for (size_t at = argument.find('{'); at != std::string::npos; at = argument.find('{', at + 1)) {
+      const size_t end = argument.find('}', at);
+      const std::string_view word = std::string_view(argument).substr(at, end - at + 1);
+      if (!kKnown.contains(word)) {
+        return wrong(key, "braces may hold source, binary, dir or args only");
+      }
+      if (word == "{args}" && argument != word) return wrong(key, "{args} must stand alone");
+    }
+  }
+  return {};
+}
+
+Result<> checkNames(const Language& language) {
+  if (!isName(language.name)) return wrong("name", "must be a short lower-case name");
+  if (!std::ranges::all_of(language.aliases, isName)) {
+    return wrong("aliases", "must be short lower-case names");
+  }
+  for (const std::string& extension : language.extensions) {
+    if (!extension.starts_with('.') || !isFileName(extension.substr(1))) {
+      return wrong("extensions", "must be a dot and letters");
+    }
+  }
+  if (!isFileName(language.source)) return wrong("source", "must be a plain file name");
+  return {};
+}
+
+Result<> check(const Language& language) {
+  TRY(checkNames(language));
+  if (language.run.empty() || language.run[0].empty()) return wrong("run", "must name a program");
+  TRY(checkArgv("compile", language.compile));
+  TRY(checkArgv("run", language.run));
+  for (const std::string& path : language.requires_paths) {
+    if (!path.starts_with('/')) return wrong("requires", "must be absolute paths");
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> readEnvironment(base::ObjectReader& reader) {
+  std::map<std::string, std::string> env;
+  const base::json::object* object = TRY(reader.object("env"));
+  if (object == nullptr) return env;
+  base::ObjectReader inner(*object, "env");
+  for (const auto& member : *object) {
+    const std::string name(member.key());
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos) {
+      return wrong("env", "has a bad name");
+    }
+    env[name] = TRY(requiredText(inner, member.key()));
+  }
+  return env;
+}
+
+Result<Language> readLanguage(const base::json::object& object) {
+  base::ObjectReader reader(object, "");
+  Language language;
+  language.name = TRY(requiredText(reader, "name"));
+  language.title = TRY(requiredText(reader, "title"));
+  language.aliases = TRY(textList(reader, "aliases"));
+  language.extensions = TRY(textList(reader, "extensions"));
+  language.source = TRY(requiredText(reader, "source"));
+  language.compile = TRY(textList(reader, "compile"));
+  const auto timeout = TRY(reader.integer("compile_timeout_seconds", 1, 3600));
+  if (timeout) language.compile_timeout = std::chrono::seconds(*timeout);
+  language.run = TRY(textList(reader, "run"));
+  language.env = TRY(readEnvironment(reader));
+  language.requires_paths = TRY(textList(reader, "requires"));
+  language.install = TRY(requiredText(reader, "install"));
+  TRY(reader.finish());
+  TRY(check(language));
+  return language;
+}
+
+Result<std::vector<std::filesystem::path>> yamlFiles(const std::string& dir) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(dir, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() == ".yaml") files.push_back(at->path());
+  }
+  const std::string doing = "reading languages in " + dir + ": ";
+  if (error) return fail(Code::kInvalid, doing + error.message());
+  if (files.empty()) return fail(Code::kInvalid, doing + "no .yaml file");
+  if (files.size() > kMaxFiles) return fail(Code::kTooLarge, doing + "too many files");
+  std::ranges::sort(files);
+  return files;
+}
+
+}  // namespace
+
+Result<Language> parseLanguage(std::string_view yaml, std::string_view name) {
+  const base::json::object object = TRY(parseYaml(yaml, name));
+  auto language = readLanguage(object);
+  if (!language) return std::unexpected(std::move(language).error().within(name));
+  return language;
+}
+
+Result<LanguageSet> LanguageSet::load(const std::string& dir) {
+  LanguageSet set;
+  for (const std::filesystem::path& file : TRY(yamlFiles(dir))) {
+    const std::string name = file.filename().string();
+    const std::string yaml = TRY(base::readFile(file.string(), kMaxYamlBytes));
+    Language language = TRY(parseLanguage(yaml, name));
+    std::vector<std::string> names = language.aliases;
+    names.push_back(language.name);
+    for (const std::string& each : names) {
+      if (!set.index_.emplace(each, set.languages_.size()).second) {
+        return fail(Code::kInvalid, name + ": the name \"" + each + "\" is taken already");
+      }
+    }
+    set.languages_.push_back(std::move(language));
+  }
+  return set;
+}
+
+const Language* LanguageSet::find(std::string_view name_or_alias) const {
+  const auto at = index_.find(lower(name_or_alias));
+  return at == index_.end() ? nullptr : &languages_[at->second];
+}
+
+}  // namespace cloister::model

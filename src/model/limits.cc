@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/limits.h"
+
+#include <algorithm>
+
+namespace cloister::model {
+
+uint64_t scratchBytes(const Limits& limits) {
+  return std::min(limits.disk_bytes, limits.memory_bytes / 4 * 3);
+}
+
+void settle(Limits& limits) {
+  if (limits.cpu_time.count() > 0) return;
+  const int64_t cores = (int64_t{limits.cpu_millis} + 999) / 1000;
+  limits.cpu_time = (limits.wall + std::chrono::seconds(1)) * cores;
+}
+
+}  // namespace cloister::model

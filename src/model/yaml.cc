@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/yaml.h"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+namespace cloister::model {
+namespace {
+
+namespace json = base::json;
+
+constexpr size_t kMaxDepth = 16;
+
+template <class T>
+std::optional<T> number(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+json::value plainScalar(const std::string& text) {
+  if (text.empty() || text == "~" || text == "null") return nullptr;
+  if (text == "true" || text == "false") return text == "true";
+  if (const auto whole = number<int64_t>(text)) return *whole;
+  // Only what begins like a number: "inf" and "nan" are words here.
+  if (text.find_first_of("0123456789") <= 2) {
+    if (const auto real = number<double>(text); real && std::isfinite(*real)) return *real;
+  }
+  return json::value(text);
+}
+
+// Builds a JSON value from yaml-cpp's events. The first fault is kept and ends all building.
+class Builder : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (plain(mark, "?", anchor)) add(mark, nullptr);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    refuse(mark, "aliases are not allowed");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    if (!plain(mark, tag, anchor)) return;
+    if (!base::isUtf8(value)) return refuse(mark, "is not UTF-8");
+    if (!open_.empty() && open_.back().value.is_object() && !open_.back().key) {
+      open_.back().key = value;
+      return;
+    }
+    add(mark, tag == "!" ? json::value(value) : plainScalar(value));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    start(mark, tag, anchor, json::array());
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    start(mark, tag, anchor, json::object());
+  }
+  void OnMapEnd() override { end(); }
+
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] json::value& result() { return result_; }
+
+ private:
+  struct Open {
+    YAML::Mark mark;
+    json::value value;
+    std::optional<std::string> key;  // of a map, read and waiting for its value
+  };
+
+  void refuse(const YAML::Mark& mark, const std::string& why) {
+    if (error_.empty()) error_ = "line " + std::to_string(mark.line + 1) + ": " + why;
+  }
+
+  bool plain(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor != 0) refuse(mark, "anchors are not allowed");
+    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags are not allowed");
+    return error_.empty();
+  }
+
+  void start(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+             json::value value) {
+    if (!plain(mark, tag, anchor)) return;
+    if (open_.size() >= kMaxDepth) return refuse(mark, "nested too deeply");
+    open_.push_back({mark, std::move(value), std::nullopt});
+  }
+
+  void end() {
+    if (!error_.empty()) return;
+    Open closed = std::move(open_.back());
+    open_.pop_back();
+    add(closed.mark, std::move(closed.value));
+  }
+
+  void add(const YAML::Mark& mark, json::value value) {
+    if (open_.empty()) {
+      result_ = std::move(value);
+      return;
+    }
+    Open& top = open_.back();
+    if (json::array* array = top.value.if_array()) {
+      array->push_back(std::move(value));
+    } else if (!top.key) {
+      refuse(mark, "a key must be text");
+    } else if (!top.value.get_object().emplace(*top.key, std::move(value)).second) {
+      refuse(mark, *top.key + ": given twice");
+    } else {
+      top.key.reset();
+    }
+  }
+
+  std::vector<Open> open_;
+  json::value result_;
+  std::string error_;
+};
+
+// yaml-cpp throws on what it cannot read; this is the edge where that stops.
+std::string build(std::string_view yaml, Builder& builder) {
+  try {
+    std::istringstream stream{std::string(yaml)};
+    YAML::Parser parser(stream);
+    if (!parser.HandleNextDocument(builder)) return "is empty";
+    if (!builder.error().empty()) return builder.error();
+    Builder rest;
+    if (parser.HandleNextDocument(rest)) return "has more than one document";
+  } catch (const YAML::Exception& error) {
+    return error.what();
+  }
+  return builder.result().is_object() ? "" : "must be a map";
+}
+
+}  // namespace
+
+Result<json::object> parseYaml(std::string_view yaml, std::string_view name) {
+  const std::string file(name);
+  if (yaml.size() > kMaxYamlBytes) {
+    return fail(Code::kTooLarge,
+                file + ": larger than " + std::to_string(kMaxYamlBytes) + " bytes");
+  }
+  Builder builder;
+  if (const std::string error = build(yaml, builder); !error.empty()) {
+    return fail(Code::kInvalid, file + ": " + error);
+  }
+  return std::move(builder.result().get_object());
+}
+
+Result<std::vector<std::string>> textList(base::ObjectReader& reader, std::string_view name) {
+  constexpr size_t kMaxItems = 256;
+  const std::string path = reader.pathOf(name);
+  const json::array* items = TRY(reader.array(name));
+  std::vector<std::string> texts;
+  if (items == nullptr) return texts;
+  if (items->size() > kMaxItems) return fail(Code::kInvalid, path + ": too many items", path);
+  for (const json::value& item : *items) {
+    if (!item.is_string() || item.get_string().find('\0') != std::string_view::npos) {
+      return fail(Code::kInvalid, path + ": must be a list of text (quote numbers)", path);
+    }
+    texts.emplace_back(item.get_string());
+  }
+  return texts;
+}
+
+Result<std::string> requiredText(base::ObjectReader& reader, std::string_view name) {
+  const std::string path = reader.pathOf(name);
+  const auto text = TRY(reader.text(name));
+  if (!text || text->empty()) return fail(Code::kInvalid, path + ": is required", path);
+  if (text->find('\0') != std::string::npos) {
+    return fail(Code::kInvalid, path + ": must not contain NUL", path);
+  }
+  return *text;
+}
+
+}  // namespace cloister::model

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Our data files (languages, policies) as JSON values: the plain part of YAML 1.2 and no more, so
+// that the strict readers of base/json.h serve both. Plain scalars become null, true, false or
+// numbers where they look like one (core schema); quoted ones are text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+inline constexpr size_t kMaxYamlBytes = size_t{64} << 10;
+
+// Parses one document whose top is a map. Refuses: more than kMaxYamlBytes, anchors, aliases and
+// tags (they can blow up or hide what a file says), keys given twice or not text, a second
+// document, nesting deeper than 16. Errors begin with `name` and give the line.
+Result<base::json::object> parseYaml(std::string_view yaml, std::string_view name);
+
+// A list of text as a member; empty when absent. At most 256 items.
+Result<std::vector<std::string>> textList(base::ObjectReader& reader, std::string_view name);
+// A member that must be there and not empty.
+Result<std::string> requiredText(base::ObjectReader& reader, std::string_view name);
+
+}  // namespace cloister::model
