@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk of the state directory is full: writes are refused with the reason, reads work, and when
+space returns everything goes on without a restart."""
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import harness  # noqa: E402
+
+CLONE_NEWNS = 0x20000
+
+
+@unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")
+class DiskFull(unittest.TestCase):
+    def setUp(self):
+        # The mount is this process's and its children's alone.
+        self.assertEqual(ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS), 0)
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        self.state = tempfile.mkdtemp(prefix="cloister-full.")
+        self.addCleanup(os.rmdir, self.state)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=755", "none", self.state], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.state], check=True)
+        self.server = self.enterContext(harness.Server(state=self.state))
+        self.before = self.server.run("echo before", "bash")
+
+    def fill(self):
+        """Takes all the space there is, down to the last byte that one writer can get."""
+        ballast = pathlib.Path(self.state) / "ballast"
+        with open(ballast, "ab", buffering=0) as out:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while True:
+                        out.write(b"\0" * size)
+                except OSError:
+                    pass
+        return ballast
+
+    def test_disk_full_is_refused_clearly_and_recovers(self):
+        ballast = self.fill()
+
+        def refused():
+            # What fits into pages the ledger already has may still be accepted.
+            answer = self.server.submit("echo no", "bash", wait=0)
+            return answer if answer.status == 507 else None
+
+        answer = harness.wait_for("a refusal", refused, 30)
+        problem = answer.json()
+        self.assertEqual(answer.headers["content-type"], "application/problem+json")
+        self.assertIn("space", (problem["detail"] + problem["error"]["message"]).lower())
+        self.assertEqual(self.server.get(self.before["id"])["stdout"], "before\n")
+        self.assertEqual(self.server.request("GET", "/readyz").status, 503)
+        self.assertEqual(self.server.request("GET", "/healthz").status, 200)
+        os.unlink(ballast)
+        harness.wait_for("readiness", lambda: self.server.request("GET", "/readyz").status == 200, 30)
+        self.assertEqual(self.server.run("echo after", "bash")["stdout"], "after\n")
+        report = self.server.request("GET", "/v1/audit/verify").json()
+        self.assertTrue(report["ok"], report)
+        for execution in self.server.request("GET", "/v1/executions?limit=200").json()["executions"]:
+            self.server.wait_end(execution["id"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of each part, and of all at once, at random moments under load; then the invariants: every
+acknowledged execution has one record and one terminal state (I1), none was started twice (I2), nothing
+is orphaned (I3), the audit chain holds with a start and an end for each (I4), readiness tells the
+truth (I8)."""
+import collections
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import harness  # noqa: E402
+
+ROUNDS = 100 if harness.LONG else 10
+SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
+CLIENTS = 4
+WORK = [
+    {"language": "bash", "code": "echo done"},
+    {"language": "python", "code": "print(sum(range(100000)))"},
+    {"language": "bash", "code": "sleep 0.3; echo slept"},
+    {"language": "bash", "code": "for i in 1 2 3 4 5; do sleep 60 & done; wait", "timeout_seconds": 1},
+]
+
+
+class Load:
+    """Clients that submit without pause and remember what was acknowledged."""
+
+    def __init__(self, server):
+        self.server = server
+        self.acknowledged = []
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self._client, args=(n,)) for n in range(CLIENTS)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join()
+
+    def _client(self, number):
+        choice = random.Random(SEED + number)
+        while not self.stopping.is_set():
+            # While a part is down a refusal or a broken connection is what a client expects.
+            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+                answer = self.server.request("POST", "/v1/executions",
+                                             {**choice.choice(WORK), "artifacts": []}, timeout=20)
+                if answer.status == 201:
+                    self.acknowledged.append(answer.json()["id"])
+                    continue
+            self.stopping.wait(0.05)
+
+
+class Kill(unittest.TestCase):
+    def setUp(self):
+        self.clean = harness.Snapshot()
+        self.server = self.enterContext(harness.Server())
+        self.server.run(":", "bash")
+        self.choice = random.Random(SEED)
+
+    def victims(self):
+        """What this round kills, chosen among all that runs now: programs in sandboxes included."""
+        kind = self.choice.choice(["cloisterd", "cloister-node", "supervisor", "all", "anything"])
+        if kind == "all":
+            return kind, self.server.pids()
+        if kind == "supervisor":
+            return kind, [self.server.process.pid]
+        pids = [pid for pid in self.server.pids()[1:]
+                if kind == "anything" or harness.program_of(pid) == kind]
+        return kind, [self.choice.choice(pids)] if pids else []
+
+    def recover(self, kind):
+        if kind in ("supervisor", "all"):
+            self.server.process.wait()
+            self.server.process = None
+            self.server.start()  # waits until it is ready
+        else:
+            self.server.wait_ready(30)
+
+    def test_kill_at_random_under_load(self):
+        killed = collections.Counter()
+        with Load(self.server) as load:
+            for number in range(ROUNDS):
+                with self.subTest(round=number, seed=SEED):
+                    time.sleep(self.choice.uniform(0.1, 1.5))  # the random moment itself
+                    kind, pids = self.victims()
+                    for pid in pids:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                    killed[kind] += 1
+                    self.recover(kind)
+        self.assertGreater(len(load.acknowledged), ROUNDS)
+        print(f"killed {dict(killed)}, {len(load.acknowledged)} acknowledged, seed {SEED}")
+        self.check_invariants(load.acknowledged)
+
+    def check_invariants(self, acknowledged):
+        ended = [self.server.wait_end(execution, 120) for execution in acknowledged]
+        self.assertEqual(len({e["id"] for e in ended}), len(acknowledged))
+        for execution in ended:
+            if execution["status"] == "failed":
+                self.assertIn(execution["error"]["type"],
+                              ("SERVER_RESTART", "NODE_LOST", "RUNNER_LOST", "SANDBOX_STARTUP_FAILED"))
+        rows = collections.Counter()
+        for entry in self.audit():
+            rows[entry["subject"], entry["action"]] += 1
+        for execution in acknowledged:
+            self.assertEqual(rows[execution, "execution.accepted"], 1, execution)
+            self.assertLessEqual(rows[execution, "execution.started"], 1, execution)
+            self.assertEqual(rows[execution, "execution.finished"], 1, execution)
+        report = self.server.request("GET", "/v1/audit/verify").json()
+        self.assertTrue(report["ok"], report)
+        # Ready means that a run works now.
+        self.assertEqual(self.server.run("echo ready", "bash")["stdout"], "ready\n")
+        self.server.stop()
+        harness.assert_clean(self.clean, seconds=30)
+
+    def audit(self):
+        answer = self.server.request("GET", "/v1/audit/export")
+        self.assertEqual(answer.status, 200)
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    def test_runner_killed(self):
+        """The sandbox's pid 1 is killed from outside: RUNNER_LOST, soon, and nothing lives on."""
+        submitted = self.server.submit("sleep 120 & sleep 120", "bash", wait=0, timeout_seconds=100).json()
+        self.server.wait_status(submitted["id"], "running")
+        runner = harness.wait_for("the runner", lambda: [
+            pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-runner"])[0]
+        os.kill(runner, signal.SIGKILL)
+        ended = self.server.wait_end(submitted["id"], 10)
+        self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "RUNNER_LOST"))
+        self.assertTrue(ended["error"]["retryable"])
+
+    def test_queued_work_survives_a_restart(self):
+        """Accepted, not yet started, server killed: it runs after the restart, once."""
+        self.server.stop()
+        config = harness.Server(config="run:\n  concurrent: 1\n", state=self.server.state)
+        with config as server:
+            server.run(":", "bash")
+            first = server.submit("sleep 30", "bash", wait=0).json()["id"]
+            queued = [server.submit(f"echo {n}", "bash", wait=0).json()["id"] for n in range(5)]
+            server.wait_status(first, "running")
+            server.kill()
+            server.start()
+            self.assertEqual(server.wait_end(first)["error"]["type"], "SERVER_RESTART")
+            self.assertEqual([server.wait_end(e)["stdout"] for e in queued],
+                             [f"{n}\n" for n in range(5)])
+
+
+if __name__ == "__main__":
+    unittest.main()
