@@ -353,14 +353,6 @@ Result<> parseCounts(ObjectReader& reader, const Limits& max, Limits& limits) {
   return read({limit_name::kOutput, 1, number(max.output_bytes)}, limits.output_bytes);
 }
 
-Result<> parseLimits(ObjectReader& reader, const Limits& max, Limits& limits) {
-  TRY(parseTimes(reader, max, limits));
-  TRY(parseSizes(reader, max, limits));
-  TRY(parseCounts(reader, max, limits));
-  settle(limits);
-  return {};
-}
-
 template <size_t N>
 Result<> oneOf(const std::string& field, const std::string& word,
                const std::array<std::string_view, N>& words) {
@@ -387,6 +379,16 @@ Result<> parsePlacement(ObjectReader& reader, RunRequest& request) {
 
 }  // namespace
 
+Result<> readLimits(ObjectReader& reader, const Limits& max, Limits& limits) {
+  TRY(parseTimes(reader, max, limits));
+  TRY(parseSizes(reader, max, limits));
+  TRY(parseCounts(reader, max, limits));
+  const bool derived = limits.cpu_time.count() == 0;
+  settle(limits);
+  if (derived) limits.cpu_time = std::min(limits.cpu_time, max.cpu_time);
+  return {};
+}
+
 RequestBounds defaultBounds() {
   RequestBounds bounds;
   bounds.max.wall = std::chrono::hours(1);
@@ -409,7 +411,7 @@ Result<RunRequest> parseRunRequest(const json::object& body, const RequestBounds
   TRY(parseInput(reader, bounds, request));
   TRY(parseLists(reader, bounds, request));
   TRY(parseFiles(reader, bounds, request));
-  TRY(parseLimits(reader, bounds.max, request.limits));
+  TRY(readLimits(reader, bounds.max, request.limits));
   TRY(parsePlacement(reader, request));
   TRY(reader.finish());
   TRY(checkCommandBytes(request, bounds.command_bytes));

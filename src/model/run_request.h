@@ -63,6 +63,10 @@ RequestBounds defaultBounds();
 // of the result are settled (see settle()) and its files sorted by path.
 Result<RunRequest> parseRunRequest(const base::json::object& body, const RequestBounds& bounds);
 
+// Reads the limits' members (timeout_seconds, memory_mb …) of an object into `limits`, leaving
+// those that are absent, then settles it. More than `max` is kInvalid and says what to do.
+Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits);
+
 // The canonical JSON of the request: what is stored, hashed for idempotency, and shown. Members are
 // sorted and defaults filled in, so that equal requests give equal text; parsing it gives the
 // request again.

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy: a run request in, a decision out. Pure: no I/O, no clock of its own. Only this folder can
 // construct a Permit. Silence denies; the first matching rule decides; a broken policy denies.
+//
+// What no rule can grant, because no node can do it yet, is refused first and says so: a network,
+// dependencies (which need one), a runtime other than `process`, a tier that asks for more
+// isolation than `process` gives. Nothing falls back to something weaker.
+//
+// All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +27,11 @@ namespace cloister::policy {
 // One rule of a policy document (policies/default.yaml). Empty lists match everything.
 struct Rule {
   std::string name;
-  std::string why;  // required: every rule says why
+  std::string why;     // required: every rule says why
+  std::string remedy;  // of a denial: what the caller can do; "" for the general advice
   bool allow = false;
   std::vector<std::string> tenants;
-  std::vector<std::string> languages;  // "command" for a run without a language
+  std::vector<std::string> languages;  // see ruleLanguage()
   std::vector<std::string> network_tiers;
   std::string runtime = "process";  // for an allow
   std::string image = "host";
@@ -36,7 +43,8 @@ struct Policy {
   std::vector<Rule> rules;
 };
 
-// Parses a document; unknown keys, missing `why` and empty rules are errors.
+// Parses a document; unknown keys, missing `why` and empty rules are errors. `max` is the most a
+// rule can allow, and what it allows where its own `max` says nothing.
 Result<Policy> parsePolicy(std::string_view yaml, std::string_view name, const model::Limits& max);
 
 struct Denied {
@@ -54,14 +62,20 @@ struct Question {
   std::string spec_sha256;
   int64_t now = 0;        // wall-clock microseconds
   int64_t valid_for = 0;  // microseconds a permit lives before the node must have it
+  std::string language;   // ruleLanguage(); without it nothing is allowed
 };
+
+// What `languages` of a rule are compared with: the language's own name, never an alias, or
+// "command" for a command, whatever language it names besides. "" for an unknown language.
+std::string ruleLanguage(const model::RunRequest& request, const model::LanguageSet& languages);
 
 using Decision = std::variant<model::Permit, Denied>;
 
 Decision decide(const Policy& policy, const Question& question);
 
 // The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
-// an unknown language.
+// an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,
+// so that /workspace holds only the request's files and what the program writes.
 Result<model::ExecSpec> resolve(const model::RunRequest& request,
                                 const model::LanguageSet& languages);
 
