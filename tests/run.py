@@ -1,0 +1,295 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests of the tree over builds that are already there (`./dev test` makes them).
+
+    tests/run.py [--long] [--list] [PATTERN]
+
+A suite is one file or program with a name such as style/layers, unit/base, integration/api,
+hostile/kernel, user/hostile/kernel (the same as an ordinary user), fault/kill, guest,
+asan/unit/base, tsan/unit/store, fuzz/json. PATTERN picks the suites whose name contains it.
+Suites that look at nothing but themselves run side by side; those that count what a sandbox leaves
+on the machine run one at a time. The last line is `N passed, N failed, N skipped`.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+REPO = HERE.parent
+BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", REPO / "build"))
+sys.path.insert(0, str(HERE / "integration"))
+import harness  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
+# What asan and tsan run beside their unit tests: the suites that drive the server.
+SANITIZED_SUITES = {"asan": ("integration",), "tsan": ("integration/test_api*",)}
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+@dataclasses.dataclass
+class Suite:
+    """One process to run: its results come as JSON lines, gtest XML, or its exit code alone."""
+
+    name: str
+    command: list
+    kind: str = "python"  # "python", "gtest", "fuzz"
+    alone: bool = False  # must not share the machine with other suites
+    timeout: int = 600
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    outcome: str  # "passed", "failed", "skipped"
+    detail: str = ""
+    seconds: float = 0.0
+
+
+# --- discovery ------------------------------------------------------------------------------------
+
+
+def python_suite(path, preset="release", prefix="", timeout=600, alone=True, **env):
+    short = path.stem.removeprefix("test_").removeprefix("check_")
+    name = "/".join(part for part in (prefix, path.parent.name, short) if part)
+    env["CLOISTER_BIN"] = str(BUILD / preset / "bin")
+    if preset != "release":
+        env |= {"CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
+    command = [PYTHON, str(HERE / "worker.py"), str(path)]
+    return Suite(name, command, alone=alone, timeout=timeout, env=env)
+
+
+def unit_suites(preset):
+    env = {"CLOISTER_BIN": str(BUILD / preset / "bin")}
+    if preset != "release":
+        env |= {"CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
+    prefix = "" if preset == "release" else f"{preset}/"
+    for program in sorted((BUILD / preset / "bin").glob("*_test")):
+        name = f"{prefix}unit/{program.name.removesuffix('_test')}"
+        yield Suite(name, [str(program)], "gtest", timeout=300, env=env)
+
+
+def fuzz_suites(long):
+    programs = sorted((BUILD / "fuzz" / "bin").glob("fuzz_*"))
+    if not programs:
+        return
+    total = int(os.environ.get("CLOISTER_FUZZ_SECONDS", FUZZ_SECONDS[long]))
+    each = max(1, total // len(programs))
+    for program in programs:
+        kept = REPO / "fuzz" / "corpus" / program.name.removeprefix("fuzz_")
+        found = BUILD / "fuzz" / "corpus" / program.name
+        found.mkdir(parents=True, exist_ok=True)
+        command = [str(program), f"-max_total_time={each}", "-rss_limit_mb=1024", "-timeout=10",
+                   "-print_final_stats=0", "-verbosity=0", f"-artifact_prefix={found}.crash-", str(found)]
+        if kept.is_dir():
+            command.append(str(kept))
+        name = f"fuzz/{program.name.removeprefix('fuzz_')}"
+        yield Suite(name, command, "fuzz", timeout=each + 120, env=dict(SANITIZER_ENV))
+
+
+def discover(long):
+    """Every suite, in the order in which they are started."""
+    suites = [python_suite(p, alone=False, timeout=3600 if long else 900)
+              for p in sorted((HERE / "style").glob("check_*.py"))]
+    for preset in ("release", "asan", "tsan"):
+        suites += unit_suites(preset)
+    suites += fuzz_suites(long)
+    limit = 7200 if long else 600
+    for folder in ("integration", "security", "hostile", "fault"):
+        suites += [python_suite(p, timeout=limit) for p in sorted((HERE / folder).glob("test_*.py"))]
+    if harness.ROOT:  # an ordinary user has just run all of this as an ordinary user
+        suites += [python_suite(p, prefix="user", timeout=limit, CLOISTER_AS_USER="1")
+                   for p in sorted((HERE / "hostile").glob("test_*.py"))]
+    for preset, patterns in SANITIZED_SUITES.items():
+        if (BUILD / preset / "bin" / "cloisterd").exists():
+            paths = sorted({p for pattern in patterns for p in HERE.glob(
+                f"{pattern}.py" if "/" in pattern else f"{pattern}/test_*.py")})
+            suites += [python_suite(p, preset, preset, timeout=1200) for p in paths]
+    if (HERE / "guest" / "guest.py").exists():
+        suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], alone=True,
+                            timeout=3600 if long else 1500))
+    return suites
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def gtest_cases(report):
+    """The cases of a GoogleTest XML report."""
+    cases = []
+    for element in xml.etree.ElementTree.parse(report).iter("testcase"):
+        name = f"{element.get('classname')}.{element.get('name')}"
+        failures = [f.text or f.get("message", "") for f in element.findall("failure")]
+        skipped = element.find("skipped")
+        outcome = "failed" if failures else "skipped" if skipped is not None else "passed"
+        detail = "\n".join(failures) if failures else ""
+        if skipped is not None and not failures:
+            detail = (skipped.get("message") or "").strip().splitlines()[-1:] or ["no reason given"]
+            detail = detail[0]
+        cases.append(Case(name, outcome, detail, float(element.get("time", 0))))
+    return cases
+
+
+def json_cases(report):
+    """The cases of a worker's report; one that started and never ended has failed."""
+    cases, running = [], None
+    with open(report) as lines:
+        for line in lines:
+            entry = json.loads(line)
+            if entry["outcome"] == "started":
+                running = entry["name"]
+                continue
+            if entry["name"] == running:
+                running = None
+            cases.append(Case(entry["name"], entry["outcome"], entry["detail"], entry["seconds"]))
+    if running:
+        cases.append(Case(running, "failed", "it did not end"))
+    return cases
+
+
+def end_tree(process):
+    for pid in reversed(harness.descendants(process.pid)):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def run_suite(suite, long):
+    """Runs it to its end or its time-out → (cases, output)."""
+    with tempfile.TemporaryDirectory(prefix="cloister-suite.") as folder:
+        os.chmod(folder, 0o755)
+        report, output = pathlib.Path(folder) / "report", pathlib.Path(folder) / "output"
+        report.touch()
+        command = list(suite.command)
+        if suite.kind == "python":
+            command.append(str(report))
+        elif suite.kind == "gtest":
+            command.append(f"--gtest_output=xml:{report}")
+        env = {**os.environ, **suite.env, "CLOISTER_LONG": "1" if long else "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        timed_out = False
+        with open(output, "wb") as sink:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
+                                       env=env, cwd=REPO, start_new_session=True)
+            try:
+                code = process.wait(suite.timeout)
+            except subprocess.TimeoutExpired:
+                timed_out, code = True, None
+                end_tree(process)
+                process.wait()
+        text = output.read_text(errors="replace")
+        return collect(suite, report, code, timed_out, text), text
+
+
+def collect(suite, report, code, timed_out, text):
+    cases = []
+    try:
+        if suite.kind == "gtest" and report.stat().st_size:
+            cases = gtest_cases(report)
+        elif suite.kind == "python":
+            cases = json_cases(report)
+    except (ValueError, xml.etree.ElementTree.ParseError) as error:
+        cases = [Case("report", "failed", f"unreadable: {error}")]
+    if suite.kind == "fuzz" and code == 0:
+        cases = [Case("no finding", "passed")]
+    if timed_out:
+        cases.append(Case("(time-out)", "failed", f"killed after {suite.timeout} s\n{text[-4000:]}"))
+    elif code != 0 and not any(case.outcome == "failed" for case in cases):
+        cases.append(Case("(exit)", "failed", f"ended with {code}\n{text[-8000:]}"))
+    elif not cases:
+        cases = [Case("(nothing)", "failed", "it ran no test at all")]
+    return cases
+
+
+class Printer:
+    """One line per suite as it ends, and its failures in full."""
+
+    def __init__(self, total):
+        self._lock, self._done, self._total = threading.Lock(), 0, total
+        self.cases = []
+
+    def suite(self, suite, cases, output, seconds):
+        counts = collections.Counter(case.outcome for case in cases)
+        with self._lock:
+            self._done += 1
+            self.cases += [(suite, case) for case in cases]
+            mark = "FAIL" if counts["failed"] else "ok  "
+            print(f"[{self._done}/{self._total}] {mark} {suite.name}: {counts['passed']} passed"
+                  f"{', %d failed' % counts['failed'] if counts['failed'] else ''}"
+                  f"{', %d skipped' % counts['skipped'] if counts['skipped'] else ''} ({seconds:.1f} s)", flush=True)
+            for case in cases:
+                if case.outcome == "failed":
+                    print(f"\n--- {suite.name} {case.name}\n{case.detail.rstrip()}\n", flush=True)
+            if counts["failed"] and suite.kind == "python" and output.strip():
+                print(f"--- {suite.name}: its output ends\n{output[-6000:].rstrip()}\n", flush=True)
+
+    def summary(self):
+        reasons = collections.defaultdict(list)
+        for suite, case in self.cases:
+            if case.outcome == "skipped":
+                reasons[case.detail.strip() or "no reason given"].append(f"{suite.name} {case.name}")
+        if reasons:
+            print("\nSkipped:")
+            for reason, names in sorted(reasons.items()):
+                print(f"  {len(names):3} {reason}\n      {', '.join(names[:3])}{' …' if len(names) > 3 else ''}")
+        failed = [f"{suite.name} {case.name}" for suite, case in self.cases if case.outcome == "failed"]
+        if failed:
+            print("\nFailed:")
+            for name in failed:
+                print(f"  {name}")
+        counts = collections.Counter(case.outcome for _, case in self.cases)
+        print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
+        return counts["failed"] == 0 and counts["passed"] > 0
+
+
+def run_all(suites, long):
+    printer = Printer(len(suites))
+
+    def one(suite):
+        start = time.monotonic()
+        cases, output = run_suite(suite, long)
+        printer.suite(suite, cases, output, time.monotonic() - start)
+
+    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+        list(pool.map(one, [suite for suite in suites if not suite.alone]))
+    for suite in suites:
+        if suite.alone:
+            one(suite)
+    return printer.summary()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true", help="full kill, soak and fuzz counts")
+    parser.add_argument("--list", action="store_true", help="name the suites and run nothing")
+    parser.add_argument("pattern", nargs="?", default="")
+    options = parser.parse_args()
+    suites = [suite for suite in discover(options.long) if options.pattern in suite.name]
+    if options.list:
+        print("\n".join(suite.name for suite in suites))
+        return 0
+    if not suites:
+        print(f"no suite has {options.pattern!r} in its name; --list names them", file=sys.stderr)
+        return 2
+    return 0 if run_all(suites, options.long) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the unittest cases of one file and writes one JSON line per case: name, outcome, detail,
+seconds. tests/run.py starts one worker per file; so does the guest.
+
+    python3 tests/worker.py FILE REPORT
+"""
+
+import ctypes
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class Reporter(unittest.TestResult):
+    """Writes each result as soon as it is known, so that a killed worker loses only the last."""
+
+    def __init__(self, out):
+        super().__init__()
+        self._out = out
+        self._started = 0.0
+        self._bad = None
+        self._skipped = None
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._started = time.monotonic()
+        self._bad = self._skipped = None
+        self._write(test, "started", "")
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        if self._bad is not None:
+            self._write(test, "failed", self._bad)
+        elif self._skipped is not None:
+            self._write(test, "skipped", self._skipped)
+        else:
+            self._write(test, "passed", "")
+        self._started = 0.0
+
+    def _note(self, test, detail):
+        """A failure inside a running test, or of a class or module around it."""
+        if self._started and self._name(test) == self._current(test):
+            self._bad = detail if self._bad is None else f"{self._bad}\n{detail}"
+        else:
+            self._write(test, "failed", detail)
+
+    def _current(self, test):
+        return None if type(test).__name__ == "_ErrorHolder" else self._name(test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._note(test, self._exc_info_to_string(err, test))
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._note(test, self._exc_info_to_string(err, test))
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            text = self._exc_info_to_string(err, test)
+            self._bad = f"{self._bad or ''}{subtest._subDescription()}\n{text}"
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self._bad = "passed although it is marked as an expected failure"
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        if self._started and type(test).__name__ != "_ErrorHolder":
+            self._skipped = reason
+        else:
+            self._write(test, "skipped", reason)
+
+    @staticmethod
+    def _name(test):
+        return test.id() if hasattr(test, "id") else str(test)
+
+    def _write(self, test, outcome, detail):
+        seconds = time.monotonic() - self._started if self._started else 0.0
+        name = self._name(test)
+        name = name if " " in name else name.split(".", 1)[-1]  # "setUpClass (module.Class)" stays
+        line = {"name": name, "outcome": outcome, "detail": detail, "seconds": round(seconds, 3)}
+        self._out.write(json.dumps(line) + "\n")
+        self._out.flush()
+
+
+def load(path):
+    """Imports one file under its own name, with its folder and the shared helpers in the path."""
+    sys.path[:0] = [str(path.parent), str(HERE / "integration")]
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def kill_leftovers():
+    """Whatever a test left running was re-parented to this worker: nothing may outlive it."""
+    me = str(os.getpid())
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+            if text[text.rindex(")") + 2 :].split()[1] == me:
+                os.kill(int(path.parent.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue
+
+
+def main():
+    path, report = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with open(report, "a") as out:
+        reporter = Reporter(out)
+        try:
+            suite = unittest.defaultTestLoader.loadTestsFromModule(load(path))
+        except unittest.SkipTest as skip:
+            out.write(json.dumps({"name": path.stem, "outcome": "skipped", "detail": str(skip), "seconds": 0}) + "\n")
+            return
+        suite.run(reporter)
+    kill_leftovers()
+
+
+if __name__ == "__main__":
+    main()
