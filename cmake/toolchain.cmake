@@ -9,6 +9,8 @@ if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+# `linux` is a folder and so a namespace; GNU mode predefines it as a macro.
+add_compile_options(-Ulinux)
 add_compile_options(-Wall -Wextra -Wpedantic -Wno-gnu-statement-expression
   -Wno-gnu-statement-expression-from-macro-expansion -Wthread-safety -Wshadow -Werror
   -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
