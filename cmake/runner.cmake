@@ -10,3 +10,6 @@ target_compile_options(cloister-runner PRIVATE -Wall -Wextra -Werror -Os -fno-ex
   -fno-threadsafe-statics -fstack-protector-strong)
 target_link_options(cloister-runner PRIVATE -static -nostdlib++ -fno-sanitize=all
   -Wl,--gc-sections -Wl,-s)
+if(TARGET runner_test)
+  add_dependencies(runner_test cloister-runner)
+endif()

@@ -15,26 +15,32 @@ inline constexpr int kRunnerFd = 3;
 inline constexpr uint32_t kRunnerMaxPayload = 65'536;
 
 enum class ToRunner : uint16_t {
-  // bytes path (relative to /workspace), u32 mode, u64 size. Then kFileData until `size` is
-  // reached.
+  // bytes path (relative to /workspace), u32 mode (permission bits only), u64 size. Then kFileData
+  // until `size` is reached. Missing parent directories are made. Answered only by kFileFailed.
   kFile = 1,
   // raw bytes
   kFileData = 2,
   // One piece of an argument or environment list for the next kStart: u8 (0 argument, 1
-  // environment),
-  // u8 more (the string goes on in the next piece), raw rest.
+  // environment), u8 more (the string goes on in the next piece), raw rest. No NUL inside.
   kText = 3,
-  // u8 flags (kStart* below), bytes cwd. Starts the command built by kText.
+  // u8 flags (kStart* below), bytes cwd ("" for /workspace). Starts the command built by kText, in
+  // a session of its own: kStarted or kStartFailed. `channel` must not be running already.
   kStart = 4,
-  // raw bytes for stdin; empty: end of file
+  // raw bytes for stdin; empty: end of file. At most kStdinWindow bytes may be on their way, that
+  // is, sent after kStart and not yet given back by kStdinTaken. Ignored once the program has
+  // ended.
   kStdin = 5,
-  // u32 signal, sent to the program's process group
+  // u32 signal, sent to the program's process group. Ignored once the program has ended.
   kSignal = 6,
   // u32 max_files, u64 max_bytes, u32 count, count x bytes glob. Answer: kFileBegin… kCollected.
   kCollect = 7,
-  // Takes note of the workspace's files as they are now, so that kCollect finds what is new.
+  // none. Takes note of the workspace's files as they are now, so that kCollect finds what is new:
+  // to be sent when the files are in place and the compiler has ended, before the program's kStart.
   kMark = 8,
 };
+
+// Bytes of stdin per channel that the runner holds for a program that is slow to read them.
+inline constexpr uint32_t kStdinWindow = 262'144;
 
 inline constexpr uint8_t kStartStdin = 1;     // stdin is a pipe fed by kStdin; otherwise /dev/null
 inline constexpr uint8_t kStartKillRest = 2;  // when it ends, kill every other process inside
@@ -50,18 +56,23 @@ enum class FromRunner : uint16_t {
   kStdout = 68,
   kStderr = 69,
   // u8 (0 exited, 1 signaled), u32 code or signal, u64 user µs, u64 system µs, u64 max RSS bytes,
-  // u32 processes reaped. Sent after all output.
+  // u32 processes reaped: of the program and of all that was reaped while it ran. Sent after all
+  // output; the channel is free again.
   kExited = 70,
-  // bytes path, u64 size; then kFileContent until `size` is reached
+  // bytes path, u64 size; then kFileContent until `size` is reached: always exactly that many
+  // bytes, filled up with zeros if the file shrinks meanwhile. Files come in byte order of paths.
   kFileBegin = 71,
   kFileContent = 72,
-  // u32 files left out by the bounds
+  // u32 files left out by the bounds or because they could not be read; a directory that was not
+  // looked into counts as one
   kCollected = 73,
   // u32 errno, bytes what: a kFile could not be written
   kFileFailed = 74,
-  // u64 device blocks used, u64 total, u64 inodes used, u64 total of the scratch file system; sent
-  // before kExited
+  // u64 bytes used, u64 bytes in total, u64 inodes used, u64 inodes in total of /workspace's file
+  // system; sent before kExited
   kScratch = 75,
+  // u32 bytes of kStdin that the program has read or will never read: opens the node's window
+  kStdinTaken = 76,
 };
 
 }  // namespace cloister::wire

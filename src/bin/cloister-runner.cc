@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// cloister-runner: pid 1 of a sandbox. Started by the node's spawner, never by hand.
+#include "runner/runner.h"
+
+int main() {
+  cloister::runner::run();
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/channel.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cloister::runner {
+namespace {
+
+uint64_t micros(const timeval& tv) {
+  return static_cast<uint64_t>(tv.tv_sec) * 1'000'000 + static_cast<uint64_t>(tv.tv_usec);
+}
+
+}  // namespace
+
+bool StdinBuffer::add(std::string_view bytes) {
+  if (bytes.size() > sizeof bytes_ - size_) return false;
+  const size_t end = (begin_ + size_) % sizeof bytes_;
+  const size_t first = std::min(bytes.size(), sizeof bytes_ - end);
+  if (first != 0) std::memcpy(bytes_ + end, bytes.data(), first);
+  if (first != bytes.size()) std::memcpy(bytes_, bytes.data() + first, bytes.size() - first);
+  size_ += bytes.size();
+  return true;
+}
+
+std::string_view StdinBuffer::front() const {
+  return {bytes_ + begin_, std::min(size_, sizeof bytes_ - begin_)};
+}
+
+void StdinBuffer::take(size_t n) {
+  size_ -= n;
+  begin_ = size_ == 0 ? 0 : (begin_ + n) % sizeof bytes_;
+}
+
+void Channel::reset(uint32_t channel_number) {
+  used = true;
+  ended = kill_rest = stdin_closing = false;
+  number = channel_number;
+  pid = -1;
+  status = 0;
+  user_micros = system_micros = max_rss_bytes = 0;
+  reaped = 0;
+  in.reset();
+  out.reset();
+  err.reset();
+  pending.clear();
+}
+
+void Channel::account(const rusage& usage) {
+  ++reaped;
+  user_micros += micros(usage.ru_utime);
+  system_micros += micros(usage.ru_stime);
+  max_rss_bytes = std::max(max_rss_bytes, static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+}
+
+size_t Channel::feed() {
+  size_t taken = 0;
+  while (in && !pending.empty()) {
+    const std::string_view bytes = pending.front();
+    const ssize_t n = write(in.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return taken;
+    if (n < 0) in.reset();
+    if (n > 0) pending.take(static_cast<size_t>(n));
+    if (n > 0) taken += static_cast<size_t>(n);
+  }
+  if (!in) {
+    taken += pending.size();
+    pending.clear();
+  }
+  if (stdin_closing) in.reset();
+  return taken;
+}
+
+}  // namespace cloister::runner

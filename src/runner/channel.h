@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channel: one running program with its pipes, stdin buffer and accounts.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/fd.h"
+#include "wire/runner.h"
+
+namespace cloister::runner {
+
+// Bytes on their way into a program's stdin.
+class StdinBuffer {
+ public:
+  void clear() { begin_ = size_ = 0; }
+  [[nodiscard]] bool empty() const { return size_ == 0; }
+  [[nodiscard]] size_t size() const { return size_; }
+  // False when it does not fit.
+  bool add(std::string_view bytes);
+  // The bytes that lie together at the front.
+  [[nodiscard]] std::string_view front() const;
+  void take(size_t n);
+
+ private:
+  size_t begin_ = 0;
+  size_t size_ = 0;
+  char bytes_[wire::kStdinWindow];
+};
+
+struct Channel {
+  bool used = false;
+  bool ended = false;  // the program has been reaped; `status` holds
+  bool kill_rest = false;
+  bool stdin_closing = false;  // close stdin once the buffer is empty
+  uint32_t number = 0;
+  pid_t pid = -1;
+  int status = 0;
+  uint64_t user_micros = 0;
+  uint64_t system_micros = 0;
+  uint64_t max_rss_bytes = 0;
+  uint32_t reaped = 0;
+  Fd in;
+  Fd out;
+  Fd err;
+  StdinBuffer pending;
+
+  void reset(uint32_t channel_number);
+  // Adds what a reaped process used.
+  void account(const rusage& usage);
+  // Writes what the pipe takes; returns the bytes that the node may now send anew. A program that
+  // closed its stdin takes everything.
+  size_t feed();
+};
+
+}  // namespace cloister::runner

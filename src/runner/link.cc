@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace cloister::runner {
+
+void protocolError() {
+  _exit(kExitProtocol);
+}
+
+void Link::receive() {
+  if (in_begin_ != 0) {
+    std::memmove(in_, in_ + in_begin_, in_end_ - in_begin_);
+    in_end_ -= in_begin_;
+    in_begin_ = 0;
+  }
+  const ssize_t n = recv(fd_, in_ + in_end_, sizeof in_ - in_end_, MSG_DONTWAIT);
+  if (n > 0) {
+    in_end_ += static_cast<size_t>(n);
+  } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+    _exit(0);
+  }
+}
+
+bool Link::next(wire::FrameHeader& header, std::string_view& payload) {
+  const std::string_view data(in_ + in_begin_, in_end_ - in_begin_);
+  if (data.size() < wire::kHeaderBytes) return false;
+  if (!wire::decodeHeader(data, header) || header.length > wire::kRunnerMaxPayload) protocolError();
+  if (data.size() < wire::kHeaderBytes + header.length) return false;
+  payload = {data.data() + wire::kHeaderBytes, header.length};
+  in_begin_ += wire::kHeaderBytes + header.length;
+  return true;
+}
+
+bool Link::hasRoom() const {
+  return sizeof out_ - (out_end_ - out_begin_) >= kFrame;
+}
+
+char* Link::payload() {
+  while (!hasRoom()) {
+    flush();
+    if (!hasRoom()) waitWritable();
+  }
+  if (sizeof out_ - out_end_ < kFrame) {
+    std::memmove(out_, out_ + out_begin_, out_end_ - out_begin_);
+    out_end_ -= out_begin_;
+    out_begin_ = 0;
+  }
+  return out_ + out_end_ + wire::kHeaderBytes;
+}
+
+void Link::commit(wire::FromRunner type, uint32_t channel, size_t length) {
+  wire::encodeHeader(out_ + out_end_, static_cast<uint16_t>(type), channel,
+                     static_cast<uint32_t>(length));
+  out_end_ += wire::kHeaderBytes + length;
+}
+
+void Link::send(wire::FromRunner type, uint32_t channel, std::string_view bytes) {
+  char* place = payload();
+  if (!bytes.empty()) std::memcpy(place, bytes.data(), bytes.size());
+  commit(type, channel, bytes.size());
+}
+
+void Link::flush() {
+  while (wantsWrite()) {
+    const ssize_t n =
+        ::send(fd_, out_ + out_begin_, out_end_ - out_begin_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0) {
+      if (errno == EAGAIN) return;
+      if (errno == EINTR) continue;
+      _exit(0);
+    }
+    out_begin_ += static_cast<size_t>(n);
+  }
+  out_begin_ = out_end_ = 0;
+}
+
+void Link::waitWritable() const {
+  pollfd p{fd_, POLLOUT, 0};
+  poll(&p, 1, -1);
+}
+
+}  // namespace cloister::runner

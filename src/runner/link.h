@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Link: the runner's end of the socket to the node. Frames in and out through fixed buffers, so
+// that output is read from a program only when there is room for it. A node that is gone or breaks
+// the protocol ends the process, and with it, as pid 1, everything inside.
+#pragma once
+
+#include <string_view>
+
+#include "wire/frame.h"
+#include "wire/runner.h"
+
+namespace cloister::runner {
+
+inline constexpr int kExitUsage = 64;     // not started as pid 1 of a sandbox
+inline constexpr int kExitProtocol = 70;  // the node sent what it must not
+inline constexpr int kExitSystem = 71;    // the kernel refused what the runner cannot do without
+
+[[noreturn]] void protocolError();
+
+class Link {
+ public:
+  void open(int fd) { fd_ = fd; }
+  [[nodiscard]] int fd() const { return fd_; }
+
+  // Takes in what has arrived, without waiting. Ends the process when the node has hung up.
+  void receive();
+  // The next whole frame that has arrived; `payload` is valid until the next receive().
+  bool next(wire::FrameHeader& header, std::string_view& payload);
+
+  // True if a full frame fits without waiting.
+  [[nodiscard]] bool hasRoom() const;
+  // Where to put up to kRunnerMaxPayload bytes for the commit that follows; waits for room.
+  char* payload();
+  void commit(wire::FromRunner type, uint32_t channel, size_t length);
+  // One frame; waits for room.
+  void send(wire::FromRunner type, uint32_t channel, std::string_view payload = {});
+
+  // Writes what the socket takes, without waiting.
+  void flush();
+  [[nodiscard]] bool wantsWrite() const { return out_begin_ != out_end_; }
+
+ private:
+  static constexpr size_t kFrame = wire::kHeaderBytes + wire::kRunnerMaxPayload;
+
+  void waitWritable() const;
+
+  int fd_ = -1;
+  size_t in_begin_ = 0;
+  size_t in_end_ = 0;
+  size_t out_begin_ = 0;
+  size_t out_end_ = 0;
+  char in_[2 * kFrame];
+  char out_[4 * kFrame];
+};
+
+}  // namespace cloister::runner

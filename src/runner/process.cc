@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/process.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <string_view>
+
+namespace cloister::runner {
+namespace {
+
+constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+
+// The child runs on this stack, in the runner's memory, while the runner is suspended.
+alignas(16) char child_stack[32'768];
+
+struct Child {
+  const Command* command;
+  Stdio stdio;
+  int error = 0;
+  const char* what = "";
+};
+
+std::string_view pathOf(char** envp) {
+  for (char** entry = envp; *entry != nullptr; ++entry) {
+    if (std::string_view(*entry).starts_with("PATH=")) return *entry + 5;
+  }
+  return kDefaultPath;
+}
+
+// Tries each directory of PATH in order, as execvp(3) does, without its fallback to a shell: a file
+// in no format the kernel knows is an error that the caller should see. Returns errno.
+int execInPath(const Command& command) {
+  const std::string_view name = command.argv[0];
+  if (name.empty()) return ENOENT;
+  if (name.contains('/')) {
+    execve(command.argv[0], command.argv, command.envp);
+    return errno;
+  }
+  std::string_view path = pathOf(command.envp);
+  int error = ENOENT;
+  for (bool more = true; more;) {
+    const size_t colon = path.find(':');
+    const std::string_view dir = path.substr(0, colon);
+    more = colon != std::string_view::npos;
+    if (more) path.remove_prefix(colon + 1);
+    char candidate[PATH_MAX];
+    if (dir.empty() || dir.size() + name.size() + 2 > sizeof candidate) continue;
+    std::memcpy(candidate, dir.data(), dir.size());
+    candidate[dir.size()] = '/';
+    std::memcpy(candidate + dir.size() + 1, name.data(), name.size());
+    candidate[dir.size() + 1 + name.size()] = '\0';
+    execve(candidate, command.argv, command.envp);
+    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) return errno;
+    if (errno == EACCES) error = EACCES;
+  }
+  return error;
+}
+
+int failed(Child& child, const char* what, int error) {
+  child.error = error;
+  child.what = what;
+  return 127;
+}
+
+int childMain(void* argument) {
+  Child& child = *static_cast<Child*>(argument);
+  setsid();
+  if (dup2(child.stdio.in, 0) < 0 || dup2(child.stdio.out, 1) < 0 || dup2(child.stdio.err, 2) < 0)
+    return failed(child, "dup2", errno);
+  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) return failed(child, "close_range", errno);
+  if (chdir(child.command->cwd) != 0) return failed(child, "chdir", errno);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  return failed(child, "execve", execInPath(*child.command));
+}
+
+}  // namespace
+
+Spawned spawn(const Command& command, const Stdio& stdio) {
+  Child child{&command, stdio};
+  const pid_t pid =
+      clone(childMain, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
+  if (pid < 0) return {-1, errno, "clone"};
+  if (child.error == 0) return {pid, 0, ""};
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {-1, child.error, child.what};
+}
+
+}  // namespace cloister::runner

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting a program.
+#pragma once
+
+#include <sys/types.h>
+
+namespace cloister::runner {
+
+struct Command {
+  char** argv = nullptr;  // argv[0] without a slash is looked up in the PATH of `envp`
+  char** envp = nullptr;
+  const char* cwd = nullptr;
+};
+
+// The program's ends of its standard streams, still owned by the caller.
+struct Stdio {
+  int in = -1;
+  int out = -1;
+  int err = -1;
+};
+
+struct Spawned {
+  pid_t pid = -1;
+  int error = 0;          // errno when it could not be started
+  const char* what = "";  // then: the step that failed
+};
+
+// Runs `command` in a session of its own, with these three fds and no other, all signals at their
+// defaults. Returns once it has been executed or has failed. One thread only.
+Spawned spawn(const Command& command, const Stdio& stdio);
+
+}  // namespace cloister::runner

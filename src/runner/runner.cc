@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <string_view>
+
+#include "runner/channel.h"
+#include "runner/command_text.h"
+#include "runner/file_table.h"
+#include "runner/link.h"
+#include "runner/process.h"
+#include "runner/workspace.h"
+#include "wire/frame.h"
+#include "wire/runner.h"
+
+namespace cloister::runner {
+namespace {
+
+using wire::FromRunner;
+using wire::ToRunner;
+
+constexpr size_t kChannels = 32;
+constexpr char kWorkspace[] = "/workspace";
+
+class Runner {
+ public:
+  void start();
+  [[noreturn]] void loop();
+
+ private:
+  void handle(const wire::FrameHeader& header, std::string_view payload);
+  void onFile(uint32_t channel, std::string_view payload);
+  void onFileData(uint32_t channel, std::string_view payload);
+  void onText(uint32_t channel, std::string_view payload);
+  void onStart(uint32_t channel, std::string_view payload);
+  void onStdin(uint32_t channel, std::string_view payload);
+  void onSignal(uint32_t channel, std::string_view payload);
+  void onCollect(uint32_t channel, std::string_view payload);
+
+  void launch(Channel& channel, bool with_stdin, const char* cwd);
+  void startFailed(uint32_t channel, int error, std::string_view what);
+  void fileFailed(uint32_t channel, int error);
+  void feed(Channel& channel);
+  // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
+  bool relay(Channel& channel, Fd& fd, FromRunner type);
+  void drain(Channel& channel, Fd& fd, FromRunner type);
+  void reap(bool wait);
+  void account(pid_t pid, int status, const rusage& usage);
+  void killRest();
+  void finish(Channel& channel);
+  void sendScratch(uint32_t channel);
+
+  Channel* find(uint32_t number);
+  Channel* freeChannel();
+  size_t fillPoll(pollfd* fds) const;
+  void serve();
+
+  Link link_;
+  Fd signals_;
+  Fd workspace_;
+  Fd null_;
+  FileWriter writer_;
+  uint32_t writer_channel_ = 0;
+  uint32_t text_channel_ = 0;
+  bool text_begun_ = false;
+  Channel channels_[kChannels];
+  CommandText text_;
+  FileTable table_;
+  CollectRules rules_;
+};
+
+Runner the_runner;
+
+[[noreturn]] void systemError() {
+  _exit(kExitSystem);
+}
+
+[[noreturn]] void refuse(std::string_view why) {
+  [[maybe_unused]] const ssize_t n = write(2, why.data(), why.size());
+  _exit(kExitUsage);
+}
+
+// Nothing that was open before may be seen by a program, whatever started us.
+Fd closeInherited() {
+  Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) systemError();
+  for (int fd = 0; fd < 3; ++fd) {
+    if (null.get() != fd && dup2(null.get(), fd) < 0) systemError();
+  }
+  if (syscall(SYS_close_range, wire::kRunnerFd + 1U, ~0U, 0U) != 0) systemError();
+  if (fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC) != 0) systemError();
+  [[maybe_unused]] const int was = null.release();  // closed above, or one of 0 to 2
+  Fd kept(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!kept) systemError();
+  return kept;
+}
+
+// Dispositions are inherited by what we start, so all are put back; the mask keeps signals off us.
+Fd takeSignals() {
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigfillset(&set);
+  if (sigprocmask(SIG_SETMASK, &set, nullptr) != 0) systemError();
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!fd) systemError();
+  return fd;
+}
+
+void Runner::start() {
+  if (getpid() != 1) refuse("cloister-runner: runs only as pid 1 of a sandbox\n");
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (getsockopt(wire::kRunnerFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+    refuse("cloister-runner: fd 3 is not a stream socket\n");
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) systemError();
+  null_ = closeInherited();
+  signals_ = takeSignals();
+  umask(022);
+  workspace_.reset(open(kWorkspace, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!workspace_ || chdir(kWorkspace) != 0) systemError();
+  link_.open(wire::kRunnerFd);
+  wire::Writer w(link_.payload(), sizeof(uint32_t));
+  w.u32(static_cast<uint32_t>(getpid()));
+  link_.commit(FromRunner::kHello, 0, w.view().size());
+}
+
+void Runner::loop() {
+  for (;;) {
+    link_.flush();
+    pollfd fds[2 + 3 * kChannels];
+    if (poll(fds, fillPoll(fds), -1) < 0 && errno != EINTR) systemError();
+    if ((fds[1].revents & POLLIN) != 0) reap(false);
+    if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+      link_.receive();
+      wire::FrameHeader header;
+      for (std::string_view payload; link_.next(header, payload);)
+        handle(header, payload);
+    }
+    serve();
+  }
+}
+
+size_t Runner::fillPoll(pollfd* fds) const {
+  size_t n = 0;
+  fds[n++] = {link_.fd(), static_cast<short>(POLLIN | (link_.wantsWrite() ? POLLOUT : 0)), 0};
+  fds[n++] = {signals_.get(), POLLIN, 0};
+  const bool room = link_.hasRoom();
+  for (const Channel& channel : channels_) {
+    if (!channel.used) continue;
+    if (channel.in && !channel.pending.empty()) fds[n++] = {channel.in.get(), POLLOUT, 0};
+    if (room && channel.out) fds[n++] = {channel.out.get(), POLLIN, 0};
+    if (room && channel.err) fds[n++] = {channel.err.get(), POLLIN, 0};
+  }
+  return n;
+}
+
+// One round over the channels: input in, output out, and the end of those that have ended.
+void Runner::serve() {
+  for (Channel& channel : channels_) {
+    if (!channel.used) continue;
+    feed(channel);
+    if (link_.hasRoom()) relay(channel, channel.out, FromRunner::kStdout);
+    if (link_.hasRoom()) relay(channel, channel.err, FromRunner::kStderr);
+  }
+  for (Channel& channel : channels_) {
+    if (channel.used && channel.ended && channel.kill_rest) {
+      killRest();  // which may end other channels
+      break;
+    }
+  }
+  for (Channel& channel : channels_) {
+    if (channel.used && channel.ended) finish(channel);
+  }
+}
+
+void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
+  switch (static_cast<ToRunner>(header.type)) {
+    case ToRunner::kFile:
+      return onFile(header.channel, payload);
+    case ToRunner::kFileData:
+      return onFileData(header.channel, payload);
+    case ToRunner::kText:
+      return onText(header.channel, payload);
+    case ToRunner::kStart:
+      return onStart(header.channel, payload);
+    case ToRunner::kStdin:
+      return onStdin(header.channel, payload);
+    case ToRunner::kSignal:
+      return onSignal(header.channel, payload);
+    case ToRunner::kCollect:
+      return onCollect(header.channel, payload);
+    case ToRunner::kMark:
+      if (!payload.empty()) protocolError();
+      return markFiles(workspace_.get(), table_);
+  }
+  protocolError();
+}
+
+void Runner::onFile(uint32_t channel, std::string_view payload) {
+  wire::Reader r(payload);
+  const std::string_view path = r.bytes();
+  const uint32_t mode = r.u32();
+  const uint64_t size = r.u64();
+  if (!r.done() || writer_.active() || (mode & ~0777U) != 0) protocolError();
+  writer_channel_ = channel;
+  if (const int error = writer_.begin(workspace_.get(), path, mode, size); error != 0)
+    fileFailed(channel, error);
+}
+
+void Runner::onFileData(uint32_t channel, std::string_view payload) {
+  int error = 0;
+  if (channel != writer_channel_ || !writer_.write(payload, error)) protocolError();
+  if (error != 0) fileFailed(channel, error);
+}
+
+void Runner::fileFailed(uint32_t channel, int error) {
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u32(static_cast<uint32_t>(error));
+  w.bytes("write");
+  link_.commit(FromRunner::kFileFailed, channel, w.view().size());
+}
+
+void Runner::onText(uint32_t channel, std::string_view payload) {
+  wire::Reader r(payload);
+  const uint8_t kind = r.u8();
+  const uint8_t more = r.u8();
+  if (!r.ok() || kind > 1 || more > 1 || (text_begun_ && channel != text_channel_)) protocolError();
+  text_begun_ = true;
+  text_channel_ = channel;
+  payload.remove_prefix(2);
+  if (!text_.add(static_cast<TextKind>(kind), more != 0, payload)) protocolError();
+}
+
+void Runner::onStart(uint32_t number, std::string_view payload) {
+  wire::Reader r(payload);
+  const uint8_t flags = r.u8();
+  const std::string_view cwd = r.bytes();
+  const bool known = (flags & ~(wire::kStartStdin | wire::kStartKillRest)) == 0;
+  if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
+  if (find(number) != nullptr || (text_begun_ && number != text_channel_)) protocolError();
+  char directory[PATH_MAX];
+  std::memcpy(directory, cwd.data(), cwd.size());
+  directory[cwd.size()] = '\0';
+  Channel* channel = freeChannel();
+  if (channel == nullptr) {
+    startFailed(number, EAGAIN, "channels");
+  } else if (text_.error() != 0) {
+    startFailed(number, text_.error(), "arguments");
+  } else {
+    channel->reset(number);
+    channel->kill_rest = (flags & wire::kStartKillRest) != 0;
+    launch(*channel, (flags & wire::kStartStdin) != 0, cwd.empty() ? kWorkspace : directory);
+  }
+  text_.clear();
+  text_begun_ = false;
+}
+
+// A pipe whose end kept here does not block, while the program's does, as programs expect.
+bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  ours.reset(ends[we_write ? 1 : 0]);
+  theirs.reset(ends[we_write ? 0 : 1]);
+  return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
+}
+
+void Runner::launch(Channel& channel, bool with_stdin, const char* cwd) {
+  Fd in;
+  Fd out;
+  Fd err;
+  if ((with_stdin && !makePipe(channel.in, in, true)) || !makePipe(channel.out, out, false) ||
+      !makePipe(channel.err, err, false)) {
+    const int error = errno;
+    channel.reset(channel.number);
+    channel.used = false;
+    return startFailed(channel.number, error, "pipe");
+  }
+  const Command command{text_.argv(), text_.envp(), cwd};
+  const Spawned spawned =
+      spawn(command, {with_stdin ? in.get() : null_.get(), out.get(), err.get()});
+  if (spawned.error != 0) {
+    channel.reset(channel.number);
+    channel.used = false;
+    return startFailed(channel.number, spawned.error, spawned.what);
+  }
+  channel.pid = spawned.pid;
+  link_.send(FromRunner::kStarted, channel.number);
+}
+
+void Runner::startFailed(uint32_t channel, int error, std::string_view what) {
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u32(static_cast<uint32_t>(error));
+  w.bytes(what);
+  link_.commit(FromRunner::kStartFailed, channel, w.view().size());
+}
+
+void Runner::onStdin(uint32_t number, std::string_view payload) {
+  Channel* channel = find(number);
+  if (channel == nullptr) return;
+  if (channel->stdin_closing) protocolError();
+  if (payload.empty()) channel->stdin_closing = true;
+  if (!channel->pending.add(payload)) protocolError();
+  feed(*channel);
+}
+
+void Runner::feed(Channel& channel) {
+  const size_t taken = channel.feed();
+  if (taken == 0) return;
+  wire::Writer w(link_.payload(), sizeof(uint32_t));
+  w.u32(static_cast<uint32_t>(taken));
+  link_.commit(FromRunner::kStdinTaken, channel.number, w.view().size());
+}
+
+void Runner::onSignal(uint32_t number, std::string_view payload) {
+  wire::Reader r(payload);
+  const uint32_t signal = r.u32();
+  if (!r.done() || signal == 0 || signal >= NSIG) protocolError();
+  const Channel* channel = find(number);
+  if (channel != nullptr && !channel->ended) kill(-channel->pid, static_cast<int>(signal));
+}
+
+void Runner::onCollect(uint32_t channel, std::string_view payload) {
+  wire::Reader r(payload);
+  rules_.max_files = r.u32();
+  rules_.max_bytes = r.u64();
+  rules_.glob_count = r.u32();
+  if (!r.ok() || rules_.glob_count > CollectRules::kMaxGlobs) protocolError();
+  for (uint32_t i = 0; i < rules_.glob_count; ++i)
+    rules_.globs[i] = r.bytes();
+  if (!r.done()) protocolError();
+  collectFiles(workspace_.get(), table_, rules_, channel, link_);
+}
+
+bool Runner::relay(Channel& channel, Fd& fd, FromRunner type) {
+  if (!fd) return false;
+  const ssize_t n = read(fd.get(), link_.payload(), wire::kRunnerMaxPayload);
+  if (n > 0) {
+    link_.commit(type, channel.number, static_cast<size_t>(n));
+    return true;
+  }
+  if (n == 0) fd.reset();
+  return n < 0 && errno == EINTR;
+}
+
+// Passes on what the pipe holds now: a process that lives on may go on writing for ever.
+void Runner::drain(Channel& channel, Fd& fd, FromRunner type) {
+  int held = 0;
+  if (!fd || ioctl(fd.get(), FIONREAD, &held) != 0) return;
+  while (held > 0) {
+    const ssize_t n = read(fd.get(), link_.payload(),
+                           std::min<size_t>(static_cast<size_t>(held), wire::kRunnerMaxPayload));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    link_.commit(type, channel.number, static_cast<size_t>(n));
+    held -= static_cast<int>(n);
+  }
+}
+
+void Runner::account(pid_t pid, int status, const rusage& usage) {
+  for (Channel& channel : channels_) {
+    if (!channel.used) continue;
+    const bool own = channel.pid == pid && !channel.ended;
+    const bool orphan = std::none_of(std::begin(channels_), std::end(channels_),
+                                     [&](const Channel& c) { return c.used && c.pid == pid; });
+    if (own || orphan) channel.account(usage);
+    if (own) {
+      channel.status = status;
+      channel.ended = true;
+    }
+  }
+}
+
+// Reaps what has ended; with `wait`, all there is, until nobody is left.
+void Runner::reap(bool wait) {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof info) > 0) {
+  }
+  for (;;) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = wait4(-1, &status, wait ? 0 : WNOHANG, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    account(pid, status, usage);
+  }
+}
+
+// Every orphan becomes ours, so once wait4 knows of no child, nobody is left.
+void Runner::killRest() {
+  kill(-1, SIGKILL);
+  reap(true);
+}
+
+void Runner::finish(Channel& channel) {
+  drain(channel, channel.out, FromRunner::kStdout);
+  drain(channel, channel.err, FromRunner::kStderr);
+  sendScratch(channel.number);
+  const bool signaled = WIFSIGNALED(channel.status);
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u8(signaled ? 1 : 0);
+  w.u32(static_cast<uint32_t>(signaled ? WTERMSIG(channel.status) : WEXITSTATUS(channel.status)));
+  w.u64(channel.user_micros);
+  w.u64(channel.system_micros);
+  w.u64(channel.max_rss_bytes);
+  w.u32(channel.reaped);
+  link_.commit(FromRunner::kExited, channel.number, w.view().size());
+  channel.reset(channel.number);
+  channel.used = false;
+}
+
+void Runner::sendScratch(uint32_t channel) {
+  struct statfs fs{};
+  fstatfs(workspace_.get(), &fs);
+  const auto block = static_cast<uint64_t>(fs.f_bsize);
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u64((fs.f_blocks - fs.f_bfree) * block);
+  w.u64(fs.f_blocks * block);
+  w.u64(fs.f_files - fs.f_ffree);
+  w.u64(fs.f_files);
+  link_.commit(FromRunner::kScratch, channel, w.view().size());
+}
+
+Channel* Runner::find(uint32_t number) {
+  for (Channel& channel : channels_) {
+    if (channel.used && channel.number == number) return &channel;
+  }
+  return nullptr;
+}
+
+Channel* Runner::freeChannel() {
+  for (Channel& channel : channels_) {
+    if (!channel.used) return &channel;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void run() {
+  the_runner.start();
+  the_runner.loop();
+}
+
+}  // namespace cloister::runner

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/workspace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include <dirent.h>
+#include <time.h>
+
+#include "runner/glob.h"
+
+namespace cloister::runner {
+namespace {
+
+constexpr uint32_t kMaxDepth = 32;
+constexpr size_t kMaxEntries = 16'384;
+constexpr size_t kPathBytes = size_t{2} << 20;
+constexpr std::string_view kSkippedDirs[] = {"__pycache__", "node_modules"};
+
+int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode = 0) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
+  how.mode = mode;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+  return static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
+}
+
+// Makes the directories above the last component. Returns errno; a component that exists and is no
+// directory is found by the open that follows.
+int makeParents(int workspace, char* path) {
+  for (char* slash = std::strchr(path, '/'); slash != nullptr;
+       slash = std::strchr(slash + 1, '/')) {
+    *slash = '\0';
+    // The directory above was opened beneath or made here; a link in it is refused by the next
+    // open.
+    const char* last = std::strrchr(path, '/');
+    Fd above(last == nullptr ? dup(workspace) : -1);
+    if (last != nullptr) {
+      path[last - path] = '\0';
+      above.reset(openBeneath(workspace, path, O_PATH | O_DIRECTORY));
+      path[last - path] = '/';
+    }
+    const int error =
+        !above || (mkdirat(above.get(), last == nullptr ? path : last + 1, 0755) != 0 &&
+                   errno != EEXIST)
+            ? errno
+            : 0;
+    *slash = '/';
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+// The files and directories found, by path, in fixed memory.
+struct Entry {
+  uint32_t offset;
+  uint16_t length;
+  uint16_t depth;
+};
+
+struct Found {
+  Entry entries[kMaxEntries];
+  char paths[kPathBytes];
+  size_t count = 0;
+  size_t bytes = 0;
+
+  void clear() { count = bytes = 0; }
+  [[nodiscard]] std::string_view path(const Entry& entry) const {
+    return {paths + entry.offset, entry.length};
+  }
+  // `dir`/`name`, null-terminated. False when it does not fit.
+  bool add(std::string_view dir, std::string_view name, uint32_t depth) {
+    const size_t length = dir.size() + (dir.empty() ? 0 : 1) + name.size();
+    if (count == kMaxEntries || length >= PATH_MAX || length + 1 > kPathBytes - bytes) return false;
+    char* out = paths + bytes;
+    if (!dir.empty()) {
+      std::memcpy(out, dir.data(), dir.size());
+      out[dir.size()] = '/';
+      out += dir.size() + 1;
+    }
+    std::memcpy(out, name.data(), name.size());
+    out[name.size()] = '\0';
+    entries[count++] = {static_cast<uint32_t>(bytes), static_cast<uint16_t>(length),
+                        static_cast<uint16_t>(depth)};
+    bytes += length + 1;
+    return true;
+  }
+};
+
+Found directories;
+Found files;
+
+bool isSkipped(std::string_view name) {
+  return name.starts_with('.') || std::ranges::find(kSkippedDirs, name) != std::end(kSkippedDirs);
+}
+
+// Lists the regular files beneath `workspace` into `files`; returns how many entries were left out.
+uint32_t listFiles(int workspace) {
+  alignas(dirent64) static char buffer[32'768];
+  directories.clear();
+  files.clear();
+  directories.add("", ".", 0);
+  uint32_t left_out = 0;
+  for (size_t i = 0; i < directories.count; ++i) {
+    const Entry entry = directories.entries[i];
+    const std::string_view dir = i == 0 ? std::string_view{} : directories.path(entry);
+    const Fd fd(openBeneath(workspace, directories.path(entry).data(), O_RDONLY | O_DIRECTORY));
+    if (!fd) {
+      ++left_out;
+      continue;
+    }
+    for (ssize_t n; (n = getdents64(fd.get(), buffer, sizeof buffer)) > 0;) {
+      for (ssize_t at = 0; at < n;) {
+        const auto* item = reinterpret_cast<const dirent64*>(buffer + at);
+        at += item->d_reclen;
+        const std::string_view name = item->d_name;
+        if (item->d_type == DT_REG) {
+          if (!files.add(dir, name, entry.depth)) ++left_out;
+        } else if (item->d_type == DT_DIR && !isSkipped(name)) {
+          const bool fits = entry.depth < kMaxDepth && directories.add(dir, name, entry.depth + 1U);
+          if (!fits) ++left_out;
+        }
+      }
+    }
+  }
+  return left_out;
+}
+
+bool matchesAny(const CollectRules& rules, std::string_view path) {
+  return std::any_of(rules.globs, rules.globs + rules.glob_count,
+                     [&](std::string_view glob) { return globMatch(glob, path); });
+}
+
+// Sends exactly `size` bytes; what the file no longer has is sent as zeros.
+void sendContent(int fd, uint64_t size, uint32_t channel, Link& link) {
+  while (size != 0) {
+    char* place = link.payload();
+    const size_t wanted = std::min<uint64_t>(size, wire::kRunnerMaxPayload);
+    ssize_t got = read(fd, place, wanted);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      std::memset(place, 0, wanted);
+      got = static_cast<ssize_t>(wanted);
+    }
+    link.commit(wire::FromRunner::kFileContent, channel, static_cast<size_t>(got));
+    size -= static_cast<uint64_t>(got);
+  }
+}
+
+void sendBegin(std::string_view path, uint64_t size, uint32_t channel, Link& link) {
+  char buffer[PATH_MAX + 16];
+  wire::Writer w(buffer, sizeof buffer);
+  w.bytes(path);
+  w.u64(size);
+  link.send(wire::FromRunner::kFileBegin, channel, w.view());
+}
+
+}  // namespace
+
+bool isPlainPath(std::string_view path) {
+  if (path.empty() || path.size() >= PATH_MAX || path.contains('\0')) return false;
+  while (true) {
+    const size_t slash = path.find('/');
+    const std::string_view component = path.substr(0, slash);
+    if (component.empty() || component == "." || component == "..") return false;
+    if (slash == std::string_view::npos) return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+int FileWriter::begin(int workspace, std::string_view path, uint32_t mode, uint64_t size) {
+  file_.reset();
+  left_ = size;
+  if (!isPlainPath(path)) return EINVAL;
+  char buffer[PATH_MAX];
+  std::memcpy(buffer, path.data(), path.size());
+  buffer[path.size()] = '\0';
+  if (const int error = makeParents(workspace, buffer); error != 0) return error;
+  // O_NONBLOCK: a FIFO in the way fails instead of waiting for a reader.
+  Fd file(openBeneath(workspace, buffer, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, mode));
+  if (!file) return errno;
+  struct stat st;
+  if (fstat(file.get(), &st) != 0) return errno;
+  if (!S_ISREG(st.st_mode)) return EINVAL;
+  if (fchmod(file.get(), mode) != 0) return errno;
+  file_ = std::move(file);
+  if (left_ == 0) finish();
+  return 0;
+}
+
+// Dates the file a second back: a change within the kernel's clock tick must not look like none.
+void FileWriter::finish() {
+  if (!file_) return;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  --now.tv_sec;
+  const timespec times[2] = {now, now};
+  futimens(file_.get(), times);
+  file_.reset();
+}
+
+bool FileWriter::write(std::string_view bytes, int& error) {
+  error = 0;
+  if (bytes.size() > left_) return false;
+  left_ -= bytes.size();
+  while (file_ && !bytes.empty()) {
+    const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      error = errno;
+      file_.reset();
+      break;
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  if (left_ == 0) finish();
+  return true;
+}
+
+void markFiles(int workspace, FileTable& table) {
+  table.clear();
+  listFiles(workspace);
+  for (size_t i = 0; i < files.count; ++i) {
+    const std::string_view path = files.path(files.entries[i]);
+    const Fd fd(openBeneath(workspace, path.data(), O_PATH));
+    struct stat st;
+    if (fd && fstat(fd.get(), &st) == 0) table.add(path, st);
+  }
+}
+
+void collectFiles(int workspace, FileTable& table, const CollectRules& rules, uint32_t channel,
+                  Link& link) {
+  uint32_t left_out = rules.glob_count == 0 ? 0 : listFiles(workspace);
+  if (rules.glob_count == 0) files.clear();
+  std::sort(files.entries, files.entries + files.count,
+            [](const Entry& a, const Entry& b) { return files.path(a) < files.path(b); });
+  uint32_t sent = 0;
+  uint64_t bytes_left = rules.max_bytes;
+  for (size_t i = 0; i < files.count; ++i) {
+    const std::string_view path = files.path(files.entries[i]);
+    if (!matchesAny(rules, path)) continue;
+    // O_NONBLOCK: what was a file a moment ago may be a FIFO by now.
+    const Fd fd(openBeneath(workspace, path.data(), O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    struct stat st{};
+    const bool readable = fd && fstat(fd.get(), &st) == 0 && S_ISREG(st.st_mode);
+    if (readable && table.unchanged(path, st)) continue;
+    const auto size = static_cast<uint64_t>(st.st_size);
+    if (!readable || sent == rules.max_files || size > bytes_left) {
+      ++left_out;
+      continue;
+    }
+    sendBegin(path, size, channel, link);
+    sendContent(fd.get(), size, channel, link);
+    bytes_left -= size;
+    ++sent;
+  }
+  wire::Writer w(link.payload(), sizeof left_out);
+  w.u32(left_out);
+  link.commit(wire::FromRunner::kCollected, channel, w.view().size());
+}
+
+}  // namespace cloister::runner
