@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Licence headers, lengths, words that mean unfinished work, and where system calls may be made."""
+
+import re
+import unittest
+
+import tree
+
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+FILE_LINES = {".cc": 600, ".h": 300, ".py": 600, ".c": 600}
+FUNCTION_LINES = 60
+UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
+# Calls that change what the kernel lets a process do or see.
+PRIVILEGED = re.compile(
+    r"(?<![\w.>:])(?:::)?(syscall|unshare|setns|mount|umount2?|pivot_root|chroot|prctl|clone3?|ptrace|"
+    r"setres[ug]id|setgroups|capset|sethostname)\(")
+MAY_CALL = ("src/linux/", "src/runner/")
+COMMENT = re.compile(r"//.*$")
+OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*\{$")
+TYPE = re.compile(r"^ *(template|namespace|class|struct|enum|union|extern)\b")
+
+
+def long_functions(text):
+    """(first line, length) of each body over the limit, in text laid out by clang-format."""
+    opened = {}  # indentation → line number of the last line that opened a block there
+    for number, line in enumerate(text.splitlines(), 1):
+        indent = len(line) - len(line.lstrip())
+        if indent > 2:
+            continue
+        if OPENS.match(line):
+            opened[indent] = number
+        elif TYPE.match(line):
+            opened.pop(indent, None)
+        elif line.strip().startswith("}") and indent in opened:
+            start = opened.pop(indent)
+            if number - start + 1 > FUNCTION_LINES + 2:
+                yield start, number - start + 1
+
+
+class Sources(unittest.TestCase):
+    def fail_with(self, lines):
+        self.assertEqual(lines, [], "\n" + "\n".join(lines))
+
+    def test_licence_headers(self):
+        self.fail_with([str(path) for path in tree.sources()
+                        if SPDX not in "\n".join(tree.text(path).splitlines()[:2])])
+
+    def test_files_are_short(self):
+        self.fail_with([f"{path}: {tree.text(path).count(chr(10))} lines, at most {FILE_LINES[path.suffix]}"
+                        for path in tree.sources()
+                        if tree.text(path).count("\n") > FILE_LINES.get(path.suffix, 600)])
+
+    def test_functions_are_short(self):
+        self.fail_with([f"{path}:{line}: a function of {length} lines, at most {FUNCTION_LINES}"
+                        for path in tree.with_suffix(".cc", ".h", ".c")
+                        for line, length in long_functions(tree.text(path))])
+
+    def test_nothing_is_marked_unfinished(self):
+        self.fail_with([f"{path}:{number}: {line.strip()}"
+                        for path in tree.sources() + tree.with_suffix(".md", ".yaml", ".cmake", ".txt")
+                        for number, line in enumerate(tree.text(path).splitlines(), 1)
+                        if UNFINISHED.search(line)])
+
+    def test_privileged_calls_have_their_place(self):
+        wrong = []
+        for path in tree.with_suffix(".cc", ".h"):
+            name = str(path)
+            if not name.startswith("src/") or name.startswith(MAY_CALL) or name.endswith("_test.cc"):
+                continue
+            for number, line in enumerate(tree.text(path).splitlines(), 1):
+                if PRIVILEGED.search(COMMENT.sub("", line)):
+                    wrong.append(f"{path}:{number}: {line.strip()}")
+        self.fail_with(wrong)
+
+    def test_the_length_rule_itself(self):
+        body = "void f() {\n" + "  g();\n" * 61 + "}\n"
+        self.assertEqual([length for _, length in long_functions(body)], [63])
+        self.assertEqual(list(long_functions(body.replace("  g();\n", "", 5))), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

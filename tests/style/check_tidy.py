@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""clang-tidy finds nothing. The code that holds privilege or reads hostile bytes always; the rest
+with `./dev lint` and `./dev test --long`, for it takes a quarter of an hour. A file that was clean
+is not looked at again until it, a header of ours or the configuration changes."""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+import tree
+
+BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", tree.REPO / "build")) / "release"
+CACHE = BUILD.parent / "tidy"
+ALWAYS = ("src/linux/", "src/wire/", "src/node/", "src/runtime/process/")
+LONG = os.environ.get("CLOISTER_LONG") == "1"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def closure(path, seen):
+    """`path` and every header of ours that it includes, directly or not."""
+    if path in seen or not (tree.REPO / path).is_file():
+        return
+    seen.add(path)
+    for name in INCLUDE.findall(tree.text(path)):
+        closure(pathlib.Path("src") / name, seen)
+
+
+def digest(path):
+    """Of all that clang-tidy's answer for `path` depends on in this tree."""
+    seen = set()
+    closure(path, seen)
+    total = hashlib.sha256(tree.text(".clang-tidy").encode())
+    for name in sorted(seen):
+        total.update(f"\0{name}\0".encode() + tree.text(name).encode())
+    return total.hexdigest()
+
+
+def check(path):
+    """"" if clean, otherwise what clang-tidy says."""
+    mark = CACHE / digest(path)
+    if mark.exists():
+        return ""
+    done = subprocess.run(["clang-tidy-19", "--quiet", "-p", str(BUILD), str(tree.REPO / path)],
+                          capture_output=True, text=True, cwd=tree.REPO)
+    if done.returncode == 0:
+        mark.touch()
+        return ""
+    return f"{path}:\n{done.stdout[-3000:]}{done.stderr[-500:] if not done.stdout else ''}"
+
+
+class Tidy(unittest.TestCase):
+    def test_no_findings(self):
+        if shutil.which("clang-tidy-19") is None:
+            self.skipTest("clang-tidy-19 is not installed")
+        database = BUILD / "compile_commands.json"
+        if not database.exists():
+            self.skipTest("build/release is not configured (./dev build)")
+        compiled = {pathlib.Path(entry["file"]) for entry in json.loads(database.read_text())}
+        paths = [path for path in tree.with_suffix(".cc") if tree.REPO / path in compiled
+                 and str(path).startswith("src/") and not path.name.endswith("_test.cc")
+                 and (LONG or str(path).startswith(ALWAYS))]
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+            found = [text for text in pool.map(check, paths) if text]
+        self.assertEqual(found, [], "\n".join(found))
+
+
+if __name__ == "__main__":
+    unittest.main()
