@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jail: the real runner in throw-away namespaces, for tests. It kills every process it can see, so
+// it is never started outside of a pid namespace of its own. The test plays the node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "wire/frame.h"
+#include "wire/runner.h"
+
+namespace cloister::runner::testing {
+
+struct Frame {
+  wire::FromRunner type{};
+  uint32_t channel = 0;
+  std::string payload;
+};
+
+// What one program did, from kStarted to kExited.
+struct Ended {
+  std::string out;
+  std::string err;
+  bool signaled = false;
+  uint32_t code = 0;  // exit code or signal
+  uint32_t reaped = 0;
+  uint64_t stdin_taken = 0;
+  int start_errno = 0;  // set when it could not be started
+};
+
+class Jail {
+ public:
+  // An Error when this machine has no user namespaces for us.
+  static Result<std::unique_ptr<Jail>> start(const std::string& runner_path);
+  ~Jail();
+
+  void send(wire::ToRunner type, uint32_t channel, std::string_view payload = {});
+  void sendRaw(std::string_view bytes);
+  // The next frame; waits for at most 20 s. An Error when the runner has gone.
+  Result<Frame> next();
+  // The runner's wait status, once it has ended.
+  int wait();
+  void hangUp() { socket_.reset(); }
+
+  // Sends kText for each string and kStart.
+  void startProgram(uint32_t channel, const std::vector<std::string>& argv, uint8_t flags,
+                    std::string_view cwd = {});
+  // Reads frames of this channel up to its end.
+  Ended finish(uint32_t channel);
+  // startProgram and finish on channel 1, killing what is left.
+  Ended run(const std::vector<std::string>& argv);
+  Ended shell(const std::string& script) { return run({"/bin/sh", "-c", script}); }
+  void file(std::string_view path, std::string_view content, uint32_t mode = 0644);
+
+ private:
+  Jail(pid_t pid, Fd socket) : pid_(pid), socket_(std::move(socket)) {}
+  pid_t pid_;
+  Fd socket_;
+  std::string received_;
+};
+
+}  // namespace cloister::runner::testing
