@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/session.h"
+
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace cloister::node {
+namespace {
+
+namespace asio = boost::asio;
+using runtime::Task;
+using wire::FromNode;
+using wire::ToNode;
+
+constexpr uint32_t kMaxPlans = 16;
+
+std::unexpected<Error> broken(std::string_view what) {
+  return fail(Code::kInvalid, "the control plane broke the protocol: " + std::string(what));
+}
+
+}  // namespace
+
+Session::Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
+                 const Runtimes& runtimes)
+    : executor_(stream.get_executor()),
+      connection_(std::make_shared<runtime::Connection>(std::move(stream))),
+      config_(config),
+      gate_(gate),
+      runtimes_(runtimes),
+      changed_(executor_) {}
+
+Task<void> Session::run() {
+  connection_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(config_.offer));
+  Result<> going;
+  while (going) {
+    auto frame = co_await connection_->read(wire::kNodeMaxPayload);
+    going = frame ? handle(*std::move(frame)) : std::unexpected(std::move(frame).error());
+  }
+  base::log(base::Level::kInfo, "control connection ended",
+            {{"reason", going.error().message}, {"sandboxes", std::to_string(slots_.size())}});
+  connection_->close();
+  std::vector<uint32_t> open;
+  for (const auto& [channel, slot] : slots_) {
+    if (!slot->closing()) open.push_back(channel);
+  }
+  for (const uint32_t channel : open) {
+    asio::co_spawn(executor_, closeSlot(channel), asio::detached);
+  }
+  while (!slots_.empty() || plans_ > 0)
+    co_await changed_.wait();
+}
+
+Result<> Session::handle(runtime::Frame frame) {
+  const auto type = static_cast<ToNode>(frame.type);
+  if (type == ToNode::kProvision) return provision(frame.channel, frame.payload);
+  if (type == ToNode::kPlan) return plan(frame.channel, frame.payload);
+  const auto found = slots_.find(frame.channel);
+  if (found == slots_.end()) {
+    // A cancel, an acknowledgement or a teardown may cross a failed start on the way.
+    return frame.channel <= last_channel_ ? Result<>{} : broken("unknown channel");
+  }
+  const std::shared_ptr<Slot> slot = found->second;
+  switch (type) {
+    case ToNode::kExec:
+      return exec(*slot, std::move(frame.payload));
+    case ToNode::kCancel:
+      slot->cancel();
+      return {};
+    case ToNode::kTeardown:
+      return teardown(frame.channel, slot);
+    case ToNode::kAck: {
+      wire::Reader reader(frame.payload);
+      const uint32_t units = reader.u32();
+      return reader.done() && slot->acknowledge(units) ? Result<>{} : broken("acknowledgement");
+    }
+    default:
+      return broken("unknown message");
+  }
+}
+
+// Everything that must hold before a runtime is asked for anything.
+Result<runtime::Runtime*> Session::admit(const model::SignedPermit& permit, bool use,
+                                         model::PermitFields& fields) {
+  if (use && slots_.size() >= config_.offer.max_sandboxes) {
+    return fail(Code::kQuota, "provisioning: all " + std::to_string(config_.offer.max_sandboxes) +
+                                  " sandboxes of this node are in use");
+  }
+  fields = TRY(gate_.admit(permit, base::wallMicros(), use));
+  const auto runtime = runtimes_.find(fields.runtime);
+  if (runtime == runtimes_.end()) {
+    return fail(Code::kUnsupported, "provisioning: this node has no runtime " + fields.runtime);
+  }
+  return runtime->second;
+}
+
+Result<> Session::provision(uint32_t channel, const std::string& payload) {
+  if (channel <= last_channel_) return broken("a channel number used again");
+  last_channel_ = channel;
+  model::SignedPermit permit = TRY(wire::decodeSignedPermit(payload));
+  model::PermitFields fields;
+  auto runtime = admit(permit, true, fields);
+  if (!runtime) {
+    refuse(channel, runtime.error());
+    return {};
+  }
+  slots_[channel] = std::make_shared<Slot>(connection_, executor_, channel, std::move(fields));
+  asio::co_spawn(executor_, provisionSlot(channel, *runtime, std::move(permit)), asio::detached);
+  return {};
+}
+
+Task<void> Session::provisionSlot(uint32_t channel, runtime::Runtime* runtime,
+                                  model::SignedPermit permit) {
+  const auto self = shared_from_this();
+  const std::shared_ptr<Slot> slot = slots_[channel];
+  co_await slot->provision(*runtime, std::move(permit));
+  if (slot->failed() && !slot->closing()) {
+    slots_.erase(channel);
+    changed_.notify();
+  }
+}
+
+Result<> Session::exec(Slot& slot, std::string payload) {
+  if (slot.busy()) return broken("an exec before its sandbox, or a second one at once");
+  if (slot.closing()) return broken("an exec after the teardown");
+  asio::co_spawn(executor_, slot.exec(std::move(payload)), asio::detached);
+  return {};
+}
+
+Result<> Session::teardown(uint32_t channel, const std::shared_ptr<Slot>& slot) {
+  if (slot->closing()) return broken("a second teardown");
+  asio::co_spawn(executor_, closeSlot(channel), asio::detached);
+  return {};
+}
+
+Task<void> Session::closeSlot(uint32_t channel) {
+  const auto self = shared_from_this();
+  const std::shared_ptr<Slot> slot = slots_[channel];
+  co_await slot->close();
+  slots_.erase(channel);
+  changed_.notify();
+}
+
+Result<> Session::plan(uint32_t call, const std::string& payload) {
+  if (call <= last_channel_) return broken("a call number used again");
+  last_channel_ = call;
+  model::SignedPermit permit = TRY(wire::decodeSignedPermit(payload));
+  model::PermitFields fields;
+  auto runtime = admit(permit, false, fields);
+  if (runtime && plans_ >= kMaxPlans) runtime = fail(Code::kQuota, "planning: too many at once");
+  if (!runtime) {
+    refuse(call, runtime.error());
+    return {};
+  }
+  plans_++;
+  asio::co_spawn(executor_, answerPlan(call, *runtime, std::move(permit)), asio::detached);
+  return {};
+}
+
+Task<void> Session::answerPlan(uint32_t call, runtime::Runtime* runtime,
+                               model::SignedPermit permit) {
+  const auto self = shared_from_this();
+  auto plan = co_await runtime->plan(permit);
+  if (plan) {
+    connection_->post(static_cast<uint16_t>(FromNode::kPlanned), call, base::toJson(*plan));
+  } else {
+    refuse(call, plan.error());
+  }
+  plans_--;
+  changed_.notify();
+}
+
+void Session::refuse(uint32_t channel, const Error& error) {
+  connection_->post(static_cast<uint16_t>(FromNode::kFailed), channel, wire::encodeError(error));
+}
+
+}  // namespace cloister::node

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: one control connection from its first frame to its end, after which every sandbox of it
+// is gone. The first message that is malformed or out of order ends it. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "node/server.h"
+#include "node/slot.h"
+#include "runtime/remote/connection.h"
+
+namespace cloister::node {
+
+using Runtimes = std::map<std::string, runtime::Runtime*>;
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
+          const Runtimes& runtimes);
+
+  // Serves until the peer leaves or breaks the protocol, then tears everything down.
+  runtime::Task<void> run();
+
+ private:
+  Result<> handle(runtime::Frame frame);
+  Result<> provision(uint32_t channel, const std::string& payload);
+  Result<> plan(uint32_t call, const std::string& payload);
+  Result<> exec(Slot& slot, std::string payload);
+  Result<> teardown(uint32_t channel, const std::shared_ptr<Slot>& slot);
+  Result<runtime::Runtime*> admit(const model::SignedPermit& permit, bool use,
+                                  model::PermitFields& fields);
+  void refuse(uint32_t channel, const Error& error);
+
+  runtime::Task<void> provisionSlot(uint32_t channel, runtime::Runtime* runtime,
+                                    model::SignedPermit permit);
+  runtime::Task<void> closeSlot(uint32_t channel);
+  runtime::Task<void> answerPlan(uint32_t call, runtime::Runtime* runtime,
+                                 model::SignedPermit permit);
+
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<runtime::Connection> connection_;
+  const ServerConfig& config_;
+  PermitGate& gate_;
+  const Runtimes& runtimes_;
+  std::map<uint32_t, std::shared_ptr<Slot>> slots_;
+  uint32_t last_channel_ = 0;
+  uint32_t plans_ = 0;  // under way
+  runtime::Signal changed_;
+};
+
+}  // namespace cloister::node

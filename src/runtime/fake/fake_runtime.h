@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fake runtime: runs nothing, in this process, for tests of everything above a runtime. A
+// program is a behaviour named by argv[0] (fake_runtime.cc lists them); the permit's limits hold
+// where there is something to hold them against. It isolates nothing and says so in `weakened`.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+class FakeRuntime : public Runtime {
+ public:
+  explicit FakeRuntime(boost::asio::any_io_executor executor);
+  ~FakeRuntime() override;
+
+  Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
+  Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
+
+  // Lets every program that runs "hold", now or later, go on.
+  void release();
+  // Every further provision fails with this; nullopt: they work again.
+  void failProvision(std::optional<Error> error);
+  // Sandboxes that were provisioned and not torn down.
+  [[nodiscard]] size_t live() const;
+  // The execution ids of all permits provisioned, in order.
+  [[nodiscard]] const std::vector<std::string>& provisioned() const;
+  // Suspends until `count` sandboxes have been provisioned since construction.
+  Task<void> waitProvisioned(size_t count);
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/remote/channels.h"
+
+#include <utility>
+
+#include "wire/node.h"
+
+namespace cloister::runtime {
+namespace {
+
+using wire::FromNode;
+using State = Channel::State;
+
+constexpr size_t kMaxPath = 4096;
+constexpr size_t kMaxSmall = size_t{64} << 10;  // of a message that is neither output nor a result
+
+bool isStream(const std::string& payload) {
+  return payload.size() > 1 && (payload[0] == static_cast<char>(model::Stream::kStdout) ||
+                                payload[0] == static_cast<char>(model::Stream::kStderr));
+}
+
+// The bytes of a file stay within the size it was announced with.
+bool fitsFile(Channel& channel, FromNode type, const Frame& frame) {
+  switch (type) {
+    case FromNode::kFileBegin: {
+      wire::Reader reader(frame.payload);
+      const size_t path = reader.bytes().size();
+      channel.file_left = reader.u64();
+      return !std::exchange(channel.in_file, true) && reader.done() && path > 0 && path <= kMaxPath;
+    }
+    case FromNode::kFileData:
+      if (!channel.in_file || frame.payload.size() > channel.file_left) return false;
+      channel.file_left -= frame.payload.size();
+      return true;
+    default:
+      return std::exchange(channel.in_file, false) && frame.payload.empty();
+  }
+}
+
+// Whether a frame may come while the program runs, and the state after it.
+bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
+  switch (type) {
+    case FromNode::kOutput:
+      return isStream(frame.payload) && !channel.in_file;
+    case FromNode::kFileBegin:
+    case FromNode::kFileData:
+    case FromNode::kFileEnd:
+      return fitsFile(channel, type, frame);
+    case FromNode::kUsage:
+      return frame.payload.size() <= kMaxSmall;
+    case FromNode::kFinished:
+      channel.state = State::kEnded;
+      return !channel.in_file;
+    case FromNode::kFailed:
+      channel.state = State::kEnded;
+      return frame.payload.size() <= kMaxSmall;
+    default:
+      return false;
+  }
+}
+
+bool stepStarting(Channel& channel, FromNode type, const Frame& frame) {
+  channel.state = type == FromNode::kStarted ? State::kRunning : State::kEnded;
+  if (type == FromNode::kStarted) return frame.payload.empty();
+  return type == FromNode::kFinished ||
+         (type == FromNode::kFailed && frame.payload.size() <= kMaxSmall);
+}
+
+bool stepProvisioning(Channel& channel, FromNode type, const Frame& frame) {
+  channel.state = type == FromNode::kProvisioned ? State::kIdle : State::kGone;
+  return (type == FromNode::kProvisioned || type == FromNode::kFailed) &&
+         frame.payload.size() <= kMaxSmall;
+}
+
+bool step(Channel& channel, FromNode type, const Frame& frame) {
+  switch (channel.state) {
+    case State::kProvisioning:
+      return stepProvisioning(channel, type, frame);
+    case State::kStarting:
+      return stepStarting(channel, type, frame);
+    case State::kRunning:
+      return stepRunning(channel, type, frame);
+    case State::kClosing:
+      if (type == FromNode::kTornDown) channel.state = State::kGone;
+      return true;
+    case State::kPlanning:
+      channel.state = State::kGone;
+      return type == FromNode::kPlanned || type == FromNode::kFailed;
+    case State::kIdle:
+    case State::kEnded:
+    case State::kGone:
+      return false;
+  }
+  return false;
+}
+
+bool usesWindow(FromNode type) {
+  return type == FromNode::kOutput || type == FromNode::kFileBegin || type == FromNode::kFileData ||
+         type == FromNode::kFileEnd;
+}
+
+std::unexpected<Error> broken(const Frame& frame, std::string_view what) {
+  return fail(Code::kInvalid, "message " + std::to_string(frame.type) + " on channel " +
+                                  std::to_string(frame.channel) + ": " + std::string(what));
+}
+
+}  // namespace
+
+Result<> Channels::deliver(Frame frame) {
+  const auto found = channels_.find(frame.channel);
+  if (found == channels_.end()) return broken(frame, "unknown channel");
+  const std::shared_ptr<Channel> channel = found->second;
+  const auto type = static_cast<FromNode>(frame.type);
+  const bool closing = channel->state == State::kClosing;
+  if (!step(*channel, type, frame)) return broken(frame, "out of order or malformed");
+  if (channel->state == State::kGone) channels_.erase(found);
+  channel->due = base::monotonicNow() + channel->patience;
+  if (usesWindow(type) && !closing) {
+    const uint64_t used =
+        uint64_t{channel->unacknowledged} + wire::windowCost(frame.payload.size());
+    if (used > wire::kOutputWindow) return broken(frame, "more than the window allows");
+    channel->unacknowledged = static_cast<uint32_t>(used);
+  }
+  // Of several reports of usage only the last one counts, so that they need no window.
+  const bool again = type == FromNode::kUsage && !channel->inbox.empty() &&
+                     channel->inbox.back().type == frame.type;
+  if (again) channel->inbox.pop_back();
+  if (!closing || channel->state == State::kGone) channel->inbox.push_back(std::move(frame));
+  channel->changed.notify();
+  return {};
+}
+
+std::pair<uint32_t, std::shared_ptr<Channel>> Channels::open(boost::asio::any_io_executor executor,
+                                                             Channel::State first,
+                                                             Millis patience) {
+  auto channel = std::make_shared<Channel>(std::move(executor), first);
+  channel->expect(first, patience);
+  channels_.emplace(next_, channel);
+  return {next_++, std::move(channel)};
+}
+
+void Channels::notifyAll() {
+  for (const auto& [number, channel] : channels_)
+    channel->changed.notify();
+}
+
+bool Channels::overdue(base::Monotonic now) const {
+  for (const auto& [number, channel] : channels_) {
+    const bool due = channel->state != State::kIdle && channel->state != State::kEnded;
+    if (due && channel->inbox.empty() && now > channel->due) return true;
+  }
+  return false;
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the node may say, and when. Each channel is one sandbox (or one plan call) and a small state
+// machine; a frame that its state does not allow is a protocol error, for which the connection is
+// closed. No I/O: the remote runtime feeds it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/outcome.h"
+#include "runtime/remote/connection.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+struct Channel {
+  enum class State {
+    kProvisioning,  // → kProvisioned, kFailed
+    kIdle,          // nothing is due
+    kStarting,      // → kStarted, kFinished, kFailed
+    kRunning,       // → kOutput, kFile…, kUsage, kFinished, kFailed
+    kEnded,         // nothing is due
+    kClosing,       // → kTornDown; whatever else was under way is dropped
+    kPlanning,      // → kPlanned, kFailed
+    kGone,          // its last frame has come
+  };
+
+  Channel(boost::asio::any_io_executor executor, State first)
+      : state(first), changed(std::move(executor)) {}
+
+  State state;
+  std::deque<Frame> inbox;      // arrived and not yet taken
+  uint32_t unacknowledged = 0;  // window units the node has used
+  bool in_file = false;
+  uint64_t file_left = 0;  // bytes of the present file still allowed
+  Millis patience{0};      // how long the node may be silent while something is due
+  base::Monotonic due{};   // when that time is over
+  Signal changed;          // a frame more, or the link has ended
+
+  // Waits for the node's next word at most `allowed`.
+  void expect(State next, Millis allowed) {
+    state = next;
+    patience = allowed;
+    due = base::monotonicNow() + allowed;
+  }
+};
+
+class Channels {
+ public:
+  // Takes a frame to its channel; kInvalid: the node broke the protocol.
+  Result<> deliver(Frame frame);
+  // A new channel with a number never used before.
+  std::pair<uint32_t, std::shared_ptr<Channel>> open(boost::asio::any_io_executor executor,
+                                                     Channel::State first, Millis patience);
+  // Wakes everybody, because the link has ended.
+  void notifyAll();
+  // True if the node has been silent for longer than some channel allows.
+  [[nodiscard]] bool overdue(base::Monotonic now) const;
+
+ private:
+  std::map<uint32_t, std::shared_ptr<Channel>> channels_;
+  uint32_t next_ = 1;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+// One Link per connection: a reader that takes frames to their channels, and a watchdog for a node
+// that falls silent. Each sandbox pulls from its channel at its own pace and acknowledges what it
+// has passed on, so a slow observer stalls its own program and nobody else's.
+#include "runtime/remote/remote.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include "base/log.h"
+#include "runtime/remote/channels.h"
+#include "wire/node.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+using wire::FromNode;
+using wire::ToNode;
+using State = Channel::State;
+
+constexpr uint32_t kMaxOffer = 1U << 20;
+constexpr Millis kOfferPatience{10'000};
+constexpr Millis kPatience{60'000};  // beyond what the program itself may take
+constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
+
+// What the node says of its own faults: text for a reader, and never "the node is gone".
+Error toldByNode(const std::string& payload) {
+  auto told = wire::decodeError(payload);
+  if (!told) return {Code::kInternal, "the node failed without a readable reason", {}};
+  Error error = *std::move(told);
+  const bool usual = error.code == Code::kDenied || error.code == Code::kUnsupported ||
+                     error.code == Code::kQuota || error.code == Code::kNoSpace;
+  if (!usual) error.code = Code::kInternal;
+  error.field.clear();
+  return error;
+}
+
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  explicit Link(Connection::Stream stream)
+      : executor_(stream.get_executor()),
+        connection_(std::make_shared<Connection>(std::move(stream))),
+        changed_(executor_),
+        offer_due_(base::monotonicNow() + kOfferPatience) {}
+
+  void start() {
+    asio::co_spawn(executor_, readAll(shared_from_this()), asio::detached);
+    asio::co_spawn(executor_, watch(shared_from_this()), asio::detached);
+  }
+
+  // Waits for the first message.
+  Task<Result<>> offered() {
+    while (!offer_ && !ended())
+      co_await changed_.wait();
+    if (ended()) co_return lost();
+    co_return Result<>{};
+  }
+
+  Task<void> waitEnd() {
+    while (!ended())
+      co_await changed_.wait();
+  }
+
+  void end(std::string reason) {
+    if (std::exchange(ended_, true)) return;
+    reason_ = std::move(reason);
+    connection_->close();
+    channels_.notifyAll();
+    changed_.notify();
+  }
+
+  // The channel's next frame; kUnavailable once the link has ended and nothing is left.
+  Task<Result<Frame>> next(Channel& channel) {
+    while (channel.inbox.empty() && !ended())
+      co_await channel.changed.wait();
+    if (channel.inbox.empty()) co_return lost();
+    Frame frame = std::move(channel.inbox.front());
+    channel.inbox.pop_front();
+    channel.due = base::monotonicNow() + channel.patience;
+    co_return frame;
+  }
+
+  Task<Result<>> send(ToNode type, uint32_t number, std::string payload) {
+    const bool sent =
+        co_await connection_->send(static_cast<uint16_t>(type), number, std::move(payload));
+    if (!sent) co_return lost();
+    co_return Result<>{};
+  }
+
+  void post(ToNode type, uint32_t number, std::string payload = {}) {
+    connection_->post(static_cast<uint16_t>(type), number, std::move(payload));
+  }
+
+  auto open(State first, Millis patience) { return channels_.open(executor_, first, patience); }
+  [[nodiscard]] bool ended() const { return ended_ || connection_->closed(); }
+  [[nodiscard]] const model::NodeOffer& offer() const { return *offer_; }
+  [[nodiscard]] std::unexpected<Error> lost() const {
+    return fail(Code::kUnavailable,
+                "node lost: " + (reason_.empty() ? "the connection ended" : reason_));
+  }
+
+ private:
+  static Task<void> readAll(std::shared_ptr<Link> self) {
+    Result<> going;
+    while (going && !self->ended_) {
+      auto frame =
+          co_await self->connection_->read(self->offer_ ? wire::kNodeMaxPayload : kMaxOffer);
+      going = frame ? self->take(*std::move(frame)) : std::unexpected(std::move(frame).error());
+    }
+    if (going || self->ended_) co_return;
+    base::log(base::Level::kWarn, "node connection ended", {{"reason", going.error().message}});
+    self->end(std::move(going).error().message);
+  }
+
+  Result<> take(Frame frame) {
+    if (offer_) return channels_.deliver(std::move(frame));
+    if (frame.type != static_cast<uint16_t>(FromNode::kOffer)) {
+      return fail(Code::kInvalid, "reading the node's offer: another message came first");
+    }
+    offer_ = TRY(wire::decodeOffer(frame.payload));
+    changed_.notify();
+    return {};
+  }
+
+  static Task<void> watch(std::shared_ptr<Link> self) {
+    while (!self->ended()) {
+      co_await self->changed_.wait(base::monotonicNow() + std::chrono::seconds(1));
+      const auto now = base::monotonicNow();
+      const bool silent = self->offer_ ? self->channels_.overdue(now) : now > self->offer_due_;
+      if (silent) self->end("the node did not answer in time");
+    }
+    self->end("the connection was closed");
+  }
+
+  asio::any_io_executor executor_;
+  std::shared_ptr<Connection> connection_;
+  Channels channels_;
+  Signal changed_;  // the offer has come, or the link has ended
+  base::Monotonic offer_due_;
+  std::optional<model::NodeOffer> offer_;
+  bool ended_ = false;
+  std::string reason_;
+};
+
+class RemoteSandbox final : public Sandbox {
+ public:
+  RemoteSandbox(std::shared_ptr<Link> link, uint32_t number, std::shared_ptr<Channel> channel,
+                wire::Provisioned info)
+      : link_(std::move(link)), number_(number), channel_(std::move(channel)) {
+    info_ = {std::move(info.runtime), std::move(info.node), std::move(info.image_digest),
+             std::move(info.weakened)};
+  }
+  RemoteSandbox(const RemoteSandbox&) = delete;
+  RemoteSandbox& operator=(const RemoteSandbox&) = delete;
+  ~RemoteSandbox() override { abandon(); }
+
+  const SandboxInfo& info() const override { return info_; }
+
+  Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
+    if (channel_->state != State::kIdle) {
+      co_return link_->ended() ? Result<model::Outcome>(link_->lost())
+                               : fail(Code::kInternal, "running a program: the sandbox was used");
+    }
+    Millis patience = kPatience + spec.run.timeout;
+    for (const model::Command& command : spec.compile)
+      patience += command.timeout;
+    channel_->expect(State::kStarting, patience);
+    CO_TRY(co_await link_->send(ToNode::kExec, number_, wire::encodeExecSpec(spec)));
+    while (true) {
+      const Frame frame = CO_TRY(co_await link_->next(*channel_));
+      const auto type = static_cast<FromNode>(frame.type);
+      if (type == FromNode::kFailed) co_return std::unexpected(toldByNode(frame.payload));
+      if (type == FromNode::kFinished) co_return finished(frame.payload);
+      CO_TRY(co_await pass(type, frame.payload, observer));
+      acknowledge(type, frame.payload.size());
+    }
+  }
+
+  void cancel() override {
+    if (channel_->state == State::kStarting || channel_->state == State::kRunning) {
+      link_->post(ToNode::kCancel, number_);
+    }
+  }
+
+  Task<Result<>> teardown() override {
+    abandon();
+    while (channel_->state == State::kClosing && !link_->ended())
+      co_await channel_->changed.wait();
+    co_return Result<>{};
+  }
+
+ private:
+  // Asks for the end of everything; what comes until kTornDown is dropped.
+  void abandon() {
+    if (channel_->state == State::kClosing || channel_->state == State::kGone) return;
+    channel_->inbox.clear();
+    channel_->expect(State::kClosing, kPatience);
+    link_->post(ToNode::kTeardown, number_);
+  }
+
+  Result<model::Outcome> finished(const std::string& payload) {
+    auto outcome = wire::decodeOutcome(payload);
+    if (!outcome) {
+      link_->end("its result is malformed: " + outcome.error().message);
+      return link_->lost();
+    }
+    return outcome;
+  }
+
+  Task<Result<>> pass(FromNode type, const std::string& payload, ExecObserver& observer) {
+    switch (type) {
+      case FromNode::kStarted:
+        observer.onStarted();
+        break;
+      case FromNode::kOutput:
+        co_await observer.onOutput(static_cast<model::Stream>(payload[0]),
+                                   std::string_view(payload).substr(1));
+        break;
+      case FromNode::kFileBegin: {
+        wire::Reader reader(payload);
+        std::string path(reader.bytes());
+        co_await observer.onFileBegin(std::move(path), reader.u64());
+        break;
+      }
+      case FromNode::kFileData:
+        co_await observer.onFileData(payload);
+        break;
+      case FromNode::kFileEnd:
+        co_await observer.onFileEnd();
+        break;
+      default:
+        if (auto usage = wire::decodeUsage(payload)) {
+          observer.onUsage(*usage);
+        } else {
+          link_->end("its usage report is malformed: " + usage.error().message);
+          co_return link_->lost();
+        }
+    }
+    co_return Result<>{};
+  }
+
+  // Opens the window again, in few messages: by quarters, or when nothing else waits.
+  void acknowledge(FromNode type, size_t payload_bytes) {
+    if (type == FromNode::kStarted || type == FromNode::kUsage) return;
+    consumed_ += wire::windowCost(payload_bytes);
+    if (consumed_ < kAckEvery && !channel_->inbox.empty()) return;
+    channel_->unacknowledged -= consumed_;
+    char bytes[sizeof consumed_];
+    wire::Writer writer(bytes, sizeof bytes);
+    writer.u32(std::exchange(consumed_, 0));
+    link_->post(ToNode::kAck, number_, std::string(writer.view()));
+  }
+
+  std::shared_ptr<Link> link_;
+  uint32_t number_;
+  std::shared_ptr<Channel> channel_;
+  SandboxInfo info_;
+  uint32_t consumed_ = 0;  // window units passed on and not yet acknowledged
+};
+
+class RemoteNodeImpl final : public RemoteNode {
+ public:
+  explicit RemoteNodeImpl(std::shared_ptr<Link> link) : link_(std::move(link)) {}
+  RemoteNodeImpl(const RemoteNodeImpl&) = delete;
+  RemoteNodeImpl& operator=(const RemoteNodeImpl&) = delete;
+  ~RemoteNodeImpl() override { link_->end("the connection was closed"); }
+
+  const model::NodeOffer& offer() const override { return link_->offer(); }
+  Task<void> closed() override { return Link::waitEnd(link_); }
+
+  Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override {
+    const std::shared_ptr<Link> link = link_;
+    if (link->ended()) co_return link->lost();
+    auto [number, channel] = link->open(State::kProvisioning, kPatience);
+    CO_TRY(co_await link->send(ToNode::kProvision, number, wire::encodeSignedPermit(permit)));
+    const Frame answer = CO_TRY(co_await link->next(*channel));
+    if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
+      co_return std::unexpected(toldByNode(answer.payload));
+    }
+    auto info = wire::decodeProvisioned(answer.payload);
+    if (!info) {
+      link->end("its sandbox description is malformed: " + info.error().message);
+      co_return link->lost();
+    }
+    co_return std::make_unique<RemoteSandbox>(link, number, channel, *std::move(info));
+  }
+
+  Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override {
+    const std::shared_ptr<Link> link = link_;
+    if (link->ended()) co_return link->lost();
+    auto [number, channel] = link->open(State::kPlanning, kPatience);
+    CO_TRY(co_await link->send(ToNode::kPlan, number, wire::encodeSignedPermit(permit)));
+    const Frame answer = CO_TRY(co_await link->next(*channel));
+    if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
+      co_return std::unexpected(toldByNode(answer.payload));
+    }
+    auto plan = CO_TRY(base::parseJson(answer.payload));
+    if (!plan.is_object()) co_return fail(Code::kInternal, "planning: the node sent no object");
+    co_return std::move(plan.as_object());
+  }
+
+ private:
+  std::shared_ptr<Link> link_;
+};
+
+}  // namespace
+
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(Connection::Stream stream) {
+  auto link = std::make_shared<Link>(std::move(stream));
+  link->start();
+  CO_TRY(co_await link->offered());
+  co_return std::make_unique<RemoteNodeImpl>(std::move(link));
+}
+
+Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path) {
+  const auto executor = co_await asio::this_coro::executor;
+  if (socket_path.size() > 107) {  // sun_path, unix(7)
+    co_return fail(Code::kInvalid, "connecting to " + socket_path + ": the path is too long");
+  }
+  Connection::Stream stream(executor);
+  const auto [error] = co_await stream.async_connect(
+      asio::local::stream_protocol::endpoint(socket_path), asio::as_tuple(asio::use_awaitable));
+  if (error) {
+    co_return fail(Code::kUnavailable, "connecting to " + socket_path + ": " + error.message());
+  }
+  co_return co_await adoptNode(std::move(stream));
+}
+
+}  // namespace cloister::runtime
