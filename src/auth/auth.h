@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credentials → Principal. API keys: clo_<26 characters>, shown once, SHA-256 at rest.
+// Credentials → Principal. An API key is clo_<64 hex digits> (256 random bits), shown once. Only
+// its SHA-256 is kept: a key of that length cannot be guessed, so a slow hash would add nothing but
+// load.
 #pragma once
 
 #include <functional>
@@ -24,7 +26,8 @@ NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at)
 store::KeyRecord recordFor(std::string_view secret, model::Principal principal, std::string name);
 
 // The principal of a key that is known, not expired and not revoked; else kUnauthorized with one
-// constant message. Answers are cached for a second; revocation calls forget().
+// constant message. Answers are cached for a second; revocation calls forget(). Not thread-safe:
+// one owner thread.
 class Authenticator {
  public:
   explicit Authenticator(store::Store& store);

@@ -100,6 +100,16 @@ bool isUtf8(std::string_view bytes) {
   return true;
 }
 
+std::string_view withoutCutCharacter(std::string_view bytes) {
+  for (size_t n = 1; n <= 3 && n <= bytes.size(); ++n) {
+    const auto byte = static_cast<uint8_t>(bytes[bytes.size() - n]);
+    if ((byte & 0xc0) == 0x80) continue;  // a continuation: look further back for its start
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return length > n ? bytes.substr(0, bytes.size() - n) : bytes;
+  }
+  return bytes;
+}
+
 ObjectReader::ObjectReader(const json::object& object, std::string path)
     : object_(object), path_(std::move(path)) {}
 

@@ -29,6 +29,9 @@ std::string toJson(const json::value& value);
 // True if `bytes` is well-formed UTF-8 (RFC 3629).
 bool isUtf8(std::string_view bytes);
 
+// `bytes` without a character that a cut left incomplete at its end, as UTF-8 would have it.
+std::string_view withoutCutCharacter(std::string_view bytes);
+
 // Reads the members of one object, each at most once, then `finish` refuses what is left: a typed,
 // strict view of a request. Each error carries the member's path in `field`. Not copyable; the
 // object must outlive it.

@@ -39,26 +39,15 @@ const StatusRow& rowOf(Status status) {
   return statusTable().at(static_cast<size_t>(status));
 }
 
-// Text cut at a byte count may end inside a character; that character is left out, so that the
-// rest is still text.
-std::string_view withoutCutCharacter(std::string_view bytes) {
-  for (size_t n = 1; n <= 3 && n <= bytes.size(); ++n) {
-    const auto byte = static_cast<uint8_t>(bytes[bytes.size() - n]);
-    if ((byte & 0xc0) == 0x80) continue;  // a continuation: look further back for its start
-    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
-    return length > n ? bytes.substr(0, bytes.size() - n) : bytes;
-  }
-  return bytes;
-}
-
 struct ShownText {
   std::string text;
   bool base64 = false;
 };
 
+// Text cut at a byte count may end inside a character; what is left without it is still text.
 ShownText show(const KeptOutput& output) {
   const std::string_view text =
-      output.truncated ? withoutCutCharacter(output.bytes) : std::string_view(output.bytes);
+      output.truncated ? base::withoutCutCharacter(output.bytes) : std::string_view(output.bytes);
   if (base::isUtf8(text)) return {std::string(text), false};
   return {base::toBase64(output.bytes), true};
 }
@@ -73,23 +62,9 @@ json::value timeOrNull(int64_t wall_micros) {
 
 json::array toArray(const std::vector<ArtifactRef>& artifacts) {
   json::array array;
-  for (const ArtifactRef& artifact : artifacts) {
-    array.push_back({{"id", artifact.id},
-                     {"path", artifact.path},
-                     {"size", artifact.size},
-                     {"content_type", artifact.content_type},
-                     {"sha256", artifact.sha256}});
-  }
+  for (const ArtifactRef& artifact : artifacts)
+    array.push_back(toJsonObject(artifact));
   return array;
-}
-
-json::object toObject(const Usage& usage) {
-  return {{"wall_ms", usage.wall_ms},
-          {"cpu_ms", usage.cpu_ms},
-          {"max_rss_bytes", usage.max_rss_bytes},
-          {"io_read_bytes", usage.io_read_bytes},
-          {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes}};
 }
 
 json::object toObject(const Provenance& p) {
@@ -159,6 +134,23 @@ bool mayBecome(Status from, Status to) {
   return std::ranges::find(rowOf(from).next, to) != rowOf(from).next.end();
 }
 
+json::object toJsonObject(const ArtifactRef& artifact) {
+  return {{"id", artifact.id},
+          {"path", artifact.path},
+          {"size", artifact.size},
+          {"content_type", artifact.content_type},
+          {"sha256", artifact.sha256}};
+}
+
+json::object toJsonObject(const Usage& usage) {
+  return {{"wall_ms", usage.wall_ms},
+          {"cpu_ms", usage.cpu_ms},
+          {"max_rss_bytes", usage.max_rss_bytes},
+          {"io_read_bytes", usage.io_read_bytes},
+          {"io_write_bytes", usage.io_write_bytes},
+          {"processes", usage.processes}};
+}
+
 json::object toJsonObject(const RunError& error) {
   return {{"type", error.type},
           {"message", error.message},
@@ -180,7 +172,7 @@ json::object toJsonObject(const Execution& execution) {
   object["stdout_truncated"] = execution.out.truncated;
   object["stderr_truncated"] = execution.err.truncated;
   object["artifacts"] = toArray(execution.artifacts);
-  object["resource_usage"] = toObject(execution.usage);
+  object["resource_usage"] = toJsonObject(execution.usage);
   object["provenance"] = toObject(execution.provenance);
   object["error"] = nullptr;
   if (execution.error) object["error"] = toJsonObject(*execution.error);

@@ -44,13 +44,14 @@ std::unexpected<Error> wrong(std::string_view key, std::string_view why) {
 }
 
 Result<> checkArgv(std::string_view key, const std::vector<std::string>& argv) {
-  static const std::set<std::string_view> kKnown = {"{source}", "{binary}", "{dir}", "{args}"};
+  static const std::set<std::string_view> kKnown = {"{source}", "{binary}", "{dir}", "{memory_mb}",
+                                                    "{args}"};
   for (const std::string& argument : argv) {
     for (size_t at = argument.find('{'); at != std::string::npos; at = argument.find('{', at + 1)) {
       const size_t end = argument.find('}', at);
       const std::string_view word = std::string_view(argument).substr(at, end - at + 1);
       if (!kKnown.contains(word)) {
-        return wrong(key, "braces may hold source, binary, dir or args only");
+        return wrong(key, "braces may hold source, binary, dir, memory_mb or args only");
       }
       if (word == "{args}" && argument != word) return wrong(key, "{args} must stand alone");
     }
@@ -75,6 +76,9 @@ Result<> checkNames(const Language& language) {
 Result<> check(const Language& language) {
   TRY(checkNames(language));
   if (language.run.empty() || language.run[0].empty()) return wrong("run", "must name a program");
+  if (std::ranges::find(language.compile, "{args}") != language.compile.end()) {
+    return wrong("compile", "has no arguments of the request");
+  }
   TRY(checkArgv("compile", language.compile));
   TRY(checkArgv("run", language.run));
   for (const std::string& path : language.requires_paths) {

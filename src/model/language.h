@@ -12,7 +12,9 @@
 
 namespace cloister::model {
 
-// In argv, {source}, {binary} and {dir} are replaced; {args} stands for the request's arguments.
+// In argv, {source} (the code's file), {binary} (an executable to make), {dir} (a directory to
+// make, for what is built) and {memory_mb} (the sandbox's memory limit) are replaced; an item
+// {args} of `run` stands for the request's arguments.
 struct Language {
   std::string name;
   std::string title;

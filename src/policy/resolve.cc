@@ -28,16 +28,18 @@ void replaceAll(std::string& text, std::string_view what, std::string_view with)
     text.replace(at, what.size(), with);
 }
 
-Argv expand(const Argv& pattern, const Language& language, const Argv& args) {
+Argv expand(const Argv& pattern, const Language& language, const RunRequest& request) {
+  const std::string memory_mb = std::to_string(request.limits.memory_bytes >> 20);
   Argv argv;
   for (std::string word : pattern) {
     if (word == "{args}") {
-      argv.insert(argv.end(), args.begin(), args.end());
+      argv.insert(argv.end(), request.args.begin(), request.args.end());
       continue;
     }
     replaceAll(word, "{source}", language.source);
     replaceAll(word, "{binary}", kBinary);
     replaceAll(word, "{dir}", kBuildDir);
+    replaceAll(word, "{memory_mb}", memory_mb);
     argv.push_back(std::move(word));
   }
   return argv;
@@ -75,9 +77,9 @@ Result<> addCode(const RunRequest& request, const Language& language, model::Exe
   }
   spec.files.push_back({language.source, request.code, 0644});
   if (!language.compile.empty()) {
-    spec.compile.push_back({expand(language.compile, language, {}), language.compile_timeout});
+    spec.compile.push_back({expand(language.compile, language, request), language.compile_timeout});
   }
-  spec.run.argv = expand(language.run, language, request.args);
+  spec.run.argv = expand(language.run, language, request);
   return {};
 }
 
