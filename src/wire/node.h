@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "model/exec_spec.h"
@@ -33,7 +34,7 @@ enum class ToNode : uint16_t {
 enum class FromNode : uint16_t {
   kOffer = 65,        // encoded NodeOffer; the first message
   kProvisioned = 66,  // encoded SandboxInfo
-  kFailed = 67,       // u8 Code, bytes message
+  kFailed = 67,       // encoded Error
   kStarted = 68,      // none
   kOutput = 69,       // u8 Stream, raw bytes
   kFileBegin = 70,    // bytes path, u64 size

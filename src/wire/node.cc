@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/node.h"
+
+#include <type_traits>
+
+#include "wire/archive.h"
+
+namespace cloister::wire {
+namespace {
+
+// Bounds of a message's parts. They are wide: policy and limits are narrower, these only keep a
+// hostile peer from making the receiver build something absurd.
+constexpr size_t kName = 256;              // ids, names, digests
+constexpr size_t kSentence = 4096;         // messages, paths, globs
+constexpr size_t kBulk = kNodeMaxPayload;  // contents
+constexpr size_t kFew = 256;
+constexpr size_t kMany = 4096;
+
+// Strings each of which is bounded alike.
+template <class A, class List>
+void texts(A& a, List& list, size_t max_count, size_t max_size) {
+  a.list(list, max_count, [&](auto& item) { a.text(item, max_size); });
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Limits>
+void describe(A& a, T& v) {
+  a.time(v.wall);
+  a.time(v.cpu_time);
+  a.number(v.cpu_millis);
+  a.number(v.memory_bytes);
+  a.number(v.disk_bytes);
+  a.number(v.inodes);
+  a.number(v.file_bytes);
+  a.number(v.open_files);
+  a.number(v.pids);
+  a.number(v.output_bytes);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::PermitFields>
+void describe(A& a, T& v) {
+  a.text(v.id, kName);
+  a.text(v.execution_id, kName);
+  a.text(v.tenant, kName);
+  a.text(v.policy_id, kName);
+  a.text(v.runtime, kName);
+  a.text(v.image, kName);
+  a.text(v.network_tier, kName);
+  describe(a, v.limits);
+  a.text(v.spec_sha256, kName);
+  a.number(v.not_before);
+  a.number(v.expires);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::SignedPermit>
+void describe(A& a, T& v) {
+  a.text(v.encoded, kSentence);
+  a.text(v.signature, kName);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Command>
+void describe(A& a, T& v) {
+  texts(a, v.argv, kMany, kBulk);
+  a.time(v.timeout);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::ExecSpec>
+void describe(A& a, T& v) {
+  a.list(v.files, kMany, [&](auto& file) {
+    a.text(file.path, kSentence);
+    a.text(file.content, kBulk);
+    a.number(file.mode, 0777);
+  });
+  a.list(v.compile, 1, [&](auto& command) { describe(a, command); });
+  describe(a, v.run);
+  texts(a, v.env, kMany, kBulk);
+  a.text(v.input, kBulk);
+  texts(a, v.artifacts.globs, kFew, kSentence);
+  a.number(v.artifacts.max_files);
+  a.number(v.artifacts.max_bytes);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Usage>
+void describe(A& a, T& v) {
+  a.number(v.wall_ms);
+  a.number(v.cpu_ms);
+  a.number(v.max_rss_bytes);
+  a.number(v.io_read_bytes);
+  a.number(v.io_write_bytes);
+  a.number(v.processes);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Outcome>
+void describe(A& a, T& v) {
+  a.choice(v.end, model::End::kExited, model::End::kStartFailed);
+  a.number(v.exit_code);
+  a.number(v.signal);
+  a.text(v.message, kSentence);
+  a.list(v.limits, kFew, [&](auto& hit) {
+    a.text(hit.limit, kName);
+    a.number(hit.value);
+    a.number(hit.used);
+    a.text(hit.unit, kName);
+    a.flag(hit.fatal);
+  });
+  describe(a, v.usage);
+  a.maybe(v.compile, [&](auto& compile) {
+    a.number(compile.exit_code);
+    a.number(compile.wall_ms);
+    a.text(compile.stdout_text, kBulk);
+    a.text(compile.stderr_text, kBulk);
+  });
+  a.flag(v.compile_failed);
+  a.flag(v.artifacts_truncated);
+  a.number(v.started_at);
+  a.number(v.finished_at);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::NodeOffer>
+void describe(A& a, T& v) {
+  a.text(v.node, kName);
+  a.text(v.version, kName);
+  texts(a, v.runtimes, kFew, kName);
+  texts(a, v.weakened, kFew, kSentence);
+  a.text(v.image_digest, kName);
+  texts(a, v.languages, kFew, kName);
+  a.list(v.findings, kFew, [&](auto& finding) {
+    a.text(finding.area, kName);
+    a.text(finding.name, kName);
+    a.choice(finding.state, model::Finding::State::kOk, model::Finding::State::kMissing);
+    a.text(finding.detail, kSentence);
+    a.text(finding.remedy, kSentence);
+  });
+  a.number(v.max_sandboxes);
+  a.number(v.memory_bytes);
+  a.number(v.cpus);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, Error>
+void describe(A& a, T& v) {
+  a.choice(v.code, Code::kInvalid, Code::kInternal);
+  a.text(v.message, kSentence);
+  a.text(v.field, kSentence);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, Provisioned>
+void describe(A& a, T& v) {
+  a.text(v.runtime, kName);
+  a.text(v.node, kName);
+  a.text(v.image_digest, kName);
+  texts(a, v.weakened, kFew, kSentence);
+}
+
+template <class T>
+std::string encode(const T& value) {
+  Encoder encoder;
+  describe(encoder, value);
+  return encoder.take();
+}
+
+template <class T>
+Result<T> decode(std::string_view bytes, const char* what) {
+  Decoder decoder(bytes);
+  T value;
+  describe(decoder, value);
+  if (!decoder.done()) return fail(Code::kInvalid, std::string("decoding ") + what + ": malformed");
+  return value;
+}
+
+}  // namespace
+
+std::string encodePermit(const model::PermitFields& permit) {
+  return encode(permit);
+}
+
+Result<model::PermitFields> decodePermit(std::string_view bytes) {
+  return decode<model::PermitFields>(bytes, "permit");
+}
+
+std::string encodeSignedPermit(const model::SignedPermit& permit) {
+  return encode(permit);
+}
+
+Result<model::SignedPermit> decodeSignedPermit(std::string_view bytes) {
+  return decode<model::SignedPermit>(bytes, "signed permit");
+}
+
+std::string encodeExecSpec(const model::ExecSpec& spec) {
+  return encode(spec);
+}
+
+Result<model::ExecSpec> decodeExecSpec(std::string_view bytes) {
+  return decode<model::ExecSpec>(bytes, "exec spec");
+}
+
+std::string encodeOutcome(const model::Outcome& outcome) {
+  return encode(outcome);
+}
+
+Result<model::Outcome> decodeOutcome(std::string_view bytes) {
+  return decode<model::Outcome>(bytes, "outcome");
+}
+
+std::string encodeUsage(const model::Usage& usage) {
+  return encode(usage);
+}
+
+Result<model::Usage> decodeUsage(std::string_view bytes) {
+  return decode<model::Usage>(bytes, "usage");
+}
+
+std::string encodeOffer(const model::NodeOffer& offer) {
+  return encode(offer);
+}
+
+Result<model::NodeOffer> decodeOffer(std::string_view bytes) {
+  return decode<model::NodeOffer>(bytes, "node offer");
+}
+
+std::string encodeError(const Error& error) {
+  // What failed may quote something long; its beginning says enough.
+  return encode(
+      Error{error.code, error.message.substr(0, kSentence), error.field.substr(0, kName)});
+}
+
+Result<Error> decodeError(std::string_view bytes) {
+  return decode<Error>(bytes, "error");
+}
+
+std::string encodeProvisioned(const Provisioned& info) {
+  return encode(info);
+}
+
+Result<Provisioned> decodeProvisioned(std::string_view bytes) {
+  return decode<Provisioned>(bytes, "provisioned");
+}
+
+}  // namespace cloister::wire
