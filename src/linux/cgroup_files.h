@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both cgroup versions need: directories of groups, their small files, and sweeping. Internal
+// to linux/.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/cgroup.h"
+
+namespace cloister::linux {
+
+// A directory of a cgroup file system, by descriptor.
+class GroupDir {
+ public:
+  GroupDir() = default;
+  static Result<GroupDir> open(const std::string& path);
+  // Makes it if it is not there.
+  static Result<GroupDir> make(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] bool has(const char* file) const;
+  [[nodiscard]] Result<std::string> read(const char* file) const;
+  // One write(2), which is how these files take a value.
+  [[nodiscard]] Result<> write(const char* file, std::string_view value) const;
+  [[nodiscard]] Result<Fd> openFile(const char* file, int flags) const;
+  // The number in `file`, or the one after `key` in a file of "key value" lines; 0 if not there.
+  [[nodiscard]] uint64_t number(const char* file, std::string_view key = {}) const;
+  [[nodiscard]] std::vector<pid_t> processes() const;
+  // True when it no longer exists.
+  bool remove();
+
+ private:
+  GroupDir(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  std::string path_;
+  Fd fd_;
+};
+
+bool contains(const std::vector<std::string>& names, std::string_view name);
+
+// The sum of the numbers that follow `key` on the lines of an io.stat or blkio file.
+uint64_t sumOf(std::string_view text, std::string_view key);
+
+// Writes `values` whose controller is `controller` into `dir`.
+Result<> applyValues(const GroupDir& dir, const std::vector<CgroupValue>& values,
+                     std::string_view controller);
+
+// Kills and removes every node-* directory of `parent` whose lock is free.
+void sweepDeadNodes(const std::string& parent, bool v2);
+
+// Makes `parent`/`name` and takes its lock, held as long as the result.
+Result<GroupDir> makeLocked(const std::string& parent, const std::string& name);
+
+Result<std::unique_ptr<CgroupTree>> openV1(const std::vector<CgroupMount>& mounts,
+                                           std::string_view own, const std::string& parent);
+Result<std::unique_ptr<CgroupTree>> openV2(const CgroupMount& mount, std::string_view own,
+                                           const std::string& parent);
+
+// The directory of group `own` under `mount`; the mount's own when that is not visible in it.
+std::string directoryOf(const CgroupMount& mount, const std::string& own);
+
+}  // namespace cloister::linux

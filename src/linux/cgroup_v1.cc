@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// cgroup v1: one hierarchy per controller, so a group is a set of directories.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/id.h"
+#include "linux/cgroup_files.h"
+
+namespace cloister::linux {
+namespace {
+
+constexpr std::string_view kWanted[] = {"memory", "pids", "cpu", "cpuacct", "freezer", "blkio"};
+constexpr std::string_view kCpuShares = "128";  // of 1024, which everything else has by default
+
+// Controllers that are mounted together share one directory, which then stands once in `dirs`.
+struct Directory {
+  std::vector<std::string> controllers;
+  GroupDir dir;
+};
+
+const GroupDir* find(const std::vector<Directory>& dirs, std::string_view controller) {
+  for (const Directory& directory : dirs) {
+    if (contains(directory.controllers, controller)) return &directory.dir;
+  }
+  return nullptr;
+}
+
+class CgroupV1 : public Cgroup {
+ public:
+  static Result<std::unique_ptr<Cgroup>> create(const std::vector<Directory>& parents,
+                                                const std::string& name,
+                                                const std::vector<CgroupValue>& values) {
+    auto group = std::make_unique<CgroupV1>();
+    auto made = group->build(parents, name, values);
+    if (!made) {
+      group->remove();
+      return std::unexpected(std::move(made).error());
+    }
+    return group;
+  }
+
+  [[nodiscard]] std::vector<int> joinFds() const override {
+    std::vector<int> fds;
+    for (const Fd& fd : tasks_)
+      fds.push_back(fd.get());
+    return fds;
+  }
+
+  [[nodiscard]] int oomFd() const override { return oom_.get(); }
+
+  [[nodiscard]] CgroupUsage usage() const override {
+    CgroupUsage usage;
+    if (const GroupDir* dir = find(dirs_, "cpuacct"))
+      usage.cpu_micros = dir->number("cpuacct.usage") / 1000;
+    if (const GroupDir* dir = find(dirs_, "memory"))
+      usage.memory_peak = dir->number("memory.max_usage_in_bytes");
+    if (const GroupDir* dir = find(dirs_, "pids"))
+      usage.pids_peak = static_cast<uint32_t>(dir->number("pids.peak"));
+    if (const GroupDir* dir = find(dirs_, "blkio")) {
+      const std::string text =
+          dir->read("blkio.throttle.io_service_bytes_recursive").value_or(std::string());
+      usage.io_read_bytes = sumOf(text, " Read ");
+      usage.io_write_bytes = sumOf(text, " Write ");
+    }
+    return usage;
+  }
+
+  [[nodiscard]] CgroupEvents events() const override {
+    CgroupEvents events;
+    if (const GroupDir* dir = find(dirs_, "memory"))
+      events.oom_kills = dir->number("memory.oom_control", "oom_kill");
+    if (const GroupDir* dir = find(dirs_, "pids"))
+      events.pids_refused = dir->number("pids.events", "max");
+    return events;
+  }
+
+  void kill() override {
+    const GroupDir* freezer = find(dirs_, "freezer");
+    if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "FROZEN");
+    if (!dirs_.empty()) {
+      for (const pid_t pid : dirs_.front().dir.processes())
+        ::kill(pid, SIGKILL);
+    }
+    if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "THAWED");
+  }
+
+  bool remove() override {
+    std::erase_if(dirs_, [](Directory& directory) { return directory.dir.remove(); });
+    return dirs_.empty();
+  }
+
+ private:
+  Result<> build(const std::vector<Directory>& parents, const std::string& name,
+                 const std::vector<CgroupValue>& values) {
+    for (const Directory& parent : parents) {
+      dirs_.push_back({parent.controllers, TRY(GroupDir::make(parent.dir.path() + "/" + name))});
+      const GroupDir& dir = dirs_.back().dir;
+      tasks_.push_back(TRY(dir.openFile("tasks", O_WRONLY)));
+      for (const std::string& controller : parent.controllers)
+        TRY(applyValues(dir, values, controller));
+    }
+    if (const GroupDir* memory = find(dirs_, "memory")) TRY(watchMemory(*memory));
+    return {};
+  }
+
+  // cgroup-v1/memory.rst, "OOM Control".
+  Result<> watchMemory(const GroupDir& memory) {
+    const Fd control = TRY(memory.openFile("memory.oom_control", O_RDONLY));
+    oom_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!oom_) return failErrno("eventfd");
+    return memory.write("cgroup.event_control",
+                        std::to_string(oom_.get()) + " " + std::to_string(control.get()));
+  }
+
+  std::vector<Directory> dirs_;
+  std::vector<Fd> tasks_;
+  Fd oom_;
+};
+
+class TreeV1 : public CgroupTree {
+ public:
+  explicit TreeV1(std::vector<Directory> dirs) : dirs_(std::move(dirs)) {}
+  ~TreeV1() override {
+    for (Directory& directory : dirs_)
+      directory.dir.remove();
+  }
+  TreeV1(const TreeV1&) = delete;
+  TreeV1& operator=(const TreeV1&) = delete;
+
+  Result<std::unique_ptr<Cgroup>> create(const std::string& name,
+                                         const CgroupLimits& limits) override {
+    return CgroupV1::create(dirs_, name, values(limits));
+  }
+
+  [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {
+    const std::string memory = std::to_string(limits.memory_bytes);
+    // memsw counts memory and swap together, so an equal value leaves no swap.
+    return {{"memory", "memory.limit_in_bytes", memory, false},
+            {"memory", "memory.memsw.limit_in_bytes", memory, true},
+            {"memory", "memory.swappiness", "0", true},
+            {"pids", "pids.max", std::to_string(limits.pids), false},
+            {"cpu", "cpu.cfs_period_us", "100000", false},
+            {"cpu", "cpu.cfs_quota_us", std::to_string(uint64_t{limits.cpu_millis} * 100), false}};
+  }
+
+  [[nodiscard]] std::string_view version() const override { return "v1"; }
+
+  [[nodiscard]] std::vector<std::string> missing() const override {
+    std::vector<std::string> names;
+    for (const char* name : {"memory", "pids", "cpu", "cpuacct"}) {
+      if (find(dirs_, name) == nullptr) names.emplace_back(name);
+    }
+    return names;
+  }
+
+ private:
+  std::vector<Directory> dirs_;
+};
+
+Result<Directory> prepare(const CgroupMount& mount, std::vector<std::string> controllers,
+                          const std::string& own, const std::string& parent,
+                          const std::string& node) {
+  const std::string base = directoryOf(mount, own) + "/" + parent;
+  const GroupDir dir = TRY(GroupDir::make(base));
+  if (dir.has("cpu.shares")) TRY(dir.write("cpu.shares", kCpuShares));
+  // Before it has children, so that it needs no other permission than this directory's.
+  if (dir.has("memory.use_hierarchy")) std::ignore = dir.write("memory.use_hierarchy", "1");
+  sweepDeadNodes(base, false);
+  return Directory{std::move(controllers), TRY(makeLocked(base, node))};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CgroupTree>> openV1(const std::vector<CgroupMount>& mounts,
+                                           std::string_view own, const std::string& parent) {
+  const std::string node = "node-" + base::randomHex(4);
+  std::vector<Directory> dirs;
+  for (const CgroupMount& mount : mounts) {
+    std::vector<std::string> controllers;
+    for (const std::string_view name : kWanted) {
+      if (contains(mount.controllers, name)) controllers.emplace_back(name);
+    }
+    if (mount.v2 || controllers.empty() || find(dirs, controllers.front()) != nullptr) continue;
+    const auto group = findOwnGroup(own, controllers.front());
+    dirs.push_back(TRY(prepare(mount, controllers, group.value_or("/"), parent, node)));
+  }
+  if (find(dirs, "memory") == nullptr && find(dirs, "pids") == nullptr) {
+    return fail(Code::kUnsupported, "neither the memory nor the pids controller is mounted");
+  }
+  return std::make_unique<TreeV1>(std::move(dirs));
+}
+
+}  // namespace cloister::linux

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// cgroup v2: one hierarchy. A group that hands controllers to its children may hold no process
+// itself (the no-internal-process rule), which decides where the node's groups can be.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <sstream>
+
+#include "base/id.h"
+#include "linux/cgroup_files.h"
+
+namespace cloister::linux {
+namespace {
+
+constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
+constexpr std::string_view kCpuWeight = "10";  // of 100, which everything else has by default
+
+class CgroupV2 : public Cgroup {
+ public:
+  explicit CgroupV2(GroupDir dir) : dir_(std::move(dir)) {}
+
+  [[nodiscard]] int cloneFd() const override { return dir_.fd(); }
+
+  [[nodiscard]] CgroupUsage usage() const override {
+    CgroupUsage usage;
+    usage.cpu_micros = dir_.number("cpu.stat", "usage_usec");
+    usage.memory_peak = dir_.number("memory.peak");
+    usage.pids_peak = static_cast<uint32_t>(dir_.number("pids.peak"));
+    const std::string io = dir_.read("io.stat").value_or(std::string());
+    usage.io_read_bytes = sumOf(io, "rbytes=");
+    usage.io_write_bytes = sumOf(io, "wbytes=");
+    return usage;
+  }
+
+  [[nodiscard]] CgroupEvents events() const override {
+    return {dir_.number("memory.events", "oom_kill"), dir_.number("pids.events", "max")};
+  }
+
+  void kill() override {
+    if (dir_.write("cgroup.kill", "1")) return;
+    // Before 5.14: nothing can be added to a frozen group's processes while they are killed.
+    std::ignore = dir_.write("cgroup.freeze", "1");
+    for (const pid_t pid : dir_.processes())
+      ::kill(pid, SIGKILL);
+    std::ignore = dir_.write("cgroup.freeze", "0");
+  }
+
+  bool remove() override { return dir_.remove(); }
+
+ private:
+  GroupDir dir_;
+};
+
+class TreeV2 : public CgroupTree {
+ public:
+  explicit TreeV2(GroupDir dir) : dir_(std::move(dir)) {}
+  ~TreeV2() override { dir_.remove(); }
+  TreeV2(const TreeV2&) = delete;
+  TreeV2& operator=(const TreeV2&) = delete;
+
+  Result<std::unique_ptr<Cgroup>> create(const std::string& name,
+                                         const CgroupLimits& limits) override {
+    GroupDir dir = TRY(GroupDir::make(dir_.path() + "/" + name));
+    auto applied = applyValues(dir, values(limits), "");
+    if (!applied) {
+      dir.remove();
+      return std::unexpected(std::move(applied).error());
+    }
+    return std::make_unique<CgroupV2>(std::move(dir));
+  }
+
+  [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {
+    return {{"", "memory.max", std::to_string(limits.memory_bytes), false},
+            {"", "memory.swap.max", "0", true},  // absent without swap accounting
+            {"", "memory.oom.group", "1", false},
+            {"", "pids.max", std::to_string(limits.pids), false},
+            {"", "cpu.max", std::to_string(uint64_t{limits.cpu_millis} * 100) + " 100000", false}};
+  }
+
+  [[nodiscard]] std::string_view version() const override { return "v2"; }
+
+ private:
+  GroupDir dir_;
+};
+
+bool offers(const GroupDir& dir, const char* file, std::string_view controller) {
+  std::istringstream words(dir.read(file).value_or(std::string()));
+  return contains({std::istream_iterator<std::string>(words), {}}, controller);
+}
+
+// Hands the controllers on to the children of `dir`.
+Result<> enable(const GroupDir& dir) {
+  for (const char* name : kNeeded) {
+    if (!offers(dir, "cgroup.controllers", name)) {
+      return fail(Code::kUnsupported,
+                  "the " + std::string(name) + " controller is not available in " + dir.path());
+    }
+    if (offers(dir, "cgroup.subtree_control", name)) continue;
+    TRY(dir.write("cgroup.subtree_control", "+" + std::string(name)));
+  }
+  if (offers(dir, "cgroup.controllers", "io")) {
+    std::ignore = dir.write("cgroup.subtree_control", "+io");  // only for the accounting
+  }
+  return {};
+}
+
+// Moves every process of `dir` into a leaf of its own, so that enable() is allowed. Repeated, since
+// they may fork meanwhile.
+Result<> vacate(const GroupDir& dir, const std::string& leaf_name) {
+  const GroupDir leaf = TRY(GroupDir::make(dir.path() + "/" + leaf_name));
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<pid_t> pids = dir.processes();
+    if (pids.empty()) return {};
+    for (const pid_t pid : pids)
+      std::ignore = leaf.write("cgroup.procs", std::to_string(pid));
+  }
+  return fail(Code::kUnsupported, "processes remain in " + dir.path());
+}
+
+// A group is ours to divide when its manager says so (systemd's Delegate=) or, for an ordinary
+// user, when it is writable at all.
+bool isDelegated(const GroupDir& dir) {
+  char value[8] = {};
+  for (const char* name : {"trusted.delegate", "user.delegate"}) {
+    if (::getxattr(dir.path().c_str(), name, value, sizeof value - 1) > 0 && value[0] == '1') {
+      return true;
+    }
+  }
+  return ::geteuid() != 0 && ::access((dir.path() + "/cgroup.procs").c_str(), W_OK) == 0 &&
+         ::access((dir.path() + "/cgroup.subtree_control").c_str(), W_OK) == 0;
+}
+
+// The group beneath which `parent` goes, with the controllers handed on: the own group if it is
+// delegated or the root of what is visible; for root otherwise the root of the hierarchy.
+Result<GroupDir> chooseBase(const CgroupMount& mount, const std::string& own,
+                            const std::string& parent) {
+  const std::string path = directoryOf(mount, own);
+  GroupDir dir = TRY(GroupDir::open(path));
+  const bool at_root = path == mount.path;
+  if (!at_root && !isDelegated(dir)) {
+    if (::geteuid() != 0) {
+      return fail(Code::kUnsupported, "the cgroup " + path + " is not delegated to this user");
+    }
+    dir = TRY(GroupDir::open(mount.path));
+  }
+  auto enabled = enable(dir);
+  if (enabled) return dir;
+  TRY(vacate(dir, parent + "-service"));
+  TRY(enable(dir));
+  return dir;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CgroupTree>> openV2(const CgroupMount& mount, std::string_view own,
+                                           const std::string& parent) {
+  const std::string group = findOwnGroup(own, "").value_or("/");
+  const GroupDir root = TRY(GroupDir::open(mount.path));
+  if (!offers(root, "cgroup.controllers", "memory")) {
+    return fail(Code::kUnsupported, "the cgroup v2 hierarchy has no memory controller");
+  }
+  const GroupDir base = TRY(chooseBase(mount, group, parent));
+  const GroupDir shared = TRY(GroupDir::make(base.path() + "/" + parent));
+  TRY(shared.write("cpu.weight", kCpuWeight));
+  TRY(enable(shared));
+  sweepDeadNodes(shared.path(), true);
+  GroupDir node = TRY(makeLocked(shared.path(), "node-" + base::randomHex(4)));
+  TRY(enable(node));
+  return std::make_unique<TreeV2>(std::move(node));
+}
+
+}  // namespace cloister::linux

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/credentials.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <grp.h>
+#include <pwd.h>
+
+#include "base/fd.h"
+#include "linux/process.h"
+
+namespace cloister::linux {
+namespace {
+
+// The maps take effect in one write(2) or not at all.
+Result<> writeOnce(const std::string& path, std::string_view text) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd) return failErrno("opening " + path);
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return failErrno("writing " + path);
+  }
+  return {};
+}
+
+std::string line(uint32_t inside, uint32_t outside, uint32_t count) {
+  return std::to_string(inside) + " " + std::to_string(outside) + " " + std::to_string(count) +
+         "\n";
+}
+
+}  // namespace
+
+Result<> writeIdMaps(pid_t pid, std::span<const IdMap> maps, bool deny_setgroups) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::string text;
+  for (const IdMap& map : maps)
+    text += line(map.inside, map.outside, map.count);
+  if (deny_setgroups) TRY(writeOnce(process + "/setgroups", "deny"));
+  TRY(writeOnce(process + "/uid_map", text));
+  return writeOnce(process + "/gid_map", text);
+}
+
+Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid) {
+  TRY(writeOnce("/proc/self/setgroups", "deny"));
+  TRY(writeOnce("/proc/self/uid_map", line(inside, uid, 1)));
+  return writeOnce("/proc/self/gid_map", line(inside, gid, 1));
+}
+
+Result<> becomeUser(uid_t uid, gid_t gid) {
+  // EPERM: the namespace's setgroups is "deny", so that nobody can drop a group that excludes.
+  if (::setgroups(0, nullptr) != 0 && errno != EPERM) return failErrno("setgroups");
+  if (::setresgid(gid, gid, gid) != 0) return failErrno("setresgid");
+  if (::setresuid(uid, uid, uid) != 0) return failErrno("setresuid");
+  return {};
+}
+
+Result<> dropCapabilities() {
+  for (int cap = 0; ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; ++cap) {
+    // EPERM: never had CAP_SETPCAP, so what is in the bounding set cannot be gained either once
+    // no_new_privs is set.
+    if (::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EPERM) {
+      return failErrno("dropping a capability from the bounding set");
+    }
+  }
+  const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
+                             SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                             SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+  if (::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0 && errno != EPERM) {
+    return failErrno("setting securebits");
+  }
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) {
+    return failErrno("clearing ambient capabilities");
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
+  if (::syscall(SYS_capset, &header, none) != 0) return failErrno("capset");
+  return {};
+}
+
+Result<> dropTo(uid_t uid, gid_t gid) {
+  if (::geteuid() == 0) TRY(becomeUser(uid, gid));
+  TRY(dropCapabilities());
+  return setNoNewPrivs();
+}
+
+std::optional<User> findUser(const std::string& name) {
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  if (::getpwnam_r(name.c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr) {
+    return std::nullopt;
+  }
+  return User{found->pw_uid, found->pw_gid};
+}
+
+}  // namespace cloister::linux

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors between processes: Unix sockets, SCM_RIGHTS (unix(7)), and sealed memory files.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+// socketpair(2), AF_UNIX, close-on-exec; `type` is SOCK_STREAM, SOCK_SEQPACKET ...
+Result<std::pair<Fd, Fd>> socketPair(int type);
+
+// The most descriptors in one message.
+inline constexpr size_t kMaxMessageFds = 16;
+
+// sendmsg(2): one message with copies of `fds`. Never raises SIGPIPE.
+Result<> sendMessage(int socket, std::string_view data, std::span<const int> fds = {});
+
+struct Message {
+  size_t size = 0;  // 0: the peer has closed
+  std::vector<Fd> fds;
+};
+// recvmsg(2) into `buffer`, waiting unless the socket does not block. A message or a list of
+// descriptors that did not fit is an error. kUnavailable: nothing there yet (EAGAIN).
+Result<Message> receiveMessage(int socket, std::span<char> buffer);
+
+// A copy of the file at `path` in memory that nobody can change or read, only execute: sealed
+// (memfd_create(2), F_ADD_SEALS), mode 0111. What is executed from it is not dumpable.
+Result<Fd> sealedProgram(const std::string& path);
+
+}  // namespace cloister::linux

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mounts by the descriptor-based API (fsopen(2), fsmount(2), open_tree(2), move_mount(2),
+// mount_setattr(2)): a mount is complete, with its flags, before it appears anywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+// MOUNT_ATTR_* of mount_setattr(2).
+inline constexpr uint64_t kReadOnly = 0x1;
+inline constexpr uint64_t kNoSuid = 0x2;
+inline constexpr uint64_t kNoDev = 0x4;
+inline constexpr uint64_t kNoExec = 0x8;
+
+// "ro,nosuid" and so on.
+std::string attributeNames(uint64_t attributes);
+
+using MountOptions = std::vector<std::pair<std::string, std::string>>;  // "" value: a flag
+
+// A new, detached instance of a file system; fsopen(2), fsconfig(2), fsmount(2). `source` is what
+// mountinfo names it.
+Result<Fd> newFilesystem(const std::string& type, const std::string& source,
+                         const MountOptions& options, uint64_t attributes);
+
+// A detached copy of the mount at `path`, of that place alone or with all that is mounted below it;
+// open_tree(2) OPEN_TREE_CLONE.
+Result<Fd> cloneMount(const std::string& path, bool recursive = false);
+
+// mount_setattr(2): sets `attributes` on the mount, and below it when `recursive`.
+Result<> addAttributes(int mount, uint64_t attributes, bool recursive = false);
+
+// move_mount(2): the detached mount appears at `path`, relative to the working directory.
+Result<> attachMount(int mount, const std::string& path);
+
+// mount(2) MS_BIND: what is at `source`, with that mount's flags, also at `target`.
+Result<> bindMount(const std::string& source, const std::string& target);
+
+// Makes every mount here private, so that nothing propagates in or out.
+Result<> makePrivate();
+
+// pivot_root(2) into the working directory, which must be a mount, and detaches the old root.
+Result<> pivotHere();
+
+// umount2(2) MNT_DETACH.
+Result<> detachMount(const std::string& path);
+
+}  // namespace cloister::linux

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes: making them in fresh namespaces, signalling them without a race, and the switches a
+// process throws on itself before it runs what it does not trust. Every function is one system call
+// or a fixed short sequence; the man page is named beside it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+struct Cloned {
+  pid_t pid = -1;  // 0 in the child
+  Fd pidfd;        // in the parent
+};
+
+// clone3(2) with CLONE_PIDFD: a copy of this process, like fork(2), in the new namespaces that
+// `flags` (CLONE_NEW*) name. `cgroup` is a v2 directory for CLONE_INTO_CGROUP, or -1. The caller
+// must be single-threaded or the child must not use what other threads may have locked.
+Result<Cloned> cloneProcess(uint64_t flags, int cgroup = -1);
+
+// unshare(2).
+Result<> unshareNamespaces(int flags);
+
+// pidfd_send_signal(2). A process that is gone is no error.
+Result<> signalPidfd(int pidfd, int signal);
+
+// Waits until the process of `pidfd`, a child of ours, has ended, and reaps it; waitid(2) P_PIDFD.
+Result<> reapPidfd(int pidfd);
+
+// The process number of `pidfd` as this process's /proc shows it; -1 once it is gone.
+pid_t pidOfPidfd(int pidfd);
+
+// close_range(2): closes `first` and every higher descriptor.
+Result<> closeFrom(unsigned first);
+
+// dup3(2), or nothing when they are the same; the result stays open across execve(2).
+Result<> moveFd(int from, int to);
+
+// execveat(2) with AT_EMPTY_PATH: runs the program open at `fd`. Returns only to say why not.
+Error executeFd(int fd, const std::vector<std::string>& argv, const std::vector<std::string>& env);
+
+// prctl(2) PR_SET_NO_NEW_PRIVS.
+Result<> setNoNewPrivs();
+
+// prctl(2) PR_SET_PDEATHSIG: SIGKILL when the thread that made this process ends.
+Result<> dieWithParent();
+
+// One RLIMIT_*, soft and hard alike.
+struct ResourceLimit {
+  int resource = 0;
+  uint64_t value = 0;
+};
+// setrlimit(2). A value above an unprivileged caller's hard limit is clamped to it.
+Result<> setResourceLimit(ResourceLimit limit);
+// "RLIMIT_NOFILE" and so on.
+std::string resourceName(int resource);
+
+}  // namespace cloister::linux
