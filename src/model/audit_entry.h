@@ -27,8 +27,12 @@ struct AuditEntry {
 };
 
 // The exact bytes that are hashed: one line of JSON with the members seq, at, action, subject,
-// tenant, app, agent, user, key, details, prev in this order, no spaces, `details` with its members
-// sorted by byte value at every level (RFC 8785 for strings and integers; no floats).
+// tenant, app, agent, user, key, details, prev in this order, `details` by canonicalJson().
 std::string canonicalForm(const AuditEntry& entry);
+
+// JSON without spaces, the members of each object sorted by byte value, strings and integers as
+// RFC 8785 writes them. A number with a fraction becomes a string: two programs print it in two
+// ways.
+std::string canonicalJson(const base::json::value& value);
 
 }  // namespace cloister::model

@@ -2,11 +2,15 @@
 // The ledger: executions, kept output, the audit log, keys. One write transaction holds a record
 // and its audit row; a status that a client has seen is durable (see Durability).
 //
-// Writes go through one writer thread that commits many at a time (group commit); `done` runs on
-// that thread after the commit (and, with Durability::kPower, after fdatasync), or with the error
-// when the transaction failed: then nothing of that write happened. Reads are synchronous on the
-// calling thread, from a small pool of connections. Thread-safe. Implementations pass
-// store_suite.h.
+// Writes go through one writer thread that commits many at a time (group commit). `done` runs on a
+// thread of the ledger after the commit (and, with Durability::kPower, after fdatasync), or with
+// the error when the transaction failed: then nothing of that write happened. When the queue is
+// full it runs at once on the caller's thread, with kQuota. It must be quick and must not read the
+// store: post elsewhere what is more. A failed fdatasync leaves what it was for in doubt; from then
+// on every write is refused until the ledger is opened anew. Reads are synchronous on the calling
+// thread, from a small pool of connections; with kPower a read waits for the sync of what it shows.
+// Thread-safe; destroy it from one thread when no other uses it: it writes what is queued first.
+// Implementations pass store_suite.h.
 #pragma once
 
 #include <cstdint>
@@ -118,10 +122,10 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  // Writes the record and its audit row, to whose details the ledger adds `status` and
-  // `record_sha256`: what verification holds the record to. A known idempotency key of this
-  // principal with the same request gives the earlier execution (replayed); with another request,
-  // kConflict.
+  // Writes the record and its audit row: its subject is the execution, and to its details the
+  // ledger adds `status` and `record_sha256`, which verification holds the record to. A known
+  // idempotency key of this principal with the same request gives the earlier execution (replayed);
+  // with another request, kConflict.
   virtual void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) = 0;
   // Moves a record to `execution.status`, storing all its fields. kConflict if the stored status
   // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/audit_entry.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace cloister::model {
+namespace {
+
+using base::json::kind;
+
+// RFC 8785 §3.2.2.2: the two-character escapes where there is one, \u00xx for other controls.
+void writeString(std::string& out, std::string_view text) {
+  constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
+  constexpr std::string_view kLetters = "\"\\bfnrt";
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    if (const size_t at = kEscaped.find(c); at != std::string_view::npos) {
+      out += '\\';
+      out += kLetters[at];
+    } else if (const auto byte = static_cast<unsigned char>(c); byte < 0x20) {
+      out += "\\u00";
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+void writeValue(std::string& out, const base::json::value& value);
+
+void writeArray(std::string& out, const base::json::array& array) {
+  out += '[';
+  for (size_t i = 0; i < array.size(); ++i) {
+    if (i > 0) out += ',';
+    writeValue(out, array[i]);
+  }
+  out += ']';
+}
+
+void writeObject(std::string& out, const base::json::object& object) {
+  std::vector<const base::json::key_value_pair*> members;
+  members.reserve(object.size());
+  for (const auto& member : object)
+    members.push_back(&member);
+  std::ranges::sort(members, {},
+                    [](const auto* member) { return std::string_view(member->key()); });
+  out += '{';
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i > 0) out += ',';
+    writeString(out, members[i]->key());
+    out += ':';
+    writeValue(out, members[i]->value());
+  }
+  out += '}';
+}
+
+void writeValue(std::string& out, const base::json::value& value) {
+  switch (value.kind()) {
+    case kind::null:
+      out += "null";
+      return;
+    case kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      return;
+    case kind::int64:
+      out += std::to_string(value.get_int64());
+      return;
+    case kind::uint64:
+      out += std::to_string(value.get_uint64());
+      return;
+    case kind::double_:
+      return writeString(out, std::to_string(value.get_double()));
+    case kind::string:
+      return writeString(out, value.get_string());
+    case kind::array:
+      return writeArray(out, value.get_array());
+    case kind::object:
+      return writeObject(out, value.get_object());
+  }
+}
+
+void writeMember(std::string& out, std::string_view name, std::string_view text) {
+  out.append(",\"").append(name).append("\":");
+  writeString(out, text);
+}
+
+}  // namespace
+
+std::string canonicalJson(const base::json::value& value) {
+  std::string out;
+  writeValue(out, value);
+  return out;
+}
+
+std::string canonicalForm(const AuditEntry& entry) {
+  std::string out = "{\"seq\":" + std::to_string(entry.seq) + ",\"at\":" + std::to_string(entry.at);
+  writeMember(out, "action", entry.event.action);
+  writeMember(out, "subject", entry.event.subject);
+  writeMember(out, "tenant", entry.event.principal.tenant);
+  writeMember(out, "app", entry.event.principal.app);
+  writeMember(out, "agent", entry.event.principal.agent);
+  writeMember(out, "user", entry.event.principal.user);
+  writeMember(out, "key", entry.event.principal.key_id);
+  out += ",\"details\":";
+  writeObject(out, entry.event.details);
+  writeMember(out, "prev", entry.prev);
+  return out + "}";
+}
+
+}  // namespace cloister::model

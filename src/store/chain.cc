@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/chain.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "store/clean.h"
+
+namespace cloister::store {
+namespace {
+
+constexpr char kInsert[] =
+    "INSERT INTO audit(seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,"
+    " hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr char kSeal[] = "INSERT OR REPLACE INTO audit_head VALUES (1,?,?,?,?,?)";
+constexpr char kReadHead[] = "SELECT seq, hash, at, key_id, signature FROM audit_head";
+constexpr char kLast[] =
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
+    " FROM audit ORDER BY seq DESC LIMIT 1";
+
+model::AuditEvent cleanEvent(const model::AuditEvent& event) {
+  const model::Principal& who = event.principal;
+  return {.action = cleanText(event.action),
+          .subject = cleanText(event.subject),
+          .principal = {.tenant = cleanText(who.tenant),
+                        .app = cleanText(who.app),
+                        .agent = cleanText(who.agent),
+                        .user = cleanText(who.user),
+                        .role = who.role,
+                        .key_id = cleanText(who.key_id)},
+          .details = cleanObject(event.details)};
+}
+
+}  // namespace
+
+Chain::Chain(std::shared_ptr<const base::SigningKey> key) : key_(std::move(key)) {
+  if (key_) key_id_ = key_->verifyKey().id();
+}
+
+Result<std::string> Chain::load(Database& db) {
+  std::string problem;
+  Statement last = TRY(db.use(kLast));
+  if (TRY(last.step())) {
+    head_ = {last.natural(0), last.integer(1), last.text(11)};
+    const auto entry = readEntry(last);
+    if (!entry || base::sha256Hex(canonicalForm(*entry)) != head_.hash) {
+      problem = "the last entry does not match its hash";
+    }
+  }
+  sealed_seq_ = head_.seq;
+  const auto signed_head = TRY(readHead(db));
+  if (!signed_head) {
+    return head_.seq > 0 && key_ ? std::string("the signed head is missing") : problem;
+  }
+  if (signed_head->seq == head_.seq && signed_head->hash == head_.hash) return problem;
+  return "the log ends at entry " + std::to_string(head_.seq) + " (" + head_.hash +
+         "), its signed head is entry " + std::to_string(signed_head->seq) + " (" +
+         signed_head->hash + ")";
+}
+
+Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {
+  // Time never runs backwards along the chain, whatever the clock does.
+  model::AuditEntry entry{.seq = head_.seq + 1,
+                          .at = std::max(base::wallMicros(), head_.at),
+                          .event = cleanEvent(event),
+                          .prev = head_.hash,
+                          .hash = {}};
+  entry.hash = base::sha256Hex(canonicalForm(entry));
+  const model::Principal& who = entry.event.principal;
+  const std::string details = model::canonicalJson(entry.event.details);
+  Statement insert = TRY(db.use(kInsert));
+  insert.bind(entry.seq, entry.at, entry.event.action, entry.event.subject, who.tenant, who.app,
+              who.agent, who.user, who.key_id, details, entry.prev, entry.hash);
+  TRY(insert.run());
+  head_ = {entry.seq, entry.at, std::move(entry.hash)};
+  return head_.seq;
+}
+
+Result<std::optional<Checkpoint>> Chain::seal(Database& db) {
+  if (!key_ || head_.seq == sealed_seq_) return std::nullopt;
+  Checkpoint sealed{
+      .seq = head_.seq, .hash = head_.hash, .at = head_.at, .key_id = key_id_, .signature = {}};
+  sealed.signature = base::toBase64(key_->sign(checkpointText(sealed)));
+  Statement seal = TRY(db.use(kSeal));
+  TRY(seal.bind(sealed.seq, sealed.hash, sealed.at, sealed.key_id, sealed.signature).run());
+  return sealed;
+}
+
+Result<model::AuditEntry> readEntry(const Statement& row) {
+  model::AuditEntry entry{.seq = row.natural(0),
+                          .at = row.integer(1),
+                          .event = {.action = row.text(2),
+                                    .subject = row.text(3),
+                                    .principal = {.tenant = row.text(4),
+                                                  .app = row.text(5),
+                                                  .agent = row.text(6),
+                                                  .user = row.text(7),
+                                                  .role = model::Role::kAgent,
+                                                  .key_id = row.text(8)},
+                                    .details = {}},
+                          .prev = row.text(10),
+                          .hash = row.text(11)};
+  const std::string details = row.text(9);
+  auto parsed = base::parseJson(details, {.max_bytes = size_t{1} << 30});
+  if (!parsed || !parsed->is_object() || model::canonicalJson(*parsed) != details) {
+    return fail(Code::kInternal,
+                "entry " + std::to_string(entry.seq) + ": its details are not canonical JSON");
+  }
+  entry.event.details = std::move(parsed->get_object());
+  return entry;
+}
+
+Result<std::optional<Checkpoint>> readHead(Database& db) {
+  Statement row = TRY(db.use(kReadHead));
+  if (!TRY(row.step())) return std::nullopt;
+  return Checkpoint{.seq = row.natural(0),
+                    .hash = row.text(1),
+                    .at = row.integer(2),
+                    .key_id = row.text(3),
+                    .signature = row.text(4)};
+}
+
+}  // namespace cloister::store

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/executions.h"
+
+#include "base/clock.h"
+#include "base/crypto.h"
+
+namespace cloister::store {
+namespace {
+
+constexpr char kByIdempotencyKey[] =
+    "SELECT seq, record, archived_at FROM executions"
+    " WHERE tenant=? AND app=? AND agent=? AND user=? AND idempotency_key=?";
+constexpr char kInsert[] =
+    "INSERT INTO executions(id, status, tenant, app, agent, user, session_id, idempotency_key,"
+    " request_sha256, finished_at, accepted_row, state_row, record)"
+    " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?11,?12)";
+constexpr char kInsertRequest[] = "INSERT INTO requests VALUES (?,?)";
+constexpr char kInsertSpec[] = "INSERT INTO specs VALUES (?,?)";
+constexpr char kDropSpec[] = "DELETE FROM specs WHERE execution=?";
+constexpr char kById[] = "SELECT seq, record, archived_at FROM executions WHERE id=?";
+constexpr char kUpdate[] =
+    "UPDATE executions SET status=?, finished_at=?, state_row=?, record=? WHERE seq=?";
+constexpr char kPutOutput[] = "INSERT OR REPLACE INTO outputs VALUES (?,?,?,?,?)";
+constexpr char kReadOutput[] =
+    "SELECT out, err, compile_out, compile_err FROM outputs WHERE execution=?";
+constexpr char kDropArtifacts[] = "DELETE FROM artifacts WHERE execution=?";
+constexpr char kPutArtifact[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?)";
+
+// What the audit row says of the record, so that verification can hold the record to it.
+model::AuditEvent bindTo(const model::AuditEvent& event, const model::Execution& execution,
+                         const std::string& record) {
+  model::AuditEvent bound = event;
+  bound.subject = execution.id;
+  bound.details["status"] = model::statusName(execution.status);
+  bound.details["record_sha256"] = base::sha256Hex(record);
+  return bound;
+}
+
+Result<std::optional<Accepted>> replay(Database& db, const NewExecution& request,
+                                       const std::string& request_sha256) {
+  const model::Principal& who = request.execution.principal;
+  if (request.idempotency_key.empty()) return std::nullopt;
+  Statement row = TRY(db.use(kByIdempotencyKey));
+  row.bind(who.tenant, who.app, who.agent, who.user, request.idempotency_key);
+  if (!TRY(row.step())) return std::nullopt;
+  Record earlier = TRY(readRecord(row));
+  if (earlier.request_sha256 != request_sha256) {
+    return fail(Code::kConflict, "accepting the request: its idempotency key was used with another",
+                "Idempotency-Key");
+  }
+  TRY(addOutput(db, earlier.execution));
+  return Accepted{.execution = std::move(earlier.execution), .replayed = true};
+}
+
+Result<> check(const model::Execution& execution) {
+  if (execution.id.empty()) return fail(Code::kInvalid, "accepting an execution: it has no id");
+  if (execution.principal.tenant.empty()) {
+    return fail(Code::kInvalid, "accepting an execution: it has no tenant");
+  }
+  if (execution.status == model::Status::kQueued || execution.status == model::Status::kDenied) {
+    return {};
+  }
+  return fail(Code::kInvalid, "accepting an execution: it begins queued or denied");
+}
+
+// The whole kept output of a stream longer than what is kept is an artifact as well.
+Result<> putArtifacts(Database& db, const model::Execution& execution) {
+  const auto put = [&](const std::string& id, const std::string& sha256) -> Result<> {
+    Statement statement = TRY(db.use(kPutArtifact));
+    return statement.bind(id, execution.seq, sha256).run();
+  };
+  Statement drop = TRY(db.use(kDropArtifacts));
+  TRY(drop.bind(execution.seq).run());
+  for (const model::ArtifactRef& ref : execution.artifacts)
+    TRY(put(ref.id, ref.sha256));
+  const model::Provenance& from = execution.provenance;
+  if (!execution.out.artifact.empty()) TRY(put(execution.out.artifact, from.stdout_sha256));
+  if (!execution.err.artifact.empty()) TRY(put(execution.err.artifact, from.stderr_sha256));
+  return {};
+}
+
+Result<> putOutput(Database& db, const model::Execution& execution) {
+  static const model::CompileResult kNone;
+  const model::CompileResult& compile = execution.compile ? *execution.compile : kNone;
+  if (execution.out.bytes.empty() && execution.err.bytes.empty() && compile.stdout_text.empty() &&
+      compile.stderr_text.empty()) {
+    return {};
+  }
+  Statement put = TRY(db.use(kPutOutput));
+  return put
+      .bind(execution.seq, Blob{execution.out.bytes}, Blob{execution.err.bytes},
+            Blob{compile.stdout_text}, Blob{compile.stderr_text})
+      .run();
+}
+
+// What belongs to a record besides its row.
+Result<> putParts(Database& db, const model::Execution& execution) {
+  TRY(putOutput(db, execution));
+  return putArtifacts(db, execution);
+}
+
+// A finished record has a time of finishing: retention goes by it.
+void settleTimes(model::Execution& execution) {
+  if (execution.created_at == 0) execution.created_at = base::wallMicros();
+  if (!model::isTerminal(execution.status)) {
+    execution.finished_at = 0;
+  } else if (execution.finished_at <= 0) {
+    execution.finished_at = base::wallMicros();
+  }
+}
+
+}  // namespace
+
+Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
+                                 const std::string& request_sha256,
+                                 const model::AuditEvent& event) {
+  if (auto earlier = TRY(replay(tx.db, request, request_sha256))) return *std::move(earlier);
+  Record record{.execution = request.execution, .request_sha256 = request_sha256};
+  model::Execution& e = record.execution;
+  TRY(check(e));
+  settleTimes(e);
+  const std::string text = encodeRecord(record);
+  const uint64_t row = TRY(tx.chain.append(tx.db, bindTo(event, e, text)));
+  const std::optional<std::string> key =
+      request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
+  Statement insert = TRY(tx.db.use(kInsert));
+  insert.bind(e.id, model::statusName(e.status), e.principal.tenant, e.principal.app,
+              e.principal.agent, e.principal.user, e.session_id, key, request_sha256, e.finished_at,
+              row, text);
+  TRY(insert.run());
+  e.seq = static_cast<uint64_t>(tx.db.lastRowId());
+  Statement body = TRY(tx.db.use(kInsertRequest));
+  TRY(body.bind(e.seq, request.request_json).run());
+  if (!model::isTerminal(e.status)) {
+    Statement spec = TRY(tx.db.use(kInsertSpec));
+    TRY(spec.bind(e.seq, Blob{request.spec}).run());
+  }
+  TRY(putParts(tx.db, e));
+  return Accepted{.execution = std::move(e), .replayed = false};
+}
+
+Result<void> updateExecution(Transaction tx, const model::Execution& execution,
+                             const model::AuditEvent& event) {
+  Statement found = TRY(tx.db.use(kById));
+  if (!TRY(found.bind(execution.id).step())) {
+    return fail(Code::kNotFound, "updating execution " + execution.id + ": there is none");
+  }
+  const Record stored = TRY(readRecord(found));
+  if (!model::mayBecome(stored.execution.status, execution.status)) {
+    return fail(Code::kConflict, "updating execution " + execution.id + ": it is " +
+                                     std::string(model::statusName(stored.execution.status)) +
+                                     " and cannot become " +
+                                     std::string(model::statusName(execution.status)));
+  }
+  Record record{.execution = execution, .request_sha256 = stored.request_sha256};
+  model::Execution& e = record.execution;
+  e.seq = stored.execution.seq;
+  e.principal = stored.execution.principal;
+  e.session_id = stored.execution.session_id;
+  e.created_at = stored.execution.created_at;
+  settleTimes(e);
+  const std::string text = encodeRecord(record);
+  const uint64_t row = TRY(tx.chain.append(tx.db, bindTo(event, e, text)));
+  Statement update = TRY(tx.db.use(kUpdate));
+  TRY(update.bind(model::statusName(e.status), e.finished_at, row, text, e.seq).run());
+  if (model::isTerminal(e.status)) {
+    Statement drop = TRY(tx.db.use(kDropSpec));
+    TRY(drop.bind(e.seq).run());
+  }
+  return putParts(tx.db, e);
+}
+
+Result<Record> readRecord(const Statement& row) {
+  auto record = decodeRecord(row.text(1));
+  if (!record) {
+    return std::unexpected(
+        std::move(record).error().within("execution number " + std::to_string(row.integer(0))));
+  }
+  model::Execution& e = record->execution;
+  e.seq = row.natural(0);
+  if (row.integer(2) != 0) {  // archived: the bytes are gone
+    e.out.truncated = e.out.truncated || e.out.total > 0;
+    e.err.truncated = e.err.truncated || e.err.total > 0;
+  }
+  return record;
+}
+
+Result<> addOutput(Database& db, model::Execution& execution) {
+  Statement row = TRY(db.use(kReadOutput));
+  if (!TRY(row.bind(execution.seq).step())) return {};
+  execution.out.bytes = row.text(0);
+  execution.err.bytes = row.text(1);
+  if (execution.compile) {
+    execution.compile->stdout_text = row.text(2);
+    execution.compile->stderr_text = row.text(3);
+  }
+  return {};
+}
+
+}  // namespace cloister::store

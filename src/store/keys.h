@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// API keys in the ledger: only their digests. See store.h for each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/db.h"
+#include "store/store.h"
+#include "store/write.h"
+
+namespace cloister::store {
+
+Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
+Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string& id,
+                          const model::AuditEvent& event);
+Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);
+Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope);
+
+}  // namespace cloister::store

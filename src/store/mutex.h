@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// std::mutex with the attributes that -Wthread-safety checks, and a condition to wait on it.
+// https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+
+#define CLOISTER_GUARDED_BY(mutex) __attribute__((guarded_by(mutex)))
+#define CLOISTER_REQUIRES(mutex) __attribute__((requires_capability(mutex)))
+
+namespace cloister::store {
+
+class __attribute__((capability("mutex"))) Mutex {
+ public:
+  void lock() __attribute__((acquire_capability())) { mutex_.lock(); }
+  void unlock() __attribute__((release_capability())) { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+class __attribute__((scoped_lockable)) Lock {
+ public:
+  explicit Lock(Mutex& mutex) __attribute__((acquire_capability(mutex))) : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~Lock() __attribute__((release_capability())) { mutex_.unlock(); }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// Wait in a loop around what is waited for; wakes may be spurious.
+class Condition {
+ public:
+  void wait(Mutex& mutex) CLOISTER_REQUIRES(mutex) { condition_.wait(mutex); }
+  void waitFor(Mutex& mutex, std::chrono::milliseconds time) CLOISTER_REQUIRES(mutex) {
+    condition_.wait_for(mutex, time);
+  }
+  void notifyOne() { condition_.notify_one(); }
+  void notifyAll() { condition_.notify_all(); }
+
+ private:
+  std::condition_variable_any condition_;
+};
+
+}  // namespace cloister::store

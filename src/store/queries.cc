@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/queries.h"
+
+#include <algorithm>
+
+#include "store/chain.h"
+#include "store/executions.h"
+
+namespace cloister::store {
+namespace {
+
+constexpr char kGet[] =
+    "SELECT seq, record, archived_at FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+constexpr char kArtifact[] =
+    "SELECT e.seq, e.record, e.archived_at FROM artifacts a JOIN executions e ON e.seq=a.execution"
+    " WHERE a.id=?1 AND (?2 IS NULL OR e.tenant=?2)";
+constexpr char kUnfinished[] =
+    "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
+    " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
+    " WHERE e.finished_at=0 ORDER BY e.seq";
+constexpr char kAudit[] =
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
+    " FROM audit WHERE seq>? ORDER BY seq LIMIT ?";
+constexpr char kAuditOfTenant[] =
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
+    " FROM audit WHERE tenant=? AND seq>? ORDER BY seq LIMIT ?";
+
+constexpr uint32_t kMaxList = 500;
+constexpr uint32_t kMaxAudit = 1000;
+
+// One statement for each combination of filters, so that each uses the index made for it.
+std::string listSql(const Scope& scope, const ListQuery& query) {
+  std::string sql = "SELECT seq, record, archived_at FROM executions WHERE seq<?";
+  if (scope.tenant()) sql += " AND tenant=?";
+  if (query.status) sql += " AND status=?";
+  if (!query.agent.empty()) sql += " AND agent=?";
+  if (!query.session_id.empty()) sql += " AND session_id<>'' AND session_id=?";
+  return sql + " ORDER BY seq DESC LIMIT ?";
+}
+
+std::optional<model::ArtifactRef> find(const model::Execution& execution, const std::string& id) {
+  const auto listed = std::ranges::find(execution.artifacts, id, &model::ArtifactRef::id);
+  if (listed != execution.artifacts.end()) return *listed;
+  const auto whole = [&](std::string path, const model::KeptOutput& kept,
+                         const std::string& sha256) {
+    return model::ArtifactRef{.id = id,
+                              .path = std::move(path),
+                              .size = kept.total,
+                              .content_type = "text/plain; charset=utf-8",
+                              .sha256 = sha256};
+  };
+  if (execution.out.artifact == id) {
+    return whole("stdout", execution.out, execution.provenance.stdout_sha256);
+  }
+  if (execution.err.artifact == id) {
+    return whole("stderr", execution.err, execution.provenance.stderr_sha256);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id) {
+  // Record and output are read from one snapshot: retention may run between them.
+  TRY(db.runKept("BEGIN"));
+  auto read = [&]() -> Result<model::Execution> {
+    Statement row = TRY(db.use(kGet));
+    if (!TRY(row.bind(id, scope.tenant()).step())) {
+      return fail(Code::kNotFound, "there is no execution " + id);
+    }
+    Record record = TRY(readRecord(row));
+    TRY(addOutput(db, record.execution));
+    return std::move(record.execution);
+  }();
+  TRY(db.runKept("COMMIT"));
+  return read;
+}
+
+Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
+                                                     const ListQuery& query) {
+  Statement row = TRY(db.use(listSql(scope, query)));
+  const uint64_t before = query.before_seq == 0 ? uint64_t{INT64_MAX} : query.before_seq;
+  row.bind(std::min(before, uint64_t{INT64_MAX}));
+  if (scope.tenant()) row.bind(*scope.tenant());
+  if (query.status) row.bind(model::statusName(*query.status));
+  if (!query.agent.empty()) row.bind(query.agent);
+  if (!query.session_id.empty()) row.bind(query.session_id);
+  row.bind(std::clamp(query.limit, 1U, kMaxList));
+  std::vector<model::Execution> out;
+  while (TRY(row.step()))
+    out.push_back(std::move(TRY(readRecord(row)).execution));
+  return out;
+}
+
+Result<model::ArtifactRef> getArtifact(Database& db, const Scope& scope, const std::string& id) {
+  Statement row = TRY(db.use(kArtifact));
+  if (TRY(row.bind(id, scope.tenant()).step())) {
+    if (auto ref = find(TRY(readRecord(row)).execution, id)) return *std::move(ref);
+  }
+  return fail(Code::kNotFound, "there is no artifact " + id);
+}
+
+Result<std::vector<Pending>> unfinishedExecutions(Database& db) {
+  Statement row = TRY(db.use(kUnfinished));
+  std::vector<Pending> out;
+  while (TRY(row.step())) {
+    out.push_back({.execution = std::move(TRY(readRecord(row)).execution),
+                   .request_json = row.text(3),
+                   .spec = row.text(4)});
+  }
+  return out;
+}
+
+Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
+                                                 uint32_t limit) {
+  const uint64_t from = std::min(after, uint64_t{INT64_MAX});
+  Statement row = TRY(db.use(scope.tenant() ? kAuditOfTenant : kAudit));
+  if (scope.tenant()) row.bind(*scope.tenant());
+  row.bind(from, std::clamp(limit, 1U, kMaxAudit));
+  std::vector<model::AuditEntry> out;
+  for (;;) {
+    // What was read before the trouble is given first; the next call meets it at its front.
+    const auto more = row.step();
+    if (!more && out.empty()) return std::unexpected(more.error());
+    if (!more || !*more) return out;
+    auto entry = readEntry(row);
+    if (!entry && out.empty()) return std::unexpected(std::move(entry).error());
+    if (!entry) return out;
+    out.push_back(*std::move(entry));
+  }
+}
+
+}  // namespace cloister::store

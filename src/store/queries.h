@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reading half of the Store, on a connection that only reads. See store.h for each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/db.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id);
+Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
+                                                     const ListQuery& query);
+Result<model::ArtifactRef> getArtifact(Database& db, const Scope& scope, const std::string& id);
+Result<std::vector<Pending>> unfinishedExecutions(Database& db);
+Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
+                                                 uint32_t limit);
+
+}  // namespace cloister::store

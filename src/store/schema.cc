@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/schema.h"
+
+#include <array>
+
+#include "store/migrations/m001_initial.h"
+
+namespace cloister::store {
+namespace {
+
+constexpr std::array kMigrations = {kInitial};
+
+Result<int64_t> number(Database& db, const char* pragma) {
+  Statement statement = TRY(db.use(pragma));
+  TRY(statement.step());
+  return statement.integer(0);
+}
+
+Result<> apply(Database& db, size_t version) {
+  TRY(db.run("BEGIN IMMEDIATE"));
+  auto applied = [&]() -> Result<> {
+    TRY(db.run(kMigrations[version - 1]));
+    TRY(db.run(("PRAGMA user_version=" + std::to_string(version)).c_str()));
+    TRY(db.run(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str()));
+    return db.run("COMMIT");
+  }();
+  if (!applied && db.inTransaction()) static_cast<void>(db.run("ROLLBACK"));
+  return applied;
+}
+
+}  // namespace
+
+Result<> migrate(Database& db) {
+  const auto version = static_cast<size_t>(TRY(number(db, "PRAGMA user_version")));
+  const int64_t program = TRY(number(db, "PRAGMA application_id"));
+  const bool empty = TRY(db.value("SELECT 1 FROM sqlite_schema LIMIT 1")).empty();
+  if (!empty && program != kApplicationId) {
+    return fail(Code::kInvalid, "opening the ledger: the file is not a Cloister ledger");
+  }
+  if (version > kMigrations.size()) {
+    return fail(Code::kUnsupported, "opening the ledger: its schema " + std::to_string(version) +
+                                        " is newer than this program's " +
+                                        std::to_string(kMigrations.size()));
+  }
+  for (size_t next = version + 1; next <= kMigrations.size(); ++next)
+    TRY(apply(db, next));
+  return {};
+}
+
+}  // namespace cloister::store

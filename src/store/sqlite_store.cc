@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <future>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "store/checkpoint_file.h"
+#include "store/executions.h"
+#include "store/keys.h"
+#include "store/proof.h"
+#include "store/queries.h"
+#include "store/readers.h"
+#include "store/retention.h"
+#include "store/schema.h"
+#include "store/writer.h"
+
+namespace cloister::store {
+namespace {
+
+// Members are destroyed from the last to the first: the writer ends, then the syncer, then the file
+// is closed and unlocked.
+class SqliteStore final : public Store {
+ public:
+  static Result<std::unique_ptr<Store>> open(SqliteOptions options, SyncFunction sync);
+
+  void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) override {
+    std::string id = request.execution.id;
+    std::string sha256 = base::sha256Hex(request.request_json);
+    submit<Accepted>(
+        std::move(id),
+        [request = std::move(request), event = std::move(event), sha256 = std::move(sha256)](
+            Transaction tx) { return acceptExecution(tx, request, sha256, event); },
+        std::move(done));
+  }
+
+  void update(model::Execution execution, model::AuditEvent event, Done<void> done) override {
+    std::string id = execution.id;
+    submit<void>(
+        std::move(id),
+        [execution = std::move(execution), event = std::move(event)](Transaction tx) {
+          return updateExecution(tx, execution, event);
+        },
+        std::move(done));
+  }
+
+  void append(model::AuditEvent event, Done<void> done) override {
+    submit<void>(
+        "",
+        [event = std::move(event)](Transaction tx) -> Result<void> {
+          TRY(tx.chain.append(tx.db, event));
+          return {};
+        },
+        std::move(done));
+  }
+
+  void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) override {
+    submit<void>(
+        "",
+        [key = std::move(key), event = std::move(event)](Transaction tx) {
+          return insertKey(tx, key, event);
+        },
+        std::move(done));
+  }
+
+  void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
+                 Done<void> done) override {
+    submit<void>(
+        "",
+        [scope, id = std::move(id), event = std::move(event)](Transaction tx) {
+          return revokeKeyRow(tx, scope, id, event);
+        },
+        std::move(done));
+  }
+
+  void retain(const Retention& rules, Done<Retained> done) override {
+    submit<Retained>(
+        "", [rules](Transaction tx) { return retainBatch(tx, rules, base::wallMicros()); },
+        std::move(done));
+  }
+
+  Result<model::Execution> get(const Scope& scope, const std::string& id) override {
+    return read(id, [&](Database& db) { return getExecution(db, scope, id); });
+  }
+
+  Result<std::vector<model::Execution>> list(const Scope& scope, const ListQuery& query) override {
+    return read("", [&](Database& db) { return listExecutions(db, scope, query); });
+  }
+
+  Result<model::ArtifactRef> artifact(const Scope& scope, const std::string& id) override {
+    return read("", [&](Database& db) { return getArtifact(db, scope, id); });
+  }
+
+  Result<std::vector<Pending>> unfinished() override {
+    return read("", [](Database& db) { return unfinishedExecutions(db); });
+  }
+
+  Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) override {
+    return read("", [&](Database& db) { return findKey(db, sha256); });
+  }
+
+  Result<std::vector<KeyRecord>> keys(const Scope& scope) override {
+    return read("", [&](Database& db) { return listKeys(db, scope); });
+  }
+
+  Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
+                                               uint32_t limit) override {
+    return read("", [&](Database& db) { return readAudit(db, scope, after, limit); });
+  }
+
+  Result<std::optional<Checkpoint>> head() override {
+    return read("", [](Database& db) { return readHead(db); });
+  }
+
+  Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) override {
+    return read("", [&](Database& db) { return findMismatches(db, after, limit); });
+  }
+
+  Result<> health() override { return writer_->health(); }
+
+ private:
+  template <class T>
+  void submit(std::string subject, typename WriteOf<T>::Work work, Done<T> done) {
+    auto write = std::make_unique<WriteOf<T>>(std::move(work), std::move(done));
+    write->subject = std::move(subject);
+    writer_->submit(std::move(write));
+  }
+
+  // What is read is shown only once it is as durable as an acknowledgement.
+  template <class Read>
+  auto read(const std::string& execution, Read read) -> decltype(read(std::declval<Database&>())) {
+    auto result = readers_.with(read);
+    TRY(syncer_->settle(execution));
+    return result;
+  }
+
+  Result<> recordRecovery(const std::string& problem);
+
+  Fd lock_;
+  Fault fault_;
+  Readers readers_;
+  std::unique_ptr<Syncer> syncer_;
+  std::unique_ptr<Writer> writer_;
+};
+
+Result<Fd> lockLedger(const std::string& path) {
+  const std::string name = path + ".lock";
+  Fd fd(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  if (!fd) return failErrno("opening " + name);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return failErrno("locking " + name);
+  return fail(Code::kConflict, "opening the ledger " + path + ": another process has it open");
+}
+
+// What the last run left in the log goes into the database and is synced: if that run ended because
+// a sync failed, the kernel may show pages that are not on disk.
+Result<> settleLog(Database& db) {
+  const int code =
+      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  if (code == SQLITE_OK) return {};
+  Error error = sqliteError(db.handle(), "moving the ledger's log into the database");
+  if (error.code != Code::kNoSpace) return std::unexpected(std::move(error));
+  base::log(base::Level::kWarn, "ledger opened on a full disk", {{"error", error.message}});
+  return {};
+}
+
+// "" if the newest line of the checkpoint file lies on the chain.
+Result<std::string> compareWithFile(Database& db, const Checkpoint& newest) {
+  Statement row = TRY(db.use("SELECT hash FROM audit WHERE seq=?"));
+  if (TRY(row.bind(newest.seq).step()) && row.text(0) == newest.hash) return std::string();
+  return "the checkpoint file speaks of entry " + std::to_string(newest.seq) + " (" + newest.hash +
+         "), which the log does not have: an older copy, or a cut tail";
+}
+
+Result<std::unique_ptr<Store>> SqliteStore::open(SqliteOptions options, SyncFunction sync) {
+  auto made = std::make_unique<SqliteStore>();
+  made->lock_ = TRY(lockLedger(options.path));
+  Database db = TRY(Database::open(options.path));
+  TRY(migrate(db));
+  TRY(settleLog(db));
+  Chain chain(options.audit_key);
+  std::string problem = TRY(chain.load(db));
+  const auto lines = readCheckpoints(options.checkpoint_file);
+  if (!lines) problem = lines.error().message;
+  if (problem.empty() && !lines->empty()) problem = TRY(compareWithFile(db, lines->back()));
+  TRY(made->readers_.open(options.path, std::max(1U, options.readers)));
+  made->syncer_ = TRY(Syncer::start({.ledger = options.path,
+                                     .durability = options.durability,
+                                     .checkpoint_file = options.checkpoint_file,
+                                     .backlog = options.queue,
+                                     .sync = std::move(sync)},
+                                    made->fault_));
+  const bool known = problem.empty() && !lines->empty();
+  const Writer::Options writing{.queue = options.queue,
+                                .batch = options.batch,
+                                .checkpoint_every = options.checkpoint_every,
+                                .checkpointed = known ? lines->back().seq : 0};
+  made->writer_ = std::make_unique<Writer>(std::move(db), std::move(chain), writing, *made->syncer_,
+                                           made->fault_);
+  if (!problem.empty()) TRY(made->recordRecovery(problem));
+  return made;
+}
+
+// A transaction writes the entries and their signed head together, so no crash makes the two
+// differ; only damage or a hand does. The log goes on, and says so for good.
+Result<> SqliteStore::recordRecovery(const std::string& problem) {
+  base::log(base::Level::kError, "audit log is not as it was left", {{"problem", problem}});
+  std::promise<Result<>> written;
+  append(
+      {.action = "ledger.recovered",
+       .subject = "ledger",
+       .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
+       .details = {{"problem", problem}}},
+      [&](Result<> result) { written.set_value(std::move(result)); });
+  return written.get_future().get();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> openSqliteWith(SqliteOptions options, SyncFunction sync) {
+  return SqliteStore::open(std::move(options), std::move(sync));
+}
+
+Result<std::unique_ptr<Store>> openSqlite(SqliteOptions options) {
+  return openSqliteWith(std::move(options), ::fdatasync);
+}
+
+}  // namespace cloister::store

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/syncer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
+
+#include "base/log.h"
+#include "store/checkpoint_file.h"
+
+namespace cloister::store {
+namespace {
+
+// A new file is only found after a power loss if its directory entry was synced.
+Result<> syncDirectoryOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string directory = parent.empty() ? "." : parent;
+  const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) return failErrno("syncing the directory " + directory);
+  return {};
+}
+
+}  // namespace
+
+void Fault::set(Error error) {
+  base::log(base::Level::kError, "ledger failed for good", {{"error", error.message}});
+  const Lock lock(mutex_);
+  if (!error_) error_ = std::move(error);
+}
+
+Result<> Fault::check() const {
+  const Lock lock(mutex_);
+  if (!error_) return {};
+  return std::unexpected(*error_);
+}
+
+Result<std::unique_ptr<Syncer>> Syncer::start(Options options, Fault& fault) {
+  const std::string path = options.ledger + "-wal";
+  Fd wal(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!wal) return failErrno("opening " + path);
+  TRY(syncDirectoryOf(path));
+  std::unique_ptr<Syncer> made(new Syncer(std::move(options), fault, std::move(wal)));
+  made->thread_ = std::thread([raw = made.get()] { raw->loop(); });
+  return made;
+}
+
+Syncer::Syncer(Options options, Fault& fault, Fd wal)
+    : options_(std::move(options)), fault_(fault), wal_(std::move(wal)) {}
+
+Syncer::~Syncer() {
+  {
+    const Lock lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notifyOne();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint) {
+  const bool at_once = options_.durability == Durability::kProcess;
+  if (!at_once || checkpoint) {
+    const Lock lock(mutex_);
+    if (checkpoint) checkpoint_ = std::move(checkpoint);
+    if (!at_once) {
+      while (waiting_.size() >= options_.backlog)
+        settled_.wait(mutex_);
+      ++handed_;
+      for (const Finished& one : batch)
+        unsynced_[one.write->subject] = handed_;
+      std::ranges::move(batch, std::back_inserter(waiting_));
+    }
+    wake_.notifyOne();
+  }
+  if (!at_once) return;
+  for (Finished& one : batch)
+    one.write->finish(std::move(one.outcome));
+}
+
+Result<> Syncer::settle(const std::string& execution) {
+  if (options_.durability == Durability::kProcess) return {};
+  {
+    const Lock lock(mutex_);
+    uint64_t needed = handed_;
+    if (!execution.empty()) {
+      const auto found = unsynced_.find(execution);
+      if (found == unsynced_.end()) return {};
+      needed = found->second;
+    }
+    while (synced_ < needed)
+      settled_.wait(mutex_);
+  }
+  return fault_.check();
+}
+
+void Syncer::loop() {
+  for (;;) {
+    std::vector<Finished> batch;
+    std::optional<Checkpoint> checkpoint;
+    uint64_t upto = 0;
+    {
+      const Lock lock(mutex_);
+      while (!stop_ && waiting_.empty() && !checkpoint_)
+        wake_.wait(mutex_);
+      if (waiting_.empty() && !checkpoint_) return;
+      batch.swap(waiting_);
+      checkpoint.swap(checkpoint_);
+      upto = handed_;
+    }
+    const Result<> synced = sync();
+    {
+      const Lock lock(mutex_);
+      synced_ = upto;
+      std::erase_if(unsynced_, [upto](const auto& entry) { return entry.second <= upto; });
+      settled_.notifyAll();
+    }
+    for (Finished& one : batch)
+      one.write->finish(synced ? std::move(one.outcome) : synced);
+    if (synced && checkpoint) record(*checkpoint);
+  }
+}
+
+// A line that could not be written is no loss: the next covers what it would have, and the signed
+// head is in the ledger.
+void Syncer::record(const Checkpoint& checkpoint) {
+  if (options_.checkpoint_file.empty()) return;
+  if (const auto added = appendCheckpoint(options_.checkpoint_file, checkpoint); !added) {
+    base::log(base::Level::kError, "audit checkpoint not written",
+              {{"error", added.error().message}});
+  }
+}
+
+Result<> Syncer::sync() {
+  TRY(fault_.check());
+  if (options_.sync(wal_.get()) == 0) return {};
+  fault_.set(base::errnoError("syncing the ledger (it must be reopened)", errno));
+  return fault_.check();
+}
+
+}  // namespace cloister::store

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that waits for the disk, so that the writer need not: with Durability::kPower it syncs
+// the write-ahead log and only then finishes what was committed before; with either it puts signed
+// checkpoints into their file, behind a sync of the log they speak of.
+//
+// A commit is in the -wal file before the writer hands it over, and SQLite's recovery takes every
+// whole transaction it finds there (sqlite.org/wal.html, "Performance Considerations" and
+// sqlite.org/walformat.html §4), so fdatasync of that file makes it durable. When SQLite starts the
+// file over, what was in it has been synced to the database before (synchronous=NORMAL).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "store/mutex.h"
+#include "store/store.h"
+#include "store/write.h"
+
+namespace cloister::store {
+
+using SyncFunction = std::function<int(int fd)>;  // as fdatasync(2)
+
+// What cannot be made good while the process lives: after a failed sync the kernel may have dropped
+// the pages, and a later sync that succeeds proves nothing. Set once. Thread-safe.
+class Fault {
+ public:
+  void set(Error error);
+  [[nodiscard]] Result<> check() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Error> error_ CLOISTER_GUARDED_BY(mutex_);
+};
+
+class Syncer {
+ public:
+  struct Options {
+    std::string ledger;
+    Durability durability = Durability::kProcess;
+    std::string checkpoint_file;
+    size_t backlog = 4096;  // writes waiting for the disk before the writer has to wait too
+    SyncFunction sync;
+  };
+
+  // The ledger's -wal file must exist. `fault` must outlive the Syncer.
+  static Result<std::unique_ptr<Syncer>> start(Options options, Fault& fault);
+  ~Syncer();
+  Syncer(const Syncer&) = delete;
+  Syncer& operator=(const Syncer&) = delete;
+
+  // Finishes `batch`, which is committed (or refused): at once, or after a sync. `checkpoint` goes
+  // to the file. From the writer thread.
+  void hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint);
+
+  // Returns once what a reader may have seen of `execution` ("": of anything) is as durable as an
+  // acknowledgement. From any thread.
+  Result<> settle(const std::string& execution);
+
+ private:
+  Syncer(Options options, Fault& fault, Fd wal);
+  void loop();
+  void record(const Checkpoint& checkpoint);
+  Result<> sync();
+
+  const Options options_;
+  Fault& fault_;
+  const Fd wal_;
+  Mutex mutex_;
+  Condition wake_;
+  Condition settled_;
+  bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
+  std::vector<Finished> waiting_ CLOISTER_GUARDED_BY(mutex_);
+  std::optional<Checkpoint> checkpoint_ CLOISTER_GUARDED_BY(mutex_);
+  uint64_t handed_ CLOISTER_GUARDED_BY(mutex_) = 0;  // batches
+  uint64_t synced_ CLOISTER_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::string, uint64_t> unsynced_ CLOISTER_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace cloister::store
