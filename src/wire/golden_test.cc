@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds every message to its golden file in spec/wire/gen-N. CLOISTER_WRITE_GOLDEN=1 writes the
+// files anew: see the README there before doing so.
+#include <cctype>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "base/crypto.h"
+#include "base/file.h"
+#include "wire/frame.h"
+#include "wire/node.h"
+#include "wire/runner.h"
+#include "wire/string_writer.h"
+
+namespace cloister::wire {
+namespace {
+
+std::string goldenDir() {
+  return std::string(CLOISTER_SOURCE_DIR) + "/spec/wire/gen-" + std::to_string(kGeneration);
+}
+
+// Lower-case hex, 32 bytes a line.
+std::string hexLines(std::string_view bytes) {
+  std::string lines;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<size_t>(bytes.size(), 32)))
+    lines += base::toHex(bytes.substr(0, 32)) + "\n";
+  return lines;
+}
+
+template <class Type>
+std::string frame(Type type, uint32_t channel, std::string_view payload) {
+  char header[kHeaderBytes];
+  encodeHeader(header, static_cast<uint16_t>(type), channel, static_cast<uint32_t>(payload.size()));
+  return std::string(header, sizeof header).append(payload);
+}
+
+// A payload built by hand, for the messages whose layout is given field by field.
+template <class Build>
+std::string payload(Build build) {
+  StringWriter w;
+  build(w);
+  return w.take();
+}
+
+model::PermitFields samplePermit() {
+  model::PermitFields p;
+  p.id = "permit_1";
+  p.execution_id = "exec_1";
+  p.tenant = "acme";
+  p.policy_id = "default@sha256:00";
+  p.runtime = "process";
+  p.image = "host";
+  p.network_tier = "none";
+  p.limits.wall = std::chrono::milliseconds(2000);
+  p.limits.cpu_time = std::chrono::milliseconds(1000);
+  p.spec_sha256 = std::string(64, 'a');
+  p.not_before = 1'700'000'000'000'000;
+  p.expires = 1'700'000'010'000'000;
+  return p;
+}
+
+model::SignedPermit sampleSignedPermit() {
+  return {encodePermit(samplePermit()), std::string(64, '\x5a')};
+}
+
+model::ExecSpec sampleSpec() {
+  model::ExecSpec s;
+  s.files = {{"main.c", std::string("int main;\0", 10), 0644}, {"run.sh", "true", 0755}};
+  s.compile = {{{"cc", "main.c"}, std::chrono::milliseconds(60'000)}};
+  s.run = {{"./a.out", "--x", ""}, std::chrono::milliseconds(2000)};
+  s.env = {"HOME=/workspace", "EMPTY="};
+  s.input = "hi\n";
+  s.artifacts = {{"**", "*.png"}, 64, 1 << 20};
+  return s;
+}
+
+model::Usage sampleUsage() {
+  return {12, 9, 9'437'184, 1, 2, 3};
+}
+
+model::Outcome sampleOutcome() {
+  model::Outcome o;
+  o.end = model::End::kLimit;
+  o.exit_code = -1;
+  o.signal = 9;
+  o.message = "out of memory";
+  o.limits = {{"memory_mb", 268'435'456, 268'435'457, "bytes", true},
+              {"pids", 64, 64, "processes", false}};
+  o.usage = sampleUsage();
+  o.compile = model::CompileResult{1, 34, "", "error: x"};
+  o.compile_failed = true;
+  o.artifacts_truncated = true;
+  o.started_at = 1'700'000'000'000'001;
+  o.finished_at = 1'700'000'000'000'002;
+  return o;
+}
+
+model::NodeOffer sampleOffer() {
+  model::NodeOffer o;
+  o.node = "local";
+  o.version = "0.1.0";
+  o.runtimes = {"process"};
+  o.weakened = {"no cgroup"};
+  o.image_digest = "sha256:00";
+  o.languages = {"bash", "python"};
+  o.findings = {{"isolation", "landlock", model::Finding::State::kReduced, "off", "switch it on"}};
+  o.max_sandboxes = 256;
+  o.memory_bytes = uint64_t{8} << 30;
+  o.cpus = 2;
+  return o;
+}
+
+using Golden = std::map<std::string, std::string>;
+
+void addNodeMessages(Golden& all) {
+  all["to_node.provision"] = frame(ToNode::kProvision, 7, encodeSignedPermit(sampleSignedPermit()));
+  all["to_node.exec"] = frame(ToNode::kExec, 7, encodeExecSpec(sampleSpec()));
+  all["to_node.cancel"] = frame(ToNode::kCancel, 7, "");
+  all["to_node.teardown"] = frame(ToNode::kTeardown, 7, "");
+  all["to_node.plan"] = frame(ToNode::kPlan, 8, encodeSignedPermit(sampleSignedPermit()));
+  all["to_node.ack"] = frame(ToNode::kAck, 7, payload([](auto& w) { w.u32(65'536); }));
+
+  all["from_node.offer"] = frame(FromNode::kOffer, 0, encodeOffer(sampleOffer()));
+  all["from_node.provisioned"] =
+      frame(FromNode::kProvisioned, 7,
+            encodeProvisioned({"process", "local", "sha256:00", {"no cgroup"}}));
+  all["from_node.failed"] =
+      frame(FromNode::kFailed, 7, encodeError({Code::kDenied, "reading permit: used", "permit"}));
+  all["from_node.started"] = frame(FromNode::kStarted, 7, "");
+  all["from_node.output"] = frame(FromNode::kOutput, 7, payload([](auto& w) {
+                                    w.u8(static_cast<uint8_t>(model::Stream::kStderr));
+                                    w.raw("hi\n", 3);
+                                  }));
+  all["from_node.file_begin"] = frame(FromNode::kFileBegin, 7, payload([](auto& w) {
+                                        w.bytes("a/b.txt");
+                                        w.u64(3);
+                                      }));
+  all["from_node.file_data"] = frame(FromNode::kFileData, 7, "abc");
+  all["from_node.file_end"] = frame(FromNode::kFileEnd, 7, "");
+  all["from_node.usage"] = frame(FromNode::kUsage, 7, encodeUsage(sampleUsage()));
+  all["from_node.finished"] = frame(FromNode::kFinished, 7, encodeOutcome(sampleOutcome()));
+  all["from_node.torn_down"] = frame(FromNode::kTornDown, 7, "");
+  all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
+}
+
+void addToRunner(Golden& all) {
+  all["to_runner.file"] = frame(ToRunner::kFile, 0, payload([](auto& w) {
+                                  w.bytes("dir/in.txt");
+                                  w.u32(0640);
+                                  w.u64(6);
+                                }));
+  all["to_runner.file_data"] = frame(ToRunner::kFileData, 0, "golden");
+  all["to_runner.mark"] = frame(ToRunner::kMark, 0, "");
+  all["to_runner.text"] = frame(ToRunner::kText, 1, payload([](auto& w) {
+                                  w.u8(0);
+                                  w.u8(0);
+                                  w.raw("/usr/bin/tee", 12);
+                                }));
+  all["to_runner.text_more"] = frame(ToRunner::kText, 1, payload([](auto& w) {
+                                       w.u8(0);
+                                       w.u8(1);
+                                       w.raw("ou", 2);
+                                     }));
+  all["to_runner.text_rest"] = frame(ToRunner::kText, 1, payload([](auto& w) {
+                                       w.u8(0);
+                                       w.u8(0);
+                                       w.raw("t", 1);
+                                     }));
+  all["to_runner.text_env"] = frame(ToRunner::kText, 1, payload([](auto& w) {
+                                      w.u8(1);
+                                      w.u8(0);
+                                      w.raw("A=1", 3);
+                                    }));
+  all["to_runner.start"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
+                                   w.u8(kStartStdin | kStartKillRest);
+                                   w.bytes("/workspace/dir");
+                                 }));
+  all["to_runner.stdin"] = frame(ToRunner::kStdin, 1, "hello\n");
+  all["to_runner.stdin_end"] = frame(ToRunner::kStdin, 1, "");
+  all["to_runner.signal"] = frame(ToRunner::kSignal, 1, payload([](auto& w) { w.u32(15); }));
+  all["to_runner.collect"] = frame(ToRunner::kCollect, 2, payload([](auto& w) {
+                                     w.u32(64);
+                                     w.u64(1 << 20);
+                                     w.u32(2);
+                                     w.bytes("dir/*");
+                                     w.bytes("**/*.png");
+                                   }));
+}
+
+void addFromRunner(Golden& all) {
+  all["from_runner.hello"] = frame(FromRunner::kHello, 0, payload([](auto& w) { w.u32(1); }));
+  all["from_runner.started"] = frame(FromRunner::kStarted, 1, "");
+  all["from_runner.start_failed"] = frame(FromRunner::kStartFailed, 1, payload([](auto& w) {
+                                            w.u32(2);
+                                            w.bytes("execve");
+                                          }));
+  all["from_runner.stdout"] = frame(FromRunner::kStdout, 1, "hello\n");
+  all["from_runner.stderr"] = frame(FromRunner::kStderr, 1, "oops\n");
+  all["from_runner.exited"] = frame(FromRunner::kExited, 1, payload([](auto& w) {
+                                      w.u8(0);
+                                      w.u32(3);
+                                      w.u64(1500);
+                                      w.u64(2500);
+                                      w.u64(1 << 20);
+                                      w.u32(1);
+                                    }));
+  all["from_runner.file_begin"] = frame(FromRunner::kFileBegin, 2, payload([](auto& w) {
+                                          w.bytes("dir/out");
+                                          w.u64(6);
+                                        }));
+  all["from_runner.file_content"] = frame(FromRunner::kFileContent, 2, "hello\n");
+  all["from_runner.collected"] =
+      frame(FromRunner::kCollected, 2, payload([](auto& w) { w.u32(0); }));
+  all["from_runner.file_failed"] = frame(FromRunner::kFileFailed, 0, payload([](auto& w) {
+                                           w.u32(28);
+                                           w.bytes("write");
+                                         }));
+  all["from_runner.scratch"] = frame(FromRunner::kScratch, 1, payload([](auto& w) {
+                                       w.u64(4096);
+                                       w.u64(1 << 20);
+                                       w.u64(2);
+                                       w.u64(1000);
+                                     }));
+  all["from_runner.stdin_taken"] =
+      frame(FromRunner::kStdinTaken, 1, payload([](auto& w) { w.u32(6); }));
+}
+
+TEST(Golden, EveryMessageIsAsItWas) {
+  Golden all;
+  addNodeMessages(all);
+  addToRunner(all);
+  addFromRunner(all);
+  for (const auto& [name, bytes] : all) {
+    const std::string path = goldenDir() + "/" + name + ".hex";
+    if (std::getenv("CLOISTER_WRITE_GOLDEN") != nullptr)
+      ASSERT_TRUE(base::writeFileAtomic(path, hexLines(bytes), 0644));
+    const auto golden = base::readFile(path);
+    ASSERT_TRUE(golden) << golden.error().message;
+    EXPECT_EQ(*golden, hexLines(bytes)) << name;
+  }
+}
+
+// The payload of a golden file.
+std::string goldenPayload(const std::string& name) {
+  std::string bytes;
+  int high = -1;
+  for (const char c : base::readFile(goldenDir() + "/" + name + ".hex").value_or("")) {
+    if (c == '\n') continue;
+    const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
+    if (high < 0) {
+      high = digit;
+      continue;
+    }
+    bytes += static_cast<char>(high * 16 + digit);
+    high = -1;
+  }
+  return bytes.substr(std::min(bytes.size(), kHeaderBytes));
+}
+
+TEST(Golden, EveryValueIsReadBack) {
+  const std::string permit = goldenPayload("to_node.provision");
+  EXPECT_EQ(encodeSignedPermit(decodeSignedPermit(permit).value()), permit);
+  const std::string fields = decodeSignedPermit(permit)->encoded;
+  EXPECT_EQ(encodePermit(decodePermit(fields).value()), fields);
+  EXPECT_EQ(decodePermit(fields)->limits, samplePermit().limits);
+  const std::string spec = goldenPayload("to_node.exec");
+  EXPECT_EQ(encodeExecSpec(decodeExecSpec(spec).value()), spec);
+  EXPECT_EQ(decodeExecSpec(spec)->files[0].content, sampleSpec().files[0].content);
+  const std::string offer = goldenPayload("from_node.offer");
+  EXPECT_EQ(encodeOffer(decodeOffer(offer).value()), offer);
+  const std::string info = goldenPayload("from_node.provisioned");
+  EXPECT_EQ(encodeProvisioned(decodeProvisioned(info).value()), info);
+  const std::string error = goldenPayload("from_node.failed");
+  EXPECT_EQ(encodeError(decodeError(error).value()), error);
+  const std::string usage = goldenPayload("from_node.usage");
+  EXPECT_EQ(encodeUsage(decodeUsage(usage).value()), usage);
+  const std::string outcome = goldenPayload("from_node.finished");
+  EXPECT_EQ(encodeOutcome(decodeOutcome(outcome).value()), outcome);
+  EXPECT_EQ(decodeOutcome(outcome)->exit_code, -1);
+}
+
+// Every decoder refuses every proper prefix of a message, and anything after it.
+TEST(Golden, NothingShorterOrLongerIsAccepted) {
+  const std::map<std::string, std::function<bool(std::string_view)>> decoders = {
+      {"to_node.provision", [](auto b) { return decodeSignedPermit(b).has_value(); }},
+      {"to_node.exec", [](auto b) { return decodeExecSpec(b).has_value(); }},
+      {"from_node.offer", [](auto b) { return decodeOffer(b).has_value(); }},
+      {"from_node.provisioned", [](auto b) { return decodeProvisioned(b).has_value(); }},
+      {"from_node.failed", [](auto b) { return decodeError(b).has_value(); }},
+      {"from_node.usage", [](auto b) { return decodeUsage(b).has_value(); }},
+      {"from_node.finished", [](auto b) { return decodeOutcome(b).has_value(); }},
+  };
+  for (const auto& [name, accepts] : decoders) {
+    const std::string bytes = goldenPayload(name);
+    ASSERT_FALSE(bytes.empty()) << name;
+    ASSERT_TRUE(accepts(bytes)) << name;
+    EXPECT_FALSE(accepts(bytes + "x")) << name;
+    for (size_t n = 0; n < bytes.size(); ++n)
+      EXPECT_FALSE(accepts(std::string_view(bytes).substr(0, n))) << name << " cut at " << n;
+  }
+}
+
+}  // namespace
+}  // namespace cloister::wire

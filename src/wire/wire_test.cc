@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codec, frames, and the strictness of the decoders.
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "wire/archive.h"
+#include "wire/frame.h"
+#include "wire/node.h"
+
+namespace cloister::wire {
+namespace {
+
+TEST(Codec, RoundTrips) {
+  char buffer[64];
+  Writer w(buffer, sizeof buffer);
+  w.u8(1);
+  w.u16(2);
+  w.u32(3);
+  w.u64(4);
+  w.i64(-5);
+  w.bytes("six");
+  ASSERT_TRUE(w.ok());
+  Reader r(w.view());
+  EXPECT_EQ(r.u8(), 1);
+  EXPECT_EQ(r.u16(), 2);
+  EXPECT_EQ(r.u32(), 3U);
+  EXPECT_EQ(r.u64(), 4U);
+  EXPECT_EQ(r.i64(), -5);
+  EXPECT_EQ(r.bytes(), "six");
+  EXPECT_TRUE(r.done());
+}
+
+TEST(Codec, WriterNeverPassesItsEnd) {
+  char buffer[5] = {0, 0, 0, 0, 'x'};
+  Writer w(buffer, 4);
+  w.u32(1);
+  EXPECT_TRUE(w.ok());
+  w.u8(2);
+  EXPECT_FALSE(w.ok());
+  EXPECT_EQ(buffer[4], 'x');
+}
+
+TEST(Codec, ReaderGivesZeroAfterTheFirstFault) {
+  Reader r(
+      std::string_view("\xff\xff\xff\xff"
+                       "abc",
+                       7));
+  EXPECT_EQ(r.bytes(), "");
+  EXPECT_FALSE(r.ok());
+  EXPECT_EQ(r.u8(), 0);
+  EXPECT_FALSE(r.done());
+}
+
+TEST(Frame, RefusesOtherGenerationsAndReservedBits) {
+  char bytes[kHeaderBytes];
+  FrameHeader header;
+  encodeHeader(bytes, 7, 9, 100);
+  ASSERT_TRUE(decodeHeader({bytes, sizeof bytes}, header));
+  EXPECT_EQ(header.type, 7);
+  EXPECT_EQ(header.channel, 9U);
+  EXPECT_EQ(header.length, 100U);
+  bytes[4] = kGeneration + 1;
+  EXPECT_FALSE(decodeHeader({bytes, sizeof bytes}, header));
+  bytes[4] = kGeneration;
+  bytes[5] = 1;
+  EXPECT_FALSE(decodeHeader({bytes, sizeof bytes}, header));
+  EXPECT_FALSE(decodeHeader({bytes, 5}, header));
+}
+
+TEST(Decoders, RefuseValuesOutOfTheirBounds) {
+  model::Outcome outcome;
+  outcome.end = static_cast<model::End>(0);
+  EXPECT_FALSE(decodeOutcome(encodeOutcome(outcome)));
+  outcome.end = static_cast<model::End>(8);
+  EXPECT_FALSE(decodeOutcome(encodeOutcome(outcome)));
+  outcome.end = model::End::kExited;
+  EXPECT_TRUE(decodeOutcome(encodeOutcome(outcome)));
+  outcome.message = std::string(4097, 'x');
+  EXPECT_FALSE(decodeOutcome(encodeOutcome(outcome)));
+
+  model::ExecSpec spec;
+  spec.files = {{"a", "", 04755}};
+  EXPECT_FALSE(decodeExecSpec(encodeExecSpec(spec))) << "setuid";
+  spec.files.clear();
+  spec.compile.resize(2);
+  EXPECT_FALSE(decodeExecSpec(encodeExecSpec(spec))) << "two compile steps";
+  spec.compile.clear();
+  spec.run.timeout = std::chrono::milliseconds(-1);
+  EXPECT_FALSE(decodeExecSpec(encodeExecSpec(spec)));
+  spec.run.timeout = std::chrono::milliseconds::max();
+  EXPECT_FALSE(decodeExecSpec(encodeExecSpec(spec)));
+
+  model::PermitFields permit;
+  permit.tenant = std::string(257, 't');
+  EXPECT_FALSE(decodePermit(encodePermit(permit)));
+}
+
+TEST(Decoders, DoNotBelieveACount) {
+  // A count of four billion and nothing after it.
+  Encoder e;
+  e.text("process", 0);
+  e.text("local", 0);
+  e.text("sha256:00", 0);
+  e.number(std::numeric_limits<uint32_t>::max());
+  EXPECT_FALSE(decodeProvisioned(e.take()));
+}
+
+TEST(Decoders, RefuseFlagsThatAreNeitherYesNorNo) {
+  model::Outcome outcome;
+  outcome.end = model::End::kExited;
+  std::string bytes = encodeOutcome(outcome);
+  bytes[bytes.size() - 17] = 2;  // artifacts_truncated, before two times of 8 bytes
+  EXPECT_FALSE(decodeOutcome(bytes));
+}
+
+TEST(Errors, AreCutToWhatTheOtherSideAccepts) {
+  const Error error{Code::kInternal, std::string(10'000, 'x'), std::string(10'000, 'f')};
+  const auto back = decodeError(encodeError(error));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->message.size(), 4096U);
+}
+
+}  // namespace
+}  // namespace cloister::wire
