@@ -110,6 +110,8 @@ struct Execution {
 // The result of the run contract. Output that is not UTF-8 is base64 with `stdout_encoding`.
 base::json::object toJsonObject(const Execution& execution);
 base::json::object toJsonObject(const RunError& error);
+base::json::object toJsonObject(const ArtifactRef& artifact);
+base::json::object toJsonObject(const Usage& usage);
 
 // "SIGKILL" and so on; "SIG34" for one without a name.
 std::string signalName(int signal);
