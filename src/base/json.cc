@@ -104,7 +104,8 @@ std::string_view withoutCutCharacter(std::string_view bytes) {
   for (size_t n = 1; n <= 3 && n <= bytes.size(); ++n) {
     const auto byte = static_cast<uint8_t>(bytes[bytes.size() - n]);
     if ((byte & 0xc0) == 0x80) continue;  // a continuation: look further back for its start
-    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    if (byte < 0xc2 || byte > 0xf4) return bytes;  // no character starts so
+    const size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
     return length > n ? bytes.substr(0, bytes.size() - n) : bytes;
   }
   return bytes;
