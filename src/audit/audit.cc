@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "audit/audit.h"
+
+#include <algorithm>
+#include <map>
+
+#include "store/checkpoint_file.h"
+
+namespace cloister::audit {
+namespace {
+
+constexpr uint32_t kChunk = 1000;
+// A ledger with this many entries has had the time to write a checkpoint.
+constexpr uint64_t kExpectCheckpoint = 1000;
+// How often the walk follows a log that grows under it.
+constexpr int kRounds = 3;
+
+std::string entryName(uint64_t seq) {
+  return "entry " + std::to_string(seq);
+}
+
+class Walk {
+ public:
+  Walk(store::Store& store, const base::VerifyKey& key, std::string checkpoint_file)
+      : store_(store), key_(key), checkpoint_file_(std::move(checkpoint_file)) {
+    report_.head = std::string(64, '0');
+  }
+
+  Report run() {
+    if (!loadCheckpoints() || !walkToHead() || !checkTail()) return std::move(report_);
+    checkRecords();
+    return std::move(report_);
+  }
+
+ private:
+  bool bad(uint64_t seq, std::string problem) {
+    report_.ok = false;
+    report_.first_bad = seq;
+    report_.problem = std::move(problem);
+    return false;
+  }
+
+  bool loadCheckpoints() {
+    if (checkpoint_file_.empty()) return true;
+    const auto lines = store::readCheckpoints(checkpoint_file_);
+    if (!lines) return bad(0, lines.error().message);
+    for (const store::Checkpoint& line : *lines) {
+      if (!checkSignature(line, "the checkpoint of " + entryName(line.seq))) return false;
+      const auto [at, fresh] = checkpoints_.emplace(line.seq, line.hash);
+      if (!fresh && at->second != line.hash) {
+        return bad(line.seq, entryName(line.seq) + ": two signed checkpoints of it differ");
+      }
+    }
+    return true;
+  }
+
+  bool checkSignature(const store::Checkpoint& checkpoint, const std::string& what) {
+    if (checkpoint.key_id != key_.id()) {
+      return bad(checkpoint.seq, what + " is signed by another key, " + checkpoint.key_id);
+    }
+    const auto signature = base::fromBase64(checkpoint.signature);
+    if (!signature || !key_.verify(store::checkpointText(checkpoint), *signature)) {
+      return bad(checkpoint.seq, what + " has a signature that is not valid");
+    }
+    ++report_.checkpoints;
+    return true;
+  }
+
+  // The log may grow meanwhile: each round goes to the head as it then is.
+  bool walkToHead() {
+    for (int round = 0; round < kRounds; ++round) {
+      const auto head = store_.head();
+      if (!head) return bad(0, head.error().message);
+      if (!*head) return checkUnsealed();
+      if (!checkSignature(**head, "the signed head")) return false;
+      if (!walkTo((*head)->seq)) return false;
+      if (report_.head != (*head)->hash) {
+        return bad((*head)->seq, entryName((*head)->seq) + ": the signed head has another hash");
+      }
+      const auto next = store_.audit(store::Scope::allTenants(), last_, 1);
+      if (!next) return badAfterLast(next.error().message);
+      if (next->empty()) return true;
+      const auto newer = store_.head();
+      if (!newer || !*newer || (*newer)->seq < next->front().seq) {
+        return bad(next->front().seq, entryName(next->front().seq) +
+                                          ": it is past the signed head, " + entryName(last_));
+      }
+    }
+    return true;
+  }
+
+  bool checkUnsealed() {
+    const auto any = store_.audit(store::Scope::allTenants(), 0, 1);
+    if (!any) return badAfterLast(any.error().message);
+    return any->empty() ? true : bad(1, "entry 1: the log has no signed head");
+  }
+
+  bool walkTo(uint64_t end) {
+    while (last_ < end) {
+      const auto left = static_cast<uint32_t>(std::min<uint64_t>(kChunk, end - last_));
+      const auto entries = store_.audit(store::Scope::allTenants(), last_, left);
+      if (!entries) return badAfterLast(entries.error().message);
+      if (entries->empty()) {
+        return bad(last_ + 1, entryName(last_ + 1) + " is missing: the log ends before " +
+                                  entryName(end) + ", its signed head");
+      }
+      for (const model::AuditEntry& entry : *entries) {
+        if (!check(entry)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool badAfterLast(const std::string& problem) {
+    return bad(last_ + 1, entryName(last_ + 1) + ": " + problem);
+  }
+
+  bool check(const model::AuditEntry& entry) {
+    const std::string name = entryName(entry.seq);
+    if (entry.seq != last_ + 1) {
+      return bad(last_ + 1, entryName(last_ + 1) + " is missing: " + name + " is the next");
+    }
+    if (base::sha256Hex(model::canonicalForm(entry)) != entry.hash) {
+      return bad(entry.seq, name + ": its bytes do not match its hash");
+    }
+    if (entry.prev != report_.head) {
+      return bad(entry.seq, name + ": it does not follow " + entryName(last_) +
+                                ", whose hash it does not carry");
+    }
+    if (const auto line = checkpoints_.find(entry.seq);
+        line != checkpoints_.end() && line->second != entry.hash) {
+      return bad(entry.seq, name + ": its signed checkpoint has another hash");
+    }
+    if (entry.event.action == "ledger.recovered") {
+      return bad(entry.seq, name + ": the ledger was found changed here: " +
+                                base::toJson(entry.event.details));
+    }
+    last_ = entry.seq;
+    ++report_.entries;
+    report_.head = entry.hash;
+    return true;
+  }
+
+  bool checkTail() {
+    if (!checkpoints_.empty() && checkpoints_.rbegin()->first > last_) {
+      return bad(last_ + 1, entryName(last_ + 1) + " is missing: a checkpoint speaks of " +
+                                entryName(checkpoints_.rbegin()->first) +
+                                " (a cut tail, or an older copy of the ledger)");
+    }
+    if (checkpoints_.empty() && !checkpoint_file_.empty() && last_ >= kExpectCheckpoint) {
+      return bad(0, "the checkpoint file " + checkpoint_file_ + " is gone or empty");
+    }
+    return true;
+  }
+
+  void checkRecords() {
+    const auto wrong = store_.mismatches(0, 1);
+    if (!wrong) {
+      bad(0, "reading the records: " + wrong.error().message);
+    } else if (!wrong->empty()) {
+      bad(0, "execution " + wrong->front().id + ": " + wrong->front().problem);
+    }
+  }
+
+  store::Store& store_;
+  const base::VerifyKey& key_;
+  const std::string checkpoint_file_;
+  std::map<uint64_t, std::string> checkpoints_;  // seq → hash
+  uint64_t last_ = 0;
+  Report report_;
+};
+
+}  // namespace
+
+Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file) {
+  return Walk(store, key, checkpoint_file).run();
+}
+
+std::string exportLine(const model::AuditEntry& entry) {
+  std::string line = model::canonicalForm(entry);
+  line.pop_back();
+  return line + ",\"hash\":\"" + entry.hash + "\"}";
+}
+
+}  // namespace cloister::audit
