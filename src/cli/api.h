@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public HTTP API as the commands use it: JSON in, JSON out, refusals as errors that say what,
+// why and what to do.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/http_client.h"
+#include "cli/server.h"
+
+namespace cloister::cli {
+
+namespace json = base::json;
+
+// The error of an answer outside 2xx: a problem document (RFC 9457) or whatever came.
+Error refusal(const HttpHead& head, std::string_view body);
+
+// An object, from an answer that is one.
+Result<json::object> parseObject(std::string_view body);
+
+// One exchange. `body` is sent with POST and PUT.
+Result<json::object> call(HttpClient& client, std::string_view method, const std::string& target,
+                          const json::object& body = {});
+
+// A member as text, "" when it is absent, null or no string. Numbers and booleans are written out.
+std::string textOf(const json::object& object, std::string_view name);
+int64_t integerOf(const json::object& object, std::string_view name);  // 0 when absent
+bool boolOf(const json::object& object, std::string_view name);
+// A member as object or array; empty when it is none.
+const json::object& objectOf(const json::object& object, std::string_view name);
+const json::array& arrayOf(const json::object& object, std::string_view name);
+
+// Reads all pages of a list: calls `visit` for each item of `member` until it is false, following
+// `next_cursor`.
+Result<> eachItem(HttpClient& client, const std::string& target, std::string_view member,
+                  const std::function<bool(const json::object&)>& visit);
+
+}  // namespace cloister::cli

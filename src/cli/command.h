@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of commands: parsing, --help and shell completion all read it. To add a command: a file
+// that defines one of these, and its line in commands.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/flags.h"
+#include "base/result.h"
+#include "cli/server.h"
+
+namespace cloister::cli {
+
+struct Invocation {
+  Globals globals;
+  base::Flags flags;
+};
+
+struct Command {
+  std::string_view name = {};      // "run", "execution list"
+  std::string_view operands = {};  // "ID", "[FILE | -] [-- ARGS]", "" if it takes none
+  size_t max_operands = 0;
+  std::string_view summary = {};
+  std::string_view details = {};  // more paragraphs for --help
+  std::span<const base::Flag> flags = {};
+  std::string_view examples = {};
+  // The exit status, or an error to be printed. `failure_status` is the status of an error.
+  Result<int> (*run)(const Invocation&) = nullptr;
+  int failure_status = 1;
+};
+
+// All of them, in the order of --help.
+std::span<const Command* const> commands();
+// What every command takes.
+std::span<const base::Flag> globalFlags();
+
+std::string helpFor(const Command& command);
+std::string generalHelp();
+
+// The shell script that completes our command line: bash, zsh or fish.
+Result<std::string> completionScript(std::string_view shell);
+
+// main() of `cloister`.
+int runCommandLine(const std::vector<std::string>& arguments);
+
+extern const Command kServe;
+extern const Command kRun;
+extern const Command kExecutionList;
+extern const Command kExecutionShow;
+extern const Command kExecutionLogs;
+extern const Command kExecutionWatch;
+extern const Command kExecutionCancel;
+extern const Command kKeyCreate;
+extern const Command kKeyList;
+extern const Command kKeyRevoke;
+extern const Command kAuditList;
+extern const Command kAuditVerify;
+extern const Command kAuditExport;
+extern const Command kDoctor;
+extern const Command kVersion;
+extern const Command kCompletion;
+
+}  // namespace cloister::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/download.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/crypto.h"
+#include "base/file.h"
+#include "cli/api.h"
+#include "cli/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+constexpr Millis kSilence{60'000};
+
+Result<> downloadOne(HttpClient& client, const json::object& artifact, const std::string& dir) {
+  const std::string path = textOf(artifact, "path");
+  const std::string id = textOf(artifact, "id");
+  const Fd file = TRY(createBelow(dir, path));
+  const HttpHead head =
+      TRY(client.open({.method = "GET",
+                       .target = "/v1/artifacts/" + percentEncode(id) + "/content",
+                       .accept = "*/*"}));
+  base::Sha256 digest;
+  std::string piece;
+  for (;;) {
+    piece.clear();
+    const auto got = TRY(client.read(piece, kSilence));
+    if (got == HttpClient::Piece::kTimeout) {
+      return fail(Code::kUnavailable, "downloading " + printable(path) + ": the server is silent");
+    }
+    if (got == HttpClient::Piece::kEnd) break;
+    if (head.status != 200) continue;
+    digest.update(piece);
+    if (!writeTo(file.get(), piece)) return failErrno("writing " + printable(path));
+  }
+  if (head.status != 200) return std::unexpected(refusal(head, piece));
+  if (digest.hex() != textOf(artifact, "sha256")) {
+    return fail(Code::kInternal,
+                "downloading " + printable(path) + ": its digest is not the one recorded");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Fd> createBelow(const std::string& dir, std::string_view path) {
+  const std::string shown = dir + "/" + printable(path);
+  const auto unsafe = [&] {
+    return fail(Code::kInvalid, "writing " + shown + ": not a safe relative path");
+  };
+  if (path.find('\0') != std::string_view::npos) return unsafe();
+  Fd at(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!at) return failErrno("opening " + dir);
+  for (;;) {
+    const size_t slash = path.find('/');
+    const std::string name(path.substr(0, slash));
+    if (name.empty() || name == "." || name == "..") return unsafe();
+    if (slash == std::string_view::npos) {
+      Fd file(::openat(at.get(), name.c_str(),
+                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+      if (!file) return failErrno("creating " + shown);
+      return file;
+    }
+    if (::mkdirat(at.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
+      return failErrno("making a directory for " + shown);
+    }
+    Fd next(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!next) return failErrno("entering a directory for " + shown);
+    at = std::move(next);
+    path.remove_prefix(slash + 1);
+  }
+}
+
+Result<size_t> downloadArtifacts(HttpClient& client, const json::object& execution,
+                                 const std::string& dir) {
+  TRY(base::makeDirs(dir));
+  size_t count = 0;
+  for (const json::value& artifact : arrayOf(execution, "artifacts")) {
+    if (!artifact.is_object()) continue;
+    TRY(downloadOne(client, artifact.get_object(), dir));
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace cloister::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small synchronous HTTP/1.1 client (RFC 9112) over TCP for our own API: keep-alive, fixed and
+// chunked bodies, bodies read as they come. The server may be anyone: heads, chunks and kept bodies
+// are bounded, and anything ambiguous is an error. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::cli {
+
+struct Url {
+  std::string host;  // a name or an address, without brackets
+  uint16_t port = 80;
+  std::string prefix;  // path before "/v1", "" if none
+
+  [[nodiscard]] std::string authority() const;  // for Host, and for messages
+};
+
+// http://host[:port][/prefix]; https and anything else is kInvalid.
+Result<Url> parseUrl(std::string_view text);
+
+struct HttpRequest {
+  std::string_view method;
+  std::string target;          // "/v1/…", already percent-encoded
+  std::string_view body = {};  // sent as JSON when the method carries one
+  std::string_view accept = "application/json";
+  std::map<std::string, std::string> headers = {};
+};
+
+struct HttpHead {
+  int status = 0;
+  std::map<std::string, std::string, std::less<>> headers;  // names in lower case
+
+  [[nodiscard]] std::string header(std::string_view name) const;  // "" if absent
+};
+
+struct HttpResponse {
+  HttpHead head;
+  std::string body;
+};
+
+class HttpClient {
+ public:
+  static constexpr size_t kMaxHead = 65'536;
+  static constexpr size_t kMaxBody = size_t{128} << 20;
+
+  // `interrupt`: a descriptor that becomes readable when waiting must end (signals); -1 for none.
+  HttpClient(Url url, std::string key, int interrupt = -1);
+
+  // A whole exchange. kUnavailable when the server cannot be reached or breaks off.
+  Result<HttpResponse> exchange(const HttpRequest& request, Millis timeout = Millis(60'000));
+
+  // Sends the request and reads the head of the answer; then read() gives the body.
+  Result<HttpHead> open(const HttpRequest& request, Millis timeout = Millis(60'000));
+
+  enum class Piece { kData, kEnd, kTimeout };
+  // Appends what has come of the body to `out` (at most 64 KiB), waiting at most `timeout`.
+  Result<Piece> read(std::string& out, Millis timeout);
+
+  // True once `interrupt` was readable during a wait, which then failed.
+  [[nodiscard]] bool interrupted() const { return interrupted_; }
+  [[nodiscard]] const Url& url() const { return url_; }
+  void close();
+
+ private:
+  enum class Framing { kNone, kLength, kChunked, kUntilClose };
+
+  Result<> connect(Millis timeout);
+  Result<> send(std::string_view bytes, base::Monotonic deadline);
+  Result<bool> fill(base::Monotonic deadline);  // false: the deadline passed
+  Result<> waitFor(short events, base::Monotonic deadline, bool& ready);
+  Result<HttpHead> readHead(base::Monotonic deadline);
+  Result<> frame(const HttpRequest& request, const HttpHead& head);
+  Result<Piece> readChunked(std::string& out, base::Monotonic deadline);
+  Result<Piece> take(std::string& out, base::Monotonic deadline);
+  Result<std::string> line(base::Monotonic deadline, bool& ready);
+  std::unexpected<Error> broken(std::string_view what);
+
+  Url url_;
+  std::string key_;
+  int interrupt_;
+  bool interrupted_ = false;
+  Fd socket_;
+  std::string buffer_;   // received, not yet consumed
+  bool at_end_ = false;  // the server has closed its side
+  bool keep_ = false;    // the connection may carry another exchange
+  bool in_chunk_ = false;
+  bool trailers_ = false;
+  Framing framing_ = Framing::kNone;
+  uint64_t left_ = 0;  // of the body, or of the chunk
+};
+
+// Percent-encodes everything but RFC 3986's unreserved characters.
+std::string percentEncode(std::string_view text);
+
+}  // namespace cloister::cli

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_body.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/crypto.h"
+#include "base/file.h"
+#include "model/language.h"
+
+namespace cloister::cli {
+namespace {
+
+namespace json = base::json;
+using base::Flag;
+using base::Flags;
+
+constexpr Flag kFlags[] = {
+    {.name = "language",
+     .value = "NAME",
+     .help = "default: by the file's extension, else python",
+     .letter = 'l'},
+    {.name = "code", .value = "CODE", .help = "run this code", .letter = 'c'},
+    {.name = "timeout", .value = "SECONDS", .help = "wall time (default 30)"},
+    {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
+    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 1000)"},
+    {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
+    {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
+    {.name = "env",
+     .value = "NAME=VALUE",
+     .help = "a variable for the program",
+     .letter = 'e',
+     .many = true},
+    {.name = "file",
+     .value = "HOST[:PATH]",
+     .help = "put a file into /workspace",
+     .letter = 'f',
+     .many = true},
+    {.name = "artifacts", .value = "GLOB", .help = "keep files the program leaves", .many = true},
+    {.name = "out", .value = "DIR", .help = "download what is kept"},
+    {.name = "network", .value = "TIER", .help = "network access (default none)"},
+    {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
+    {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
+};
+
+// A number of a flag under another name in the body. Bounds are those of the wire; the service
+// knows the real ones.
+struct Number {
+  std::string_view flag;
+  std::string_view member;
+};
+constexpr Number kIntegers[] = {
+    {"memory", "memory_mb"}, {"cpu", "cpu_millis"}, {"pids", "pids"}, {"disk", "disk_mb"}};
+constexpr int64_t kAnyNumber = 1'000'000'000;
+
+Result<> putLimits(const Flags& flags, json::object& body) {
+  if (const auto seconds = TRY(flags.number("timeout", 0, kAnyNumber))) {
+    body["timeout_seconds"] = *seconds;
+  }
+  for (const Number& number : kIntegers) {
+    const auto value = TRY(flags.integer(number.flag, 1, kAnyNumber));
+    if (value) body[number.member] = *value;
+  }
+  return {};
+}
+
+Result<> putEnvironment(const Flags& flags, json::object& body) {
+  json::object env;
+  for (const std::string& pair : flags.all("env")) {
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return fail(Code::kInvalid, "--env: must be NAME=VALUE, not " + pair, "--env");
+    }
+    env[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  if (!env.empty()) body["env"] = std::move(env);
+  return {};
+}
+
+Result<> putFiles(const Flags& flags, json::object& body) {
+  json::array files;
+  for (const std::string& spec : flags.all("file")) {
+    std::string host = spec;
+    std::string path;
+    const size_t colon = spec.rfind(':');
+    if (colon != std::string::npos && ::access(spec.c_str(), F_OK) != 0) {
+      host = spec.substr(0, colon);
+      path = spec.substr(colon + 1);
+    }
+    if (path.empty()) path = std::filesystem::path(host).filename().string();
+    json::object file;
+    file["path"] = path;
+    putBytes(file, "content", TRY(base::readFile(host)));
+    if (::access(host.c_str(), X_OK) == 0) file["executable"] = true;
+    files.push_back(std::move(file));
+  }
+  if (!files.empty()) body["files"] = std::move(files);
+  return {};
+}
+
+json::array toArray(const std::vector<std::string>& texts) {
+  json::array array;
+  for (const std::string& text : texts)
+    array.emplace_back(text);
+  return array;
+}
+
+}  // namespace
+
+std::span<const Flag> runFlags() {
+  return kFlags;
+}
+
+std::string languageOf(const std::string& file_name) {
+  const std::string extension = std::filesystem::path(file_name).extension().string();
+  if (extension == ".py" || extension.empty()) return "python";  // without reading anything
+  const auto languages = model::LanguageSet::load(base::shareDir() + "/languages");
+  if (!languages) return "python";
+  for (const model::Language& language : languages->all()) {
+    if (std::ranges::find(language.extensions, extension) != language.extensions.end()) {
+      return language.name;
+    }
+  }
+  return "python";
+}
+
+void putBytes(json::object& object, std::string_view key, std::string_view bytes) {
+  const bool text = base::isUtf8(bytes);
+  object[key] = text ? std::string(bytes) : base::toBase64(bytes);
+  if (!text) object["encoding"] = "base64";
+}
+
+Result<json::object> runBody(const Flags& flags, const RunSource& source) {
+  json::object body;
+  body["language"] = flags.text("language").value_or(languageOf(source.file_name));
+  if (!base::isUtf8(source.code)) return fail(Code::kInvalid, "reading the code: it is not UTF-8");
+  body["code"] = source.code;
+  if (source.input && !source.input->empty()) putBytes(body, "input", *source.input);
+  if (!flags.rest().empty()) body["args"] = toArray(flags.rest());
+  TRY(putLimits(flags, body));
+  TRY(putEnvironment(flags, body));
+  TRY(putFiles(flags, body));
+  if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
+  // Collecting files costs time, so it is done only for who will see them.
+  if (flags.has("artifacts")) {
+    body["artifacts"] = toArray(flags.all("artifacts"));
+  } else if (!flags.has("out") && !flags.has("json")) {
+    body["artifacts"] = json::array();
+  }
+  return body;
+}
+
+}  // namespace cloister::cli

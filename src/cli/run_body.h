@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of `cloister run` → the body of POST /v1/executions.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/flags.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::cli {
+
+std::span<const base::Flag> runFlags();
+
+// What comes from outside the flags.
+struct RunSource {
+  std::string code;
+  std::string file_name;             // "" for -c and stdin
+  std::optional<std::string> input;  // stdin, unless it held the code
+};
+
+// kInvalid names the flag. Reads the files of --file.
+Result<base::json::object> runBody(const base::Flags& flags, const RunSource& source);
+
+// The language of a file by its extension, as languages/*.yaml of this installation say; "python"
+// when nothing matches.
+std::string languageOf(const std::string& file_name);
+
+// {"key": text} or, when the bytes are not UTF-8, base64 with "encoding".
+void putBytes(base::json::object& object, std::string_view key, std::string_view bytes);
+
+}  // namespace cloister::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/http_client.h"
+#include "cli/listener.h"
+#include "cli/sd_notify.h"
+#include "cli/state_dir.h"
+#include "cli/supervisor.h"
+#include "model/config.h"
+
+namespace cloister::cli {
+namespace {
+
+// Removes what a private server leaves, at every way out.
+class StateGuard {
+ public:
+  explicit StateGuard(std::string dir) : dir_(std::move(dir)) {}
+  StateGuard(const StateGuard&) = delete;
+  StateGuard& operator=(const StateGuard&) = delete;
+  ~StateGuard() {
+    std::error_code ignored;
+    if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
+  }
+
+ private:
+  std::string dir_;
+};
+
+struct Place {
+  std::string state;
+  std::string listen;
+  std::vector<std::string> flags;  // for every part
+};
+
+Result<Place> settle(const ServeOptions& options) {
+  model::Config config;
+  if (options.config) config = TRY(model::loadConfig(*options.config));
+  Place place;
+  place.state = options.state.value_or(model::stateDir(config));
+  if (place.state.empty()) return fail(Code::kInvalid, "--state: must not be empty", "--state");
+  place.state = std::filesystem::absolute(place.state).lexically_normal().string();
+  while (place.state.size() > 1 && place.state.ends_with('/'))
+    place.state.pop_back();
+  place.listen = options.listen.value_or(config.listen);
+  place.flags = {"--state", place.state};
+  if (options.config) {
+    const auto path = std::filesystem::absolute(*options.config).string();
+    place.flags.insert(place.flags.end(), {"--config", path});
+  }
+  return place;
+}
+
+Program programOf(const std::string& name, const Place& place, int lock) {
+  Program program;
+  program.argv = {base::programDir() + "/" + name};
+  program.argv.insert(program.argv.end(), place.flags.begin(), place.flags.end());
+  program.env = environmentWithout(protocolVariables());
+  program.pass = {lock};
+  return program;
+}
+
+// `cloisterd init`: the state's layout and keys.
+Result<> initialise(const Place& place, int lock) {
+  Program program = programOf("cloisterd", place, lock);
+  program.argv.insert(program.argv.begin() + 1, "init");
+  const pid_t pid = TRY(start(program));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return failErrno("waiting for cloisterd init");
+  }
+  if (status == 0) return {};
+  return fail(Code::kUnavailable,
+              "preparing " + place.state + ": cloisterd init " + describeExit(status));
+}
+
+bool answersReady(const std::string& address, int interrupt) {
+  constexpr Millis kPatience{2'000};
+  const auto url = parseUrl("http://" + reachable(address));
+  if (!url) return true;  // not TCP: the parts' own word is all there is
+  HttpClient client(*url, "", interrupt);
+  const auto answer = client.exchange({.method = "GET", .target = "/readyz"}, kPatience);
+  return answer && answer->head.status == 200;
+}
+
+void writeAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void greet(const std::string& address, const std::string& state) {
+  std::string text = "Cloister is ready at http://" + reachable(address) + "\n";
+  text += "  admin key   " + adminKeyPath(state) + " (`cloister` on this account finds it)\n";
+  text += "  try         cloister run -c 'print(\"hello\")'\n";
+  if (!isLoopback(address)) {
+    text += "  note        " + address +
+            " is reachable from outside, without encryption: " + "put TLS in front\n";
+  }
+  writeAll(STDERR_FILENO, text);
+}
+
+Result<> announce(const ServeOptions& options, const Place& place, const std::string& address) {
+  TRY(base::writeFileAtomic(addressPath(place.state), reachable(address) + "\n", 0644));
+  if (options.ready_fd >= 0) {
+    writeAll(options.ready_fd, reachable(address) + "\n");
+    ::close(options.ready_fd);
+  }
+  if (!options.private_server) greet(address, place.state);
+  return {};
+}
+
+}  // namespace
+
+Result<> serve(const ServeOptions& options) {
+  const Place place = TRY(settle(options));
+  const StateGuard guard(options.private_server ? place.state : "");
+  std::vector<Fd> listeners = TRY(takeListeners());
+  constexpr Millis kPatience{10'000};
+  const Fd lock = TRY(lockState(place.state, kPatience));
+  TRY(initialise(place, lock.get()));
+  if (listeners.empty()) listeners.push_back(TRY(listenOn(place.listen, kPatience)));
+  const std::string address = addressOf(listeners.front().get());
+
+  SupervisorConfig config;
+  config.control = programOf("cloisterd", place, lock.get());
+  for (const Fd& listener : listeners)
+    config.control.listeners.push_back(listener.get());
+  config.node = programOf("cloister-node", place, lock.get());
+  config.lifeline = options.lifeline;
+  config.probe = [&](int interrupt) { return answersReady(address, interrupt); };
+  config.on_ready = [&] { return announce(options, place, address); };
+  Supervisor supervisor = TRY(Supervisor::make(std::move(config)));
+  const Result<> result = supervisor.run();
+  ::unlink(addressPath(place.state).c_str());
+  return result;
+}
+
+}  // namespace cloister::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/server.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/file.h"
+#include "cli/process.h"
+#include "cli/state_dir.h"
+#include "cli/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::monotonicNow;
+
+std::optional<std::string> variable(const char* name) {
+  const char* text = ::getenv(name);
+  if (text == nullptr || *text == 0) return std::nullopt;
+  return text;
+}
+
+Result<std::optional<std::string>> givenKey(const Globals& globals) {
+  if (globals.key_file) return TRY(readKey(*globals.key_file));
+  return variable("CLOISTER_API_KEY");
+}
+
+// The address of the server that holds `dir`, once it has written it; "" if none holds it.
+Result<std::string> localAddress(const std::string& dir) {
+  constexpr Millis kStarting{15'000};
+  constexpr Millis kPause{10};
+  const auto deadline = monotonicNow() + kStarting;
+  while (isHeld(dir)) {
+    constexpr size_t kMost = 512;
+    if (auto text = base::readFile(addressPath(dir), kMost); text) {
+      return text->substr(0, text->find('\n'));
+    }
+    if (monotonicNow() >= deadline) {
+      return fail(Code::kUnavailable, "finding the server of " + dir + ": it is not ready");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<std::optional<Endpoint>> findServer(const Globals& globals) {
+  std::optional<std::string> key = TRY(givenKey(globals));
+  const std::optional<std::string> named = globals.url ? globals.url : variable("CLOISTER_URL");
+  const std::string dir = globals.state.value_or(base::defaultStateDir());
+  if (named) {
+    Endpoint endpoint{TRY(parseUrl(*named)), {}};
+    if (!key && TRY(localAddress(dir)) == endpoint.url.authority()) {
+      key = TRY(readKey(adminKeyPath(dir)));
+    }
+    endpoint.key = std::move(key).value_or("");
+    return endpoint;
+  }
+  const std::string address = TRY(localAddress(dir));
+  if (address.empty()) return std::nullopt;
+  Endpoint endpoint{TRY(parseUrl("http://" + address)), {}};
+  endpoint.key = key ? *key : TRY(readKey(adminKeyPath(dir)));
+  return endpoint;
+}
+
+Result<Endpoint> needServer(const Globals& globals) {
+  auto found = TRY(findServer(globals));
+  if (found) return *std::move(found);
+  return fail(
+      Code::kUnavailable,
+      "finding a server: none runs on this account; start one with `cloister serve`, or set "
+      "CLOISTER_URL and CLOISTER_API_KEY");
+}
+
+Result<Service> anyServer(const Globals& globals, int interrupt) {
+  Service service;
+  if (auto found = TRY(findServer(globals)); found) {
+    service.endpoint = *std::move(found);
+    return service;
+  }
+  service.own.emplace(TRY(PrivateServer::launch(interrupt)));
+  service.endpoint = service.own->endpoint();
+  return service;
+}
+
+Result<PrivateServer> PrivateServer::launch(int interrupt) {
+  PrivateServer server;
+  TRY(server.launchIn(interrupt));
+  return server;
+}
+
+Result<> PrivateServer::launchIn(int interrupt) {
+  dir_ = variable("TMPDIR").value_or("/tmp") + "/cloister-XXXXXX";
+  if (::mkdtemp(dir_.data()) == nullptr) return failErrno("making a directory in " + dir_);
+  // As root the control plane is another user, who must be able to reach its own directories.
+  if (::geteuid() == 0 && ::chmod(dir_.c_str(), 0711) != 0) return failErrno("opening " + dir_);
+  Fd log(::memfd_create("cloister-log", MFD_CLOEXEC));
+  if (!log) return failErrno("making a log");
+  log_ = TRY(moveUp(std::move(log)));
+  Pipe lifeline = TRY(makePipe());
+  Pipe ready = TRY(makePipe());
+  Program program;
+  program.argv = {base::programDir() + "/cloister",
+                  "serve",
+                  "--private",
+                  "--state",
+                  dir_,
+                  "--listen",
+                  "127.0.0.1:0",
+                  "--lifeline",
+                  std::to_string(lifeline.read.get()),
+                  "--ready-fd",
+                  std::to_string(ready.write.get())};
+  program.env = environmentWithout({"CLOISTER_API_KEY", "CLOISTER_URL"});
+  program.pass = {lifeline.read.get(), ready.write.get()};
+  program.stderr_fd = log_.get();
+  process_.pid = TRY(start(program));
+  lifeline_ = std::move(lifeline.write);
+  ready.write.reset();
+
+  constexpr int kPatienceMs = 60'000;
+  pollfd polled[2] = {{ready.read.get(), POLLIN, 0}, {interrupt, POLLIN, 0}};
+  while (::poll(polled, 2, kPatienceMs) < 0 && errno == EINTR) {
+  }
+  char text[256];
+  const ssize_t n = polled[0].revents != 0 ? ::read(ready.read.get(), text, sizeof text) : 0;
+  if (n <= 0 || text[n - 1] != '\n') {
+    return fail(Code::kUnavailable, "starting a private server: " +
+                                        (polled[1].revents != 0 ? "interrupted" : lastWords()));
+  }
+  endpoint_.url = TRY(parseUrl("http://" + std::string(text, static_cast<size_t>(n) - 1)));
+  endpoint_.key = TRY(readKey(adminKeyPath(dir_)));
+  return {};
+}
+
+std::string PrivateServer::lastWords() const {
+  constexpr off_t kMost = 4096;
+  const off_t size = ::lseek(log_.get(), 0, SEEK_END);
+  std::string text(static_cast<size_t>(std::min(size, kMost)), '\0');
+  const ssize_t n = ::pread(log_.get(), text.data(), text.size(), std::max<off_t>(0, size - kMost));
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  while (text.ends_with('\n'))
+    text.pop_back();
+  return text.empty() ? "it said nothing" : "it ended:\n" + text;
+}
+
+PrivateServer::~PrivateServer() {
+  lifeline_.reset();
+  if (process_.pid > 0) {
+    constexpr Millis kPatience{45'000};
+    constexpr Millis kPause{2};
+    const auto deadline = monotonicNow() + kPatience;
+    while (::waitpid(process_.pid, nullptr, WNOHANG) == 0) {
+      if (monotonicNow() >= deadline) ::kill(process_.pid, SIGKILL);
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+  if (dir_.empty()) return;
+  // Its own children may outlive it for a moment, if it was killed.
+  const auto deadline = monotonicNow() + Millis(5'000);
+  while (isHeld(dir_) && monotonicNow() < deadline)
+    std::this_thread::sleep_for(Millis(2));
+  std::error_code ignored;
+  std::filesystem::remove_all(dir_, ignored);
+}
+
+}  // namespace cloister::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which server a command talks to: the one that --url or CLOISTER_URL names, the one of this
+// account's state directory, or a private one for the command's own duration.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/http_client.h"
+
+namespace cloister::cli {
+
+// Flags that every command takes.
+struct Globals {
+  bool json = false;
+  std::optional<std::string> url;
+  std::optional<std::string> key_file;
+  std::optional<std::string> state;
+};
+
+struct Endpoint {
+  Url url;
+  std::string key;
+};
+
+// nullopt when nobody named a server and none runs here. The key is $CLOISTER_API_KEY or the one in
+// --key-file; the state directory's own key is sent to no address but its own server's.
+Result<std::optional<Endpoint>> findServer(const Globals& globals);
+
+// Like findServer, but none is an error that says what to do.
+Result<Endpoint> needServer(const Globals& globals);
+
+// `cloister serve --private` as our child. It ends, and removes its directory, when this object
+// goes or this process dies in any way: it watches a pipe that we hold.
+class PrivateServer {
+ public:
+  static Result<PrivateServer> launch(int interrupt);
+  PrivateServer(PrivateServer&&) noexcept = default;
+  PrivateServer& operator=(PrivateServer&&) = delete;
+  ~PrivateServer();
+  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  PrivateServer() = default;
+  Result<> launchIn(int interrupt);
+  [[nodiscard]] std::string lastWords() const;
+
+  struct Process {  // moves like a pointer
+    pid_t pid = 0;
+    Process() = default;
+    Process(Process&& other) noexcept : pid(std::exchange(other.pid, 0)) {}
+  };
+  Process process_;
+  std::string dir_;
+  Fd lifeline_;
+  Fd log_;
+  Endpoint endpoint_;
+};
+
+// A server of either kind.
+struct Service {
+  Endpoint endpoint;
+  std::optional<PrivateServer> own;
+};
+Result<Service> anyServer(const Globals& globals, int interrupt);
+
+}  // namespace cloister::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace cloister::cli {
+
+using base::monotonicNow;
+
+Result<Supervisor> Supervisor::make(SupervisorConfig config) {
+  Signals signals = TRY(Signals::block({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE}));
+  Pipe lifeline = TRY(makePipe());
+  return Supervisor(std::move(config), std::move(signals), std::move(lifeline));
+}
+
+Supervisor::Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline)
+    : config_(std::move(config)),
+      signals_(std::move(signals)),
+      lifeline_(std::move(lifeline)),
+      control_("cloisterd", config_.control),
+      node_("cloister-node", config_.node),
+      next_beat_(monotonicNow()) {}
+
+Result<> Supervisor::run() {
+  notifier_.send("STATUS=starting");
+  Result<> result;
+  while (result && !finished()) {
+    result = startDue();
+    if (result) result = announce();
+    if (!result) break;
+    wait();
+    takeSignals();
+    result = reap();
+    advanceStop();
+    beat();
+  }
+  if (!result) {
+    notifier_.send("STOPPING=1\nSTATUS=" + result.error().message);
+    killAll();
+  }
+  return result;
+}
+
+bool Supervisor::finished() const {
+  return phase_ != Phase::kRunning && control_.pid() == 0 && node_.pid() == 0;
+}
+
+Result<> Supervisor::startDue() {
+  if (phase_ != Phase::kRunning) return {};
+  for (Child* child : {&node_, &control_}) {
+    if (child->pid() != 0 || monotonicNow() < child->nextStart()) continue;
+    TRY(child->startNow(lifeline_.read.get()));
+    if (child->restarts() > 0) {
+      base::log(base::Level::kWarn, "part restarted",
+                {{"part", child->name()}, {"why", child->lastEnd()}});
+    }
+  }
+  return {};
+}
+
+// Ready is what the service itself says, asked again after every death.
+Result<> Supervisor::announce() {
+  constexpr Millis kBetweenProbes{20};
+  if (phase_ != Phase::kRunning || answering_ || !control_.ready() || !node_.ready()) return {};
+  if (monotonicNow() < next_probe_) return {};
+  next_probe_ = monotonicNow() + kBetweenProbes;
+  if (!config_.probe(signals_.fd())) return {};
+  answering_ = true;
+  if (!announced_) TRY(config_.on_ready());
+  announced_ = true;
+  notifier_.send("READY=1\nSTATUS=ready");
+  return {};
+}
+
+Millis Supervisor::untilNextEvent() const {
+  auto next = monotonicNow() + std::chrono::hours(1);
+  if (phase_ == Phase::kRunning) {
+    for (const Child* child : {&node_, &control_}) {
+      if (child->pid() == 0) next = std::min(next, child->nextStart());
+    }
+    if (!answering_ && control_.ready() && node_.ready()) next = std::min(next, next_probe_);
+  } else {
+    next = std::min(next, deadline_);
+  }
+  if (notifier_.watchdog()) next = std::min(next, next_beat_);
+  return std::max(Millis(0), std::chrono::ceil<Millis>(next - monotonicNow()));
+}
+
+void Supervisor::wait() {
+  pollfd polled[4] = {{signals_.fd(), POLLIN, 0},
+                      {phase_ == Phase::kRunning ? config_.lifeline : -1, POLLIN, 0},
+                      {control_.readyFd(), POLLIN, 0},
+                      {node_.readyFd(), POLLIN, 0}};
+  if (::poll(polled, 4, static_cast<int>(untilNextEvent().count())) <= 0) return;
+  if (polled[1].revents != 0) stop("our parent is gone");
+  if (polled[2].revents != 0) control_.checkReady();
+  if (polled[3].revents != 0) node_.checkReady();
+}
+
+void Supervisor::takeSignals() {
+  while (const int signal = signals_.take()) {
+    if (signal == SIGCHLD || signal == SIGPIPE) continue;
+    if (told_to_stop_ && signal == SIGINT) {  // a second Ctrl-C: no more patience
+      control_.signal(SIGKILL);
+      node_.signal(SIGKILL);
+    }
+    told_to_stop_ = true;
+    stop("told to stop");
+  }
+}
+
+Result<> Supervisor::reap() {
+  int status = 0;
+  while (const pid_t pid = ::waitpid(-1, &status, WNOHANG)) {
+    if (pid < 0) break;
+    for (Child* child : {&node_, &control_}) {
+      if (child->pid() != pid) continue;
+      child->ended(status);
+      answering_ = false;
+      if (phase_ != Phase::kRunning) continue;
+      if (!child->everReady()) {
+        return fail(Code::kUnavailable, "starting " + child->name() + ": it " + child->lastEnd());
+      }
+      base::log(base::Level::kError, "part died",
+                {{"part", child->name()}, {"how", child->lastEnd()}});
+      notifier_.send("STATUS=restarting " + child->name() + ", which " + child->lastEnd());
+    }
+  }
+  return {};
+}
+
+void Supervisor::stop(std::string_view why) {
+  if (phase_ != Phase::kRunning) return;
+  base::log(base::Level::kInfo, "stopping", {{"why", why}});
+  notifier_.send("STOPPING=1\nSTATUS=stopping");
+  phase_ = Phase::kDraining;
+  deadline_ = monotonicNow() + config_.drain;
+  control_.signal(SIGTERM);
+}
+
+void Supervisor::advanceStop() {
+  if (phase_ == Phase::kDraining) {
+    if (control_.pid() == 0) {
+      phase_ = Phase::kStoppingNode;
+      deadline_ = monotonicNow() + config_.node_stop;
+      node_.signal(SIGTERM);
+    } else if (monotonicNow() >= deadline_) {
+      control_.signal(SIGKILL);
+      deadline_ = monotonicNow() + config_.drain;
+    }
+  } else if (phase_ == Phase::kStoppingNode && monotonicNow() >= deadline_) {
+    node_.signal(SIGKILL);
+    deadline_ = monotonicNow() + config_.node_stop;
+  }
+}
+
+void Supervisor::beat() {
+  if (!notifier_.watchdog() || monotonicNow() < next_beat_) return;
+  notifier_.send("WATCHDOG=1");
+  next_beat_ = monotonicNow() + *notifier_.watchdog();
+}
+
+void Supervisor::killAll() {
+  for (Child* child : {&control_, &node_}) {
+    child->signal(SIGKILL);
+    if (child->pid() != 0) ::waitpid(child->pid(), nullptr, 0);
+  }
+}
+
+}  // namespace cloister::cli

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verdict.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "cli/api.h"
+#include "cli/terminal.h"
+#include "model/execution.h"
+
+namespace cloister::cli {
+namespace {
+
+namespace limit = model::limit_name;
+
+// The flag of `cloister run` that raises a limit.
+struct LimitFlag {
+  std::string_view limit;
+  std::string_view flag;
+};
+constexpr LimitFlag kLimitFlags[] = {
+    {limit::kWall, "--timeout"}, {limit::kMemory, "--memory"},   {limit::kDisk, "--disk"},
+    {limit::kPids, "--pids"},    {limit::kCpuTime, "--timeout"},
+};
+
+std::string remedy(std::string_view name) {
+  const auto* found = std::ranges::find(kLimitFlags, name, &LimitFlag::limit);
+  if (found == std::end(kLimitFlags)) return {};
+  return " (raise it with " + std::string(found->flag) + ")";
+}
+
+std::string why(const json::object& execution) {
+  const json::object& error = objectOf(execution, "error");
+  if (error.empty()) return {};
+  const std::string name = textOf(objectOf(error, "details"), "limit");
+  return printable(textOf(error, "message")) + remedy(name);
+}
+
+std::string_view opening(std::string_view status) {
+  if (status == "timed_out") return "the run took too long";
+  if (status == "cancelled") return "the run was cancelled";
+  if (status == "denied") return "the run was denied";
+  if (status == "failed") return "the run was stopped";
+  return "note";
+}
+
+}  // namespace
+
+int signalNumber(std::string_view name) {
+  if (!name.starts_with("SIG")) return 0;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (model::signalName(signal) == name) return signal;
+  }
+  return 0;
+}
+
+int exitStatus(const json::object& execution) {
+  const std::string status = textOf(execution, "status");
+  const json::value* code = execution.if_contains("exit_code");
+  const int signal = signalNumber(textOf(execution, "signal"));
+  if (status == "completed") {
+    if (code != nullptr && code->is_number()) {
+      return static_cast<int>(integerOf(execution, "exit_code") & 0xff);
+    }
+    return signal > 0 ? kStatusSignal + signal : kStatusService;
+  }
+  if (status == "timed_out") return kStatusTimeout;
+  const json::object& error = objectOf(execution, "error");
+  if (status == "failed" && textOf(error, "type") == model::error_type::kResourceLimit) {
+    const bool memory = textOf(objectOf(error, "details"), "limit") == limit::kMemory;
+    return memory || signal == 0 ? kStatusKilled : kStatusSignal + signal;
+  }
+  return kStatusService;
+}
+
+std::string explain(const json::object& execution) {
+  std::string lines;
+  const std::string status = textOf(execution, "status");
+  if (const std::string cause = why(execution); !cause.empty()) {
+    lines.append("cloister: ").append(opening(status)).append(": ").append(cause).append("\n");
+  } else if (const std::string signal = textOf(execution, "signal");
+             !signal.empty() && status == "completed") {
+    lines.append("cloister: the program was killed by ").append(printable(signal)).append("\n");
+  }
+  for (const std::string name : {"stdout", "stderr"}) {
+    if (!boolOf(execution, name + "_truncated")) continue;
+    lines.append("cloister: ").append(name).append(" was cut off at its limit; ");
+    lines.append("`cloister execution show ").append(printable(textOf(execution, "id")));
+    lines.append("` names the artifact with the rest\n");
+  }
+  return lines;
+}
+
+}  // namespace cloister::cli
