@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/file.h"
+
 namespace cloister::runner::testing {
 namespace {
 
@@ -87,6 +89,20 @@ bool buildRoot() {
 }
 
 }  // namespace
+
+std::string goldenFrame(const std::string& name) {
+  const std::string path = std::string(CLOISTER_SOURCE_DIR) + "/spec/wire/gen-" +
+                           std::to_string(wire::kGeneration) + "/" + name + ".hex";
+  std::string bytes;
+  std::string digits;
+  for (const char c : base::readFile(path).value_or("")) {
+    if (c != '\n') digits += c;
+    if (digits.size() < 2) continue;
+    bytes += static_cast<char>(std::stoi(digits, nullptr, 16));
+    digits.clear();
+  }
+  return bytes;
+}
 
 Result<std::unique_ptr<Jail>> Jail::start(const std::string& runner_path) {
   // High numbers: dup2 to fd 3 in the child must not close one of these.

@@ -33,6 +33,9 @@ struct Ended {
   int start_errno = 0;  // set when it could not be started
 };
 
+// A frame of spec/wire/gen-N, header and payload; empty when there is no such file.
+std::string goldenFrame(const std::string& name);
+
 class Jail {
  public:
   // An Error when this machine has no user namespaces for us.
