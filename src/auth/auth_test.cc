@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "auth/auth.h"
+
+#include <filesystem>
+#include <future>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+
+namespace cloister::auth {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+model::Principal tenant(const std::string& name) {
+  model::Principal principal;
+  principal.tenant = name;
+  return principal;
+}
+
+model::AuditEvent event(const std::string& action) {
+  model::AuditEvent event;
+  event.action = action;
+  event.principal = tenant("t");
+  return event;
+}
+
+TEST(Key, IsLongRandomAndKeptOnlyAsItsHash) {
+  std::set<std::string> secrets;
+  for (int i = 0; i < 100; ++i) {
+    const NewKey key = makeKey(tenant("t"), "laptop", 7);
+    EXPECT_THAT(key.secret, ::testing::MatchesRegex("clo_[0-9a-f]{64}"));
+    EXPECT_TRUE(secrets.insert(key.secret).second);
+    EXPECT_EQ(key.record.sha256, base::sha256Hex(key.secret));
+    EXPECT_EQ(key.record.principal.key_id, key.record.id);
+    EXPECT_EQ(key.record.name, "laptop");
+    EXPECT_EQ(key.record.expires_at, 7);
+    EXPECT_THAT(key.record.id, Not(HasSubstr(key.secret.substr(4))));
+  }
+}
+
+class AuthenticatorTest : public ::testing::Test {
+ protected:
+  AuthenticatorTest() {
+    std::string name = ::testing::TempDir() + "auth-XXXXXX";
+    dir_ = ::mkdtemp(name.data());
+    store::SqliteOptions options;
+    options.path = dir_ + "/ledger.db";
+    store_ = store::openSqlite(options).value();
+  }
+  ~AuthenticatorTest() override {
+    store_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  template <class Write>
+  void write(const Write& start) {
+    std::promise<bool> done;
+    start([&](const Result<void>& result) { done.set_value(result.has_value()); });
+    ASSERT_TRUE(done.get_future().get());
+  }
+  void put(const store::KeyRecord& record) {
+    write([&](auto done) { store_->putKey(record, event("key.created"), done); });
+  }
+  void revoke(const std::string& id) {
+    write([&](auto done) {
+      store_->revokeKey(store::Scope::allTenants(), id, event("key.revoked"), done);
+    });
+  }
+
+  std::string dir_;
+  std::unique_ptr<store::Store> store_;
+};
+
+TEST_F(AuthenticatorTest, KnowsAStoredKey) {
+  NewKey key = makeKey(tenant("acme"), "ci", 0);
+  put(key.record);
+  Authenticator authenticator(*store_);
+  for (int i = 0; i < 2; ++i) {  // from the ledger, then from the cache
+    const auto principal = authenticator.authenticate(key.secret);
+    ASSERT_TRUE(principal);
+    EXPECT_EQ(principal->tenant, "acme");
+    EXPECT_EQ(principal->key_id, key.record.id);
+    EXPECT_FALSE(principal->isAdmin());
+  }
+}
+
+TEST_F(AuthenticatorTest, RefusesAllElseInTheSameWords) {
+  const NewKey expired = makeKey(tenant("t"), "", base::wallMicros() - 1);
+  const NewKey revoked = makeKey(tenant("t"), "", 0);
+  const NewKey good = makeKey(tenant("t"), "", 0);
+  for (const NewKey* key : {&expired, &revoked, &good})
+    put(key->record);
+  revoke(revoked.record.id);
+  Authenticator authenticator(*store_);
+  std::set<std::string> messages;
+  for (const std::string& secret :
+       {std::string(), std::string("clo_"), expired.secret, revoked.secret, good.record.sha256,
+        good.secret + "0", good.secret.substr(1), " " + good.secret, std::string(1 << 20, 'a'),
+        good.secret + std::string(1, '\0'), std::string("' OR 1=1 --")}) {
+    const auto principal = authenticator.authenticate(secret);
+    ASSERT_FALSE(principal);
+    EXPECT_EQ(principal.error().code, Code::kUnauthorized);
+    messages.insert(principal.error().message);
+  }
+  EXPECT_EQ(messages.size(), 1U);
+  EXPECT_TRUE(authenticator.authenticate(good.secret));
+}
+
+TEST_F(AuthenticatorTest, ARevokedKeyIsRefusedOnceForgotten) {
+  const NewKey key = makeKey(tenant("t"), "", 0);
+  put(key.record);
+  Authenticator authenticator(*store_);
+  ASSERT_TRUE(authenticator.authenticate(key.secret));
+  revoke(key.record.id);
+  authenticator.forget();
+  EXPECT_FALSE(authenticator.authenticate(key.secret));
+}
+
+TEST_F(AuthenticatorTest, ACachedAnswerEndsWithItsKey) {
+  const int64_t soon = base::wallMicros() + 50'000;
+  const NewKey key = makeKey(tenant("t"), "", soon);
+  put(key.record);
+  Authenticator authenticator(*store_);
+  while (base::wallMicros() < soon) {
+    if (!authenticator.authenticate(key.secret)) break;
+  }
+  EXPECT_GE(base::wallMicros(), soon);
+  EXPECT_FALSE(authenticator.authenticate(key.secret));
+}
+
+TEST_F(AuthenticatorTest, TakesAnExistingSecret) {
+  model::Principal admin = tenant("default");
+  admin.role = model::Role::kAdmin;
+  put(recordFor("the secret of admin.key", admin, "admin"));
+  Authenticator authenticator(*store_);
+  EXPECT_TRUE(authenticator.authenticate("the secret of admin.key")->isAdmin());
+}
+
+}  // namespace
+}  // namespace cloister::auth
