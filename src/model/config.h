@@ -17,6 +17,9 @@ namespace cloister::model {
 
 enum class Durability : uint8_t { kProcess, kPower };  // see store/store.h
 
+// The uid and gid that cloisterd takes when it is started as root and `user` does not exist.
+inline constexpr uint32_t kFallbackId = 64'750;
+
 struct Config {
   std::string listen = "127.0.0.1:8750";  // host:port; port 0: any free one
   std::string state;                      // "" = base::defaultStateDir()

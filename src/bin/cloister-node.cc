@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister-node`: the process that owns the sandboxes of this machine, and does nothing that a
+// signed permit does not say.
+//
+// Order: the sandbox host is forked first, while this process has one thread and nothing open;
+// only then come the io_context and the socket.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "linux/credentials.h"
+#include "model/config.h"
+#include "model/language.h"
+#include "node/server.h"
+#include "runtime/process/process_runtime.h"
+
+namespace cloister {
+namespace {
+
+namespace asio = boost::asio;
+using base::Flag;
+using base::Flags;
+using model::Finding;
+
+constexpr Flag kFlags[] = {
+    {.name = "state", .value = "DIR", .help = "the state directory"},
+    {.name = "config", .value = "FILE", .help = "the configuration"},
+    {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
+    {.name = "ready-fd", .value = "FD", .help = "write a line here when connections are taken"},
+    {.name = "help", .value = "", .help = "print this", .letter = 'h'},
+};
+
+constexpr std::string_view kUsage =
+    "usage: cloister-node [--state DIR] [--config FILE] [--lifeline FD] [--ready-fd FD]\n"
+    "       cloister-node image-digest [--config FILE]\n"
+    "`cloister serve` starts it; by hand only for diagnosis.\n";
+
+struct Options {
+  bool help = false;
+  bool image_digest = false;
+  model::Config config;
+  std::string state;
+  int lifeline = -1;
+  int ready_fd = -1;
+};
+
+Result<Options> parseOptions(const std::vector<std::string>& arguments) {
+  constexpr int64_t kMostFds = 1 << 20;
+  const Flags flags = TRY(Flags::parse(kFlags, arguments));
+  Options options;
+  options.help = flags.has("help");
+  if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
+  options.state = flags.text("state").value_or(model::stateDir(options.config));
+  options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
+  options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
+  if (!flags.operands().empty()) {
+    options.image_digest = flags.operands() == std::vector<std::string>{"image-digest"};
+    if (!options.image_digest) return fail(Code::kInvalid, "no such command; see --help");
+  }
+  return options;
+}
+
+runtime::ProcessConfig processConfig(const model::Config::Node& node) {
+  runtime::ProcessConfig config;
+  config.node = node.name;
+  config.runner = base::programDir() + "/cloister-runner";
+  config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
+  config.image_root = node.image_root;
+  config.cgroup_parent = node.cgroup_parent;
+  config.uid_base = node.uid_base;
+  config.max_sandboxes = node.max_sandboxes;
+  return config;
+}
+
+// The first path of `requires` that the image lacks, "" if it has all. `a|b` means either.
+std::string lackingPath(const model::Language& language, const std::string& image_root) {
+  for (const std::string& choice : language.requires_paths) {
+    bool found = false;
+    for (size_t at = 0; at <= choice.size() && !found;) {
+      const size_t bar = std::min(choice.find('|', at), choice.size());
+      std::error_code ignored;
+      found = std::filesystem::exists(image_root + choice.substr(at, bar - at), ignored);
+      at = bar + 1;
+    }
+    if (!found) return choice;
+  }
+  return {};
+}
+
+void detectLanguages(const model::LanguageSet& languages, const std::string& image_root,
+                     model::NodeOffer& offer) {
+  for (const model::Language& language : languages.all()) {
+    const std::string lacking = lackingPath(language, image_root);
+    Finding finding{
+        .area = "language", .name = language.name, .detail = language.title, .remedy = {}};
+    if (lacking.empty()) {
+      offer.languages.push_back(language.name);
+    } else {
+      finding.state = Finding::State::kMissing;
+      finding.detail = language.title + ": no " + lacking;
+      finding.remedy = language.install;
+    }
+    offer.findings.push_back(std::move(finding));
+  }
+}
+
+// Kinds of isolation that people look for and this version does not have.
+void describeOthers(model::NodeOffer& offer) {
+  for (const std::string name : {"gvisor", "microvm"}) {
+    offer.findings.push_back({.area = "runtime",
+                              .name = name,
+                              .state = Finding::State::kMissing,
+                              .detail = "not built in this version",
+                              .remedy = {}});
+  }
+}
+
+Result<model::NodeOffer> makeOffer(const Options& options, const runtime::ProcessHost& host) {
+  model::NodeOffer offer;
+  offer.node = options.config.node.name;
+  offer.version = base::version();
+  offer.max_sandboxes = options.config.node.max_sandboxes;
+  offer.cpus = std::max(1u, std::thread::hardware_concurrency());
+  offer.memory_bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                       static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  runtime::describe(host, offer);
+  describeOthers(offer);
+  const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
+  detectLanguages(languages, options.config.node.image_root, offer);
+  return offer;
+}
+
+node::ServerConfig serverConfig(const Options& options, model::NodeOffer offer) {
+  node::ServerConfig config;
+  config.socket = options.state + "/run/node.sock";
+  config.key_path = options.state + "/keys/permit.pub";
+  config.control_uid = ::geteuid();
+  if (::geteuid() == 0) {
+    const linux::User user = linux::findUser(options.config.user)
+                                 .value_or(linux::User{model::kFallbackId, model::kFallbackId});
+    config.control_uid = user.uid;
+    config.control_gid = user.gid;
+  }
+  config.offer = std::move(offer);
+  return config;
+}
+
+// An io_context that can drop what still waits on it, while the things that this refers to are
+// there.
+struct IoContext : asio::io_context {
+  using asio::execution_context::shutdown;
+  using asio::io_context::io_context;
+};
+
+// Ends `io` when nobody holds the other end of the pipe any more.
+class Lifeline {
+ public:
+  Lifeline(asio::io_context& io, int fd) : pipe_(io) {
+    if (fd < 0) return;
+    pipe_.assign(fd);
+    pipe_.async_read_some(asio::buffer(byte_), [&io](boost::system::error_code, size_t) {
+      base::log(base::Level::kInfo, "stopping", {{"why", "the supervisor is gone"}});
+      io.stop();
+    });
+  }
+
+ private:
+  asio::posix::stream_descriptor pipe_;
+  char byte_[1] = {};
+};
+
+void sayReady(int fd) {
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(fd, "ready\n", 6);
+  ::close(fd);
+}
+
+Result<> serve(const Options& options, const std::shared_ptr<runtime::ProcessHost>& host) {
+  IoContext io(1);
+  const auto process = runtime::makeProcessRuntime(io.get_executor(), host);
+  node::PermitGate gate(options.config.limits);
+  node::ServerConfig config = serverConfig(options, TRY(makeOffer(options, *host)));
+  asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
+  const Lifeline lifeline(io, options.lifeline);
+  Result<> result;
+  asio::co_spawn(io, node::serve(std::move(config), gate, {{"process", process.get()}}),
+                 [&](const std::exception_ptr&, Result<> ended) {
+                   result = std::move(ended);
+                   io.stop();
+                 });
+  // Queued behind the coroutine's first step, in which it begins to listen.
+  asio::post(io, [&] {
+    if (result) sayReady(options.ready_fd);
+  });
+  io.run();
+  io.shutdown();
+  return result;
+}
+
+Result<> run(const std::vector<std::string>& arguments) {
+  const Options options = TRY(parseOptions(arguments));
+  if (options.help) {
+    std::fputs(kUsage.data(), stdout);
+    return {};
+  }
+  const auto host = TRY(runtime::startProcessHost(processConfig(options.config.node)));
+  if (!options.image_digest) return serve(options, host);
+  const model::NodeOffer offer = TRY(makeOffer(options, *host));
+  std::puts(offer.image_digest.c_str());
+  return {};
+}
+
+}  // namespace
+}  // namespace cloister
+
+int main(int argc, char** argv) {
+  cloister::base::initLog("cloister-node");
+  const auto result = cloister::run({argv + 1, argv + argc});
+  if (result) return 0;
+  cloister::base::log(cloister::base::Level::kError, "ended", {{"error", result.error().message}});
+  return 1;
+}
