@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/sqlite_store.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <semaphore>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "base/file.h"
+#include "store/checkpoint_file.h"
+#include "store/store_suite.h"
+
+namespace cloister::store {
+namespace {
+
+using testing::TempDir;
+
+std::shared_ptr<const base::SigningKey> testKey() {
+  static const auto key = std::make_shared<const base::SigningKey>(base::SigningKey::generate());
+  return key;
+}
+
+SqliteOptions optionsIn(const TempDir& dir) {
+  SqliteOptions options;
+  options.path = dir.file("ledger.db");
+  options.audit_key = testKey();
+  options.checkpoint_file = dir.file("audit.checkpoints");
+  return options;
+}
+
+StoreFactory factory(Durability durability) {
+  return [durability]() -> std::shared_ptr<Store> {
+    auto dir = std::make_shared<TempDir>();
+    SqliteOptions options = optionsIn(*dir);
+    options.durability = durability;
+    return {openSqlite(options).value().release(), [dir](Store* raw) { delete raw; }};
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Sqlite, StoreSuite,
+                         ::testing::Values(factory(Durability::kProcess),
+                                           factory(Durability::kPower)),
+                         [](const auto& param) { return param.index == 0 ? "Process" : "Power"; });
+
+// Runs SQL on the file behind the ledger's back.
+void runSql(const std::string& path, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  char* error = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
+  sqlite3_close(db);
+}
+
+TEST(SqliteStore, KeepsWhatItHeldWhenOpenedAgain) {
+  const TempDir dir;
+  NewExecution request = queued();
+  request.idempotency_key = "k";
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    ASSERT_TRUE(testing::finished(*store, request));
+    ASSERT_TRUE(testing::append(*store, "x", "acme"));
+  }
+  const auto store = openSqlite(optionsIn(dir)).value();
+  EXPECT_EQ(store->get(Scope::allTenants(), request.execution.id)->out.bytes, "hi\n");
+  EXPECT_TRUE(accept(*store, request)->replayed);
+  ASSERT_TRUE(testing::append(*store, "y", "acme"));
+  const auto entries = store->audit(Scope::allTenants(), 0, 100).value();
+  ASSERT_EQ(entries.size(), 5U);
+  EXPECT_EQ(entries[4].prev, entries[3].hash);
+}
+
+TEST(SqliteStore, FilesAreTheOwnersAlone) {
+  const TempDir dir;
+  const auto store = openSqlite(optionsIn(dir)).value();
+  ASSERT_TRUE(testing::append(*store, "x", "acme"));
+  for (const char* name : {"ledger.db", "ledger.db-wal", "ledger.db-shm"}) {
+    struct stat info{};
+    ASSERT_EQ(::stat(dir.file(name).c_str(), &info), 0) << name;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
+  }
+}
+
+TEST(SqliteStore, IsOpenInOneProcessOnly) {
+  const TempDir dir;
+  const auto store = openSqlite(optionsIn(dir)).value();
+  const auto second = openSqlite(optionsIn(dir));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kConflict);
+}
+
+TEST(SqliteStore, RefusesANewerSchema) {
+  const TempDir dir;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+  }
+  runSql(dir.file("ledger.db"), "PRAGMA user_version=99");
+  const auto store = openSqlite(optionsIn(dir));
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, Code::kUnsupported);
+  EXPECT_THAT(store.error().message, ::testing::HasSubstr("schema 99 is newer"));
+}
+
+TEST(SqliteStore, RefusesAFileThatIsNotItsOwn) {
+  const TempDir dir;
+  runSql(dir.file("ledger.db"), "CREATE TABLE theirs(x)");
+  EXPECT_EQ(openSqlite(optionsIn(dir)).error().code, Code::kInvalid);
+  const TempDir other;
+  ASSERT_TRUE(base::writeFileAtomic(other.file("ledger.db"), std::string(8192, 'x'), 0600));
+  EXPECT_EQ(openSqlite(optionsIn(other)).error().code, Code::kInternal);
+}
+
+TEST(SqliteStore, TheAuditTableCannotBeChangedBySql) {
+  const TempDir dir;
+  const auto store = openSqlite(optionsIn(dir)).value();
+  ASSERT_TRUE(testing::append(*store, "x", "acme"));
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
+  for (const char* sql : {"UPDATE audit SET at=1", "DELETE FROM audit"}) {
+    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_CONSTRAINT) << sql;
+  }
+  sqlite3_close(db);
+}
+
+TEST(SqliteStore, RefusesMoreThanItsQueueHolds) {
+  const TempDir dir;
+  SqliteOptions options = optionsIn(dir);
+  options.queue = 2;
+  const auto store = openSqlite(options).value();
+  std::binary_semaphore writer_is_held{0};
+  std::binary_semaphore let_go{0};
+  const model::AuditEvent event{
+      .action = "a", .subject = "s", .principal = principal("acme"), .details = {}};
+  store->append(event, [&](const Result<>&) {
+    writer_is_held.release();
+    let_go.acquire();
+  });
+  writer_is_held.acquire();
+  std::latch queued_ones(2);
+  for (int i = 0; i < 2; ++i) {
+    store->append(event, [&](const Result<>& result) {
+      EXPECT_TRUE(result);
+      queued_ones.count_down();
+    });
+  }
+  const auto refused = await<void>([&](Done<void> done) { store->append(event, std::move(done)); });
+  EXPECT_EQ(refused.error().code, Code::kQuota);
+  let_go.release();
+  queued_ones.wait();
+  EXPECT_TRUE(testing::append(*store, "after", "acme"));
+}
+
+TEST(SqliteStore, DestructionWritesWhatIsQueued) {
+  const TempDir dir;
+  std::atomic<int> done = 0;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    for (int i = 0; i < 500; ++i) {
+      store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
+                    [&](const Result<>& result) { done += result ? 1 : 0; });
+    }
+  }
+  EXPECT_EQ(done, 500);
+  const auto store = openSqlite(optionsIn(dir)).value();
+  EXPECT_EQ(store->audit(Scope::allTenants(), 0, 1000)->size(), 500U);
+}
+
+// fdatasync as the test wants it.
+class Disk {
+ public:
+  SyncFunction function() {
+    return [this](int fd) {
+      ++syncs;
+      if (hold) {
+        reached.release();
+        let_go.acquire();
+      }
+      errno = error;
+      return error != 0 ? -1 : ::fdatasync(fd);
+    };
+  }
+  std::atomic<int> syncs = 0;
+  std::atomic<bool> hold = false;
+  std::atomic<int> error = 0;
+  std::counting_semaphore<> reached{0};
+  std::counting_semaphore<> let_go{0};
+};
+
+SqliteOptions powerOptions(const TempDir& dir) {
+  SqliteOptions options = optionsIn(dir);
+  options.durability = Durability::kPower;
+  options.checkpoint_file.clear();
+  return options;
+}
+
+TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
+  const TempDir dir;
+  Disk disk;
+  const auto store = openSqliteWith(powerOptions(dir), disk.function()).value();
+  disk.hold = true;
+  const NewExecution first = queued();
+  std::atomic<bool> first_done = false;
+  store->accept(first, testing::event("execution.accepted", first.execution),
+                [&](const Result<Accepted>& result) { first_done = result.has_value(); });
+  disk.reached.acquire();
+  // The sync is under way: the second commit does not wait for it (only its acknowledgement does).
+  const NewExecution second = queued();
+  std::latch second_done(1);
+  store->accept(second, testing::event("execution.accepted", second.execution),
+                [&](const Result<Accepted>& result) {
+                  EXPECT_TRUE(result);
+                  second_done.count_down();
+                });
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
+  const auto stored = [&] {
+    int rows = 0;
+    sqlite3_exec(
+        db, "SELECT seq FROM executions",
+        [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; }, &rows,
+        nullptr);
+    return rows;
+  };
+  while (stored() < 2)
+    std::this_thread::yield();
+  EXPECT_FALSE(first_done);
+  EXPECT_FALSE(second_done.try_wait());
+  disk.hold = false;
+  disk.let_go.release(2);
+  second_done.wait();
+  EXPECT_TRUE(first_done);
+  sqlite3_close(db);
+}
+
+TEST(SqlitePower, ShowsNothingThatIsNotSynced) {
+  const TempDir dir;
+  Disk disk;
+  const auto store = openSqliteWith(powerOptions(dir), disk.function()).value();
+  disk.hold = true;
+  const NewExecution request = queued();
+  std::latch acknowledged(1);
+  store->accept(request, testing::event("execution.accepted", request.execution),
+                [&](const Result<Accepted>&) { acknowledged.count_down(); });
+  disk.reached.acquire();
+  std::atomic<bool> shown = false;
+  std::jthread reader([&] {
+    EXPECT_TRUE(store->get(Scope::allTenants(), request.execution.id));
+    shown = true;
+  });
+  // Another execution is not held up by it.
+  EXPECT_EQ(store->get(Scope::allTenants(), "exec_other").error().code, Code::kNotFound);
+  EXPECT_FALSE(shown);
+  disk.hold = false;
+  disk.let_go.release(2);
+  acknowledged.wait();
+  reader.join();
+  EXPECT_TRUE(shown);
+}
+
+TEST(SqlitePower, NoSuccessAfterAFailedSync) {
+  const TempDir dir;
+  NewExecution before = queued();
+  {
+    Disk disk;
+    const auto store = openSqliteWith(powerOptions(dir), disk.function()).value();
+    ASSERT_TRUE(accept(*store, before));
+    disk.error = EIO;
+    EXPECT_FALSE(accept(*store, queued()));
+    disk.error = 0;  // the disk says it is well again, but the pages are gone
+    const auto later = accept(*store, queued());
+    ASSERT_FALSE(later);
+    EXPECT_THAT(later.error().message, ::testing::HasSubstr("must be reopened"));
+    EXPECT_FALSE(store->health());
+  }
+  const auto store = openSqlite(powerOptions(dir)).value();
+  EXPECT_TRUE(store->health());
+  EXPECT_TRUE(accept(*store, queued()));
+  EXPECT_TRUE(store->get(Scope::allTenants(), before.execution.id));
+  EXPECT_TRUE(store->mismatches(0, 10)->empty());
+}
+
+TEST(SqlitePower, SyncsOnceForManyWrites) {
+  const TempDir dir;
+  Disk disk;
+  const auto store = openSqliteWith(powerOptions(dir), disk.function()).value();
+  constexpr int kWrites = 1000;
+  std::latch all(kWrites);
+  for (int i = 0; i < kWrites; ++i) {
+    store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
+                  [&](const Result<>&) { all.count_down(); });
+  }
+  all.wait();
+  EXPECT_GE(disk.syncs, 1);
+  EXPECT_LT(disk.syncs, kWrites / 4);
+}
+
+TEST(SqliteStore, PutsCheckpointsIntoTheFile) {
+  const TempDir dir;
+  SqliteOptions options = optionsIn(dir);
+  options.checkpoint_every = 10;
+  options.batch = 1;
+  {
+    const auto store = openSqlite(options).value();
+    for (int i = 0; i < 35; ++i)
+      ASSERT_TRUE(testing::append(*store, "x", "acme"));
+  }
+  const auto lines = readCheckpoints(options.checkpoint_file).value();
+  ASSERT_GE(lines.size(), 2U);
+  EXPECT_EQ(lines.back().seq, 35U);
+  for (const Checkpoint& line : lines) {
+    EXPECT_TRUE(testKey()->verifyKey().verify(checkpointText(line),
+                                              base::fromBase64(line.signature).value()));
+  }
+  {
+    const auto store = openSqlite(options).value();
+  }
+  EXPECT_EQ(readCheckpoints(options.checkpoint_file)->size(), lines.size());
+}
+
+TEST(CheckpointFile, DropsAnUnfinishedLine) {
+  const TempDir dir;
+  const std::string path = dir.file("c");
+  EXPECT_TRUE(readCheckpoints(path)->empty());
+  const Checkpoint one{.seq = 1, .hash = "a", .at = 2, .key_id = "k", .signature = "s"};
+  ASSERT_TRUE(appendCheckpoint(path, one));
+  const std::string whole = base::readFile(path).value();
+  ASSERT_TRUE(base::writeFileAtomic(path, whole + whole.substr(0, 20), 0600));
+  EXPECT_EQ(readCheckpoints(path)->size(), 1U);
+  ASSERT_TRUE(appendCheckpoint(path, one));
+  EXPECT_EQ(base::readFile(path).value(), whole + whole);
+  ASSERT_TRUE(base::writeFileAtomic(path, whole + "junk\n" + whole, 0600));
+  EXPECT_THAT(readCheckpoints(path).error().message, ::testing::HasSubstr("line 2"));
+}
+
+}  // namespace
+}  // namespace cloister::store
