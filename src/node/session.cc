@@ -4,11 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include "base/clock.h"
 #include "base/log.h"
+#include "runtime/spawn.h"
 
 namespace cloister::node {
 namespace {
@@ -50,7 +48,7 @@ Task<void> Session::run() {
     if (!slot->closing()) open.push_back(channel);
   }
   for (const uint32_t channel : open) {
-    asio::co_spawn(executor_, closeSlot(channel), asio::detached);
+    runtime::spawn(executor_, closeSlot(channel));
   }
   while (!slots_.empty() || plans_ > 0)
     co_await changed_.wait();
@@ -110,7 +108,7 @@ Result<> Session::provision(uint32_t channel, const std::string& payload) {
     return {};
   }
   slots_[channel] = std::make_shared<Slot>(connection_, executor_, channel, std::move(fields));
-  asio::co_spawn(executor_, provisionSlot(channel, *runtime, std::move(permit)), asio::detached);
+  runtime::spawn(executor_, provisionSlot(channel, *runtime, std::move(permit)));
   return {};
 }
 
@@ -128,13 +126,13 @@ Task<void> Session::provisionSlot(uint32_t channel, runtime::Runtime* runtime,
 Result<> Session::exec(Slot& slot, std::string payload) {
   if (slot.busy()) return broken("an exec before its sandbox, or a second one at once");
   if (slot.closing()) return broken("an exec after the teardown");
-  asio::co_spawn(executor_, slot.exec(std::move(payload)), asio::detached);
+  runtime::spawn(executor_, slot.exec(std::move(payload)));
   return {};
 }
 
 Result<> Session::teardown(uint32_t channel, const std::shared_ptr<Slot>& slot) {
   if (slot->closing()) return broken("a second teardown");
-  asio::co_spawn(executor_, closeSlot(channel), asio::detached);
+  runtime::spawn(executor_, closeSlot(channel));
   return {};
 }
 
@@ -158,7 +156,7 @@ Result<> Session::plan(uint32_t call, const std::string& payload) {
     return {};
   }
   plans_++;
-  asio::co_spawn(executor_, answerPlan(call, *runtime, std::move(permit)), asio::detached);
+  runtime::spawn(executor_, answerPlan(call, *runtime, std::move(permit)));
   return {};
 }
 

@@ -9,14 +9,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "model/execution.h"
 #include "model/outcome.h"
+#include "runtime/signal.h"
 
 namespace cloister::orchestrator {
 
@@ -25,7 +24,7 @@ class OutputLog {
   OutputLog(boost::asio::any_io_executor executor, uint64_t cap);
   OutputLog(const OutputLog&) = delete;
   OutputLog& operator=(const OutputLog&) = delete;
-  ~OutputLog();
+  ~OutputLog() = default;
 
   // The closed log of an execution that has ended, from its record.
   static std::shared_ptr<OutputLog> ofRecord(boost::asio::any_io_executor executor,
@@ -56,7 +55,6 @@ class OutputLog {
   [[nodiscard]] const Kept& of(model::Stream stream) const;
   void changed();
 
-  boost::asio::any_io_executor executor_;
   uint64_t cap_;
   Kept out_;
   Kept err_;
@@ -64,7 +62,7 @@ class OutputLog {
   uint64_t version_ = 0;
   uint64_t status_version_ = 0;
   bool closed_ = false;
-  std::vector<boost::asio::steady_timer*> waiting_;  // one per suspended wait()
+  runtime::Signal changed_;
 };
 
 }  // namespace cloister::orchestrator

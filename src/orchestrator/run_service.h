@@ -38,6 +38,7 @@ struct RunConfig {
   uint32_t concurrent = 0;  // sandboxes at once; 0: what the node offers
   uint32_t queue = 1024;    // accepted and waiting; more are refused (kQuota)
   uint32_t queue_per_tenant = 256;
+  size_t queue_bytes = size_t{256} << 20;  // of the requests that wait
   double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
   std::chrono::milliseconds permit_life{30'000};
   uint64_t output_artifact_bytes = uint64_t{64}
@@ -103,10 +104,10 @@ class RunService {
   // The live log, or one rebuilt from the ledger.
   Result<std::shared_ptr<OutputLog>> log(const model::Principal& principal, const std::string& id);
   // Waits at most `timeout` for a terminal state.
-  Task<Result<model::Execution>> wait(const model::Principal& principal, const std::string& id,
+  Task<Result<model::Execution>> wait(model::Principal principal, std::string id,
                                       std::chrono::milliseconds timeout);
   // Asks a queued or running execution to end; one that has ended stays as it is.
-  Task<Result<model::Execution>> cancel(const model::Principal& principal, const std::string& id);
+  Task<Result<model::Execution>> cancel(model::Principal principal, std::string id);
   // An artifact's bytes, by id, with its reference.
   Result<std::pair<model::ArtifactRef, std::string>> artifact(const model::Principal& principal,
                                                               const std::string& id,
@@ -114,7 +115,8 @@ class RunService {
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();
-  // Ends admission, cancels what runs, waits for the records. For an orderly stop.
+  // Ends admission, ends what runs (SERVER_RESTART), waits for the records, 20 s at most. What
+  // waits in the queue stays queued for the next start. For an orderly stop.
   Task<void> drain();
 
  private:

@@ -7,12 +7,11 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include "base/log.h"
 #include "runtime/remote/channels.h"
+#include "runtime/spawn.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -49,8 +48,8 @@ class Link : public std::enable_shared_from_this<Link> {
         offer_due_(base::monotonicNow() + kOfferPatience) {}
 
   void start() {
-    asio::co_spawn(executor_, readAll(shared_from_this()), asio::detached);
-    asio::co_spawn(executor_, watch(shared_from_this()), asio::detached);
+    spawn(executor_, readAll(shared_from_this()));
+    spawn(executor_, watch(shared_from_this()));
   }
 
   // Waits for the first message.
@@ -61,9 +60,8 @@ class Link : public std::enable_shared_from_this<Link> {
     co_return Result<>{};
   }
 
-  Task<void> waitEnd() {
-    while (!ended())
-      co_await changed_.wait();
+  static Task<void> waitEnd(std::shared_ptr<Link> self) {
+    while (!self->ended()) co_await self->changed_.wait();
   }
 
   void end(std::string reason) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/events.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace json = base::json;
+
+model::AuditEvent about(std::string_view action, const model::Execution& execution,
+                        json::object details) {
+  return {std::string(action), execution.id, execution.principal, std::move(details)};
+}
+
+json::object factsOf(const model::Execution& execution, const RunFacts& facts) {
+  return {{"request_sha256", facts.request_sha256},
+          {"code_sha256", execution.provenance.code_sha256},
+          {"spec_sha256", facts.spec_sha256},
+          {"language", execution.language},
+          {"limits", toJsonObject(facts.limits)},
+          {"policy", execution.provenance.policy_id},
+          {"rule", facts.rule}};
+}
+
+json::object toObject(const model::Usage& usage) {
+  return {{"wall_ms", usage.wall_ms},
+          {"cpu_ms", usage.cpu_ms},
+          {"max_rss_bytes", usage.max_rss_bytes},
+          {"io_read_bytes", usage.io_read_bytes},
+          {"io_write_bytes", usage.io_write_bytes},
+          {"processes", usage.processes}};
+}
+
+}  // namespace
+
+json::object toJsonObject(const model::Limits& limits) {
+  return {{"wall_ms", limits.wall.count()},
+          {"cpu_ms", limits.cpu_time.count()},
+          {"cpu_millis", limits.cpu_millis},
+          {"memory_bytes", limits.memory_bytes},
+          {"disk_bytes", limits.disk_bytes},
+          {"inodes", limits.inodes},
+          {"file_bytes", limits.file_bytes},
+          {"open_files", limits.open_files},
+          {"pids", limits.pids},
+          {"output_bytes", limits.output_bytes}};
+}
+
+model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts) {
+  return about("execution.accepted", execution, factsOf(execution, facts));
+}
+
+model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts& facts) {
+  json::object details = factsOf(execution, facts);
+  if (execution.error) details["reason"] = execution.error->message;
+  return about("execution.denied", execution, std::move(details));
+}
+
+model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node) {
+  return about("execution.started", execution,
+               {{"permit", execution.provenance.permit_id},
+                {"policy", execution.provenance.policy_id},
+                {"node", node.node},
+                {"image_digest", node.image_digest},
+                {"weakened", json::array(node.weakened.begin(), node.weakened.end())}});
+}
+
+model::AuditEvent finishedEvent(const model::Execution& execution) {
+  json::object details = {{"status", model::statusName(execution.status)},
+                          {"output_sha256", execution.provenance.output_sha256},
+                          {"usage", toObject(execution.usage)}};
+  if (execution.exit_code) details["exit_code"] = *execution.exit_code;
+  if (!execution.signal.empty()) details["signal"] = execution.signal;
+  if (execution.error) details["error"] = execution.error->type;
+  json::array artifacts;
+  for (const model::ArtifactRef& artifact : execution.artifacts) {
+    artifacts.push_back({{"id", artifact.id}, {"sha256", artifact.sha256}});
+  }
+  details["artifacts"] = std::move(artifacts);
+  return about("execution.finished", execution, std::move(details));
+}
+
+model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by) {
+  return {
+      "execution.cancel_requested",
+      execution.id,
+      by,
+      {{"status", model::statusName(execution.status)}, {"of_tenant", execution.principal.tenant}}};
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The audit rows of a run. Pure. Each says who, what and with which digests, never the contents.
+#pragma once
+
+#include <string>
+
+#include "model/audit_entry.h"
+#include "model/execution.h"
+#include "model/limits.h"
+#include "model/permit.h"
+#include "model/plan.h"
+#include "policy/decide.h"
+
+namespace cloister::orchestrator {
+
+// What a run was accepted with.
+struct RunFacts {
+  std::string request_sha256;  // of the canonical request
+  std::string spec_sha256;     // of the encoded ExecSpec: what the permit binds
+  std::string rule;            // of the policy that decided, "" if none
+  model::Limits limits;
+};
+
+base::json::object toJsonObject(const model::Limits& limits);
+
+model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts);
+model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts& facts);
+model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node);
+model::AuditEvent finishedEvent(const model::Execution& execution);
+// `by` asked for it.
+model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by);
+
+}  // namespace cloister::orchestrator

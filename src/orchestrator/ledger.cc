@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/ledger.h"
+
+#include <memory>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+namespace cloister::orchestrator {
+
+namespace asio = boost::asio;
+
+// The store calls back on its own thread; the handler moves to the executor before it runs, and the
+// work guard keeps the executor's context from ending in between.
+template <class T>
+Ledger::Task<Result<T>> Ledger::committed(std::function<void(store::Done<T>)> submit) {
+  const auto initiate = [](auto handler, asio::any_io_executor executor, auto start) {
+    struct Waiting {
+      decltype(handler) resume;
+      asio::executor_work_guard<asio::any_io_executor> work;
+    };
+    auto waiting =
+        std::make_shared<Waiting>(Waiting{std::move(handler), asio::make_work_guard(executor)});
+    start([waiting](Result<T> result) {
+      const asio::any_io_executor target = waiting->work.get_executor();
+      asio::post(target, [moved = std::move(*waiting), value = std::move(result)]() mutable {
+        moved.work.reset();
+        std::move(moved.resume)(std::move(value));
+      });
+    });
+  };
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<T>)>(
+      initiate, asio::use_awaitable, executor_, std::move(submit));
+}
+
+Ledger::Task<Result<store::Accepted>> Ledger::accept(store::NewExecution request,
+                                                     model::AuditEvent event) {
+  return committed<store::Accepted>([this, request = std::move(request), event = std::move(event)](
+                                        store::Done<store::Accepted> done) mutable {
+    store_.accept(std::move(request), std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<>> Ledger::update(model::Execution execution, model::AuditEvent event) {
+  return committed<void>([this, execution = std::move(execution),
+                          event = std::move(event)](store::Done<void> done) mutable {
+    store_.update(std::move(execution), std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<>> Ledger::append(model::AuditEvent event) {
+  return committed<void>([this, event = std::move(event)](store::Done<void> done) mutable {
+    store_.append(std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<store::Retained>> Ledger::retain(store::Retention rules) {
+  return committed<store::Retained>(
+      [this, rules](store::Done<store::Retained> done) { store_.retain(rules, std::move(done)); });
+}
+
+}  // namespace cloister::orchestrator

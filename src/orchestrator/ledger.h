@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store's writes as coroutines: each resumes on the executor once its transaction is durable,
+// or has failed. One thread, except for the store's own.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+class Ledger {
+ public:
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+
+  Ledger(store::Store& store, boost::asio::any_io_executor executor)
+      : store_(store), executor_(std::move(executor)) {}
+
+  Task<Result<store::Accepted>> accept(store::NewExecution request, model::AuditEvent event);
+  Task<Result<>> update(model::Execution execution, model::AuditEvent event);
+  Task<Result<>> append(model::AuditEvent event);
+  Task<Result<store::Retained>> retain(store::Retention rules);
+
+ private:
+  template <class T>
+  Task<Result<T>> committed(std::function<void(store::Done<T>)> submit);
+
+  store::Store& store_;
+  boost::asio::any_io_executor executor_;
+};
+
+}  // namespace cloister::orchestrator

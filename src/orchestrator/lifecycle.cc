@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the queue to the record: RunService::Impl::execute is the second half of the story that
+// RunService::run begins.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/run_impl.h"
+#include "runtime/spawn.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using model::Execution;
+using model::Outcome;
+
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{5'000};
+constexpr Millis kDrainPatience{20'000};
+constexpr int kRetainBatches = 20;
+
+Task<void> pauseFor(asio::any_io_executor executor, Millis time) {
+  asio::steady_timer timer(executor, time);
+  co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+// The ledger may take it later: the disk is full, or its queue.
+bool isPassing(const Error& error) {
+  return error.code == Code::kNoSpace || error.code == Code::kQuota ||
+         error.code == Code::kUnavailable || error.code == Code::kInternal;
+}
+
+}  // namespace
+
+void RunService::Impl::startWaiting() {
+  while (!queue.empty() && mayStart(*queue.front())) {
+    const LivePtr run = queue.pop();
+    queue.release(run->execution.principal.tenant, run->bytes);
+    running++;
+    running_memory += run->facts.limits.memory_bytes;
+    runtime::spawn(executor, execute(run));
+  }
+  reportDepth();
+}
+
+bool RunService::Impl::mayStart(const Live& run) const {
+  if (draining || node.runtime == nullptr || running >= concurrency()) return false;
+  const auto share =
+      static_cast<uint64_t>(static_cast<double>(node.offer.memory_bytes) * config.memory_share);
+  // One that is larger than the share by itself runs alone.
+  return running == 0 || share == 0 || running_memory + run.facts.limits.memory_bytes <= share;
+}
+
+uint32_t RunService::Impl::concurrency() const {
+  if (config.concurrent == 0) return node.offer.max_sandboxes;
+  return std::min(config.concurrent, node.offer.max_sandboxes);
+}
+
+Task<void> RunService::Impl::execute(LivePtr run) {
+  const auto self = shared_from_this();
+  const Result<Outcome> outcome = co_await perform(*run);
+  conclude(*run, outcome);
+  runtime::spawn(executor, tearDown(run));  // beside the commit
+  co_await recordEnd(*run);
+  while (run->sandbox)
+    co_await changed.wait();
+  running--;
+  running_memory -= run->facts.limits.memory_bytes;
+  retire(run);
+  startWaiting();
+}
+
+Task<Result<Outcome>> RunService::Impl::perform(Live& run) {
+  model::SignedPermit permit = CO_TRY(co_await recordStart(run));
+  CO_TRY(co_await provision(run, std::move(permit)));
+  co_return co_await exec(run);
+}
+
+// The start is durable before the node gets the permit: that makes it at most one.
+Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
+  const std::string permit_id = base::newId("permit");
+  policy::Decision decision = decide(run, permit_id);
+  Execution& execution = run.execution;
+  if (std::holds_alternative<model::Permit>(decision)) {
+    execution.status = model::Status::kRunning;
+    execution.started_at = base::wallMicros();
+    execution.provenance.permit_id = permit_id;
+    execution.provenance.policy_id = parts.policy.id;
+    CO_TRY(co_await persist(run, startedEvent(execution, node.offer)));
+    run.log->publish(execution);
+    decision = decide(run, permit_id);  // fresh, however long the ledger took
+  }
+  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+    applyDenial(execution, *denied);
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  co_return sign(std::get<model::Permit>(decision));
+}
+
+Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {
+  if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
+  if (node.runtime == nullptr) co_return fail(Code::kUnavailable, "no node is connected");
+  const model::Limits& limits = run.facts.limits;
+  run.recorder = std::make_unique<Recorder>(
+      parts.blobs, *run.log,
+      Recorder::Bounds{limits.output_bytes, config.output_artifact_bytes, run.spec.artifacts},
+      Recorder::Events{.started =
+                           [this, &run] {
+                             run.started = true;
+                             run.execution.started_at = base::wallMicros();
+                             const std::chrono::duration<double> took =
+                                 base::monotonicNow() - run.accepted_at;
+                             parts.metrics.started(took.count());
+                           },
+                       .usage =
+                           [&run](const model::Usage& usage) {
+                             run.execution.usage = usage;
+                             run.log->publish(run.execution);
+                           }});
+  run.sandbox = CO_TRY(co_await node.runtime->provision(permit));
+  const runtime::SandboxInfo& info = run.sandbox->info();
+  model::Provenance& provenance = run.execution.provenance;
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  co_return Result<>{};
+}
+
+Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
+  if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
+  co_return co_await run.sandbox->exec(run.spec, *run.recorder);
+}
+
+// What became of it, into its record.
+void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
+  Execution& execution = run.execution;
+  if (!outcome) {
+    if (!model::isTerminal(execution.status)) {
+      applyFault(execution, outcome.error(), run.cause, run.started);
+    }
+  } else {
+    applyOutcome(execution, *outcome, run.facts.limits, run.cause);
+    if (outcome->compile_failed && outcome->compile) {
+      run.recorder->record(model::Stream::kStdout, outcome->compile->stdout_text);
+      run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);
+    }
+  }
+  if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
+  for (const model::ArtifactRef& artifact : execution.artifacts)
+    held_blobs.insert(artifact.sha256);
+  execution.finished_at = base::wallMicros();
+  run.spec = {};
+  const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
+  if (run.started) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
+}
+
+// Nobody hears of the end before it is durable; a state that the ledger has already stays.
+Task<void> RunService::Impl::recordEnd(Live& run) {
+  const auto written = co_await persist(run, finishedEvent(run.execution));
+  for (const model::ArtifactRef& artifact : run.execution.artifacts) {
+    held_blobs.extract(artifact.sha256);
+  }
+  if (written) {
+    run.log->publish(run.execution);
+    parts.metrics.finished(run.execution);
+  } else {
+    base::log(base::Level::kError, "end of a run not recorded",
+              {{"execution", run.execution.id}, {"reason", written.error().message}});
+    auto stored = parts.store.get(store::Scope::allTenants(), run.execution.id);
+    if (stored) run.log->publish(*stored);
+  }
+  run.log->close();
+}
+
+// Writes until the ledger takes it or refuses it for good; not ready meanwhile.
+Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
+  auto written = co_await ledger.update(run.execution, event);
+  if (written || !isPassing(written.error())) co_return written;
+  base::log(base::Level::kError, "ledger refuses a record",
+            {{"execution", run.execution.id}, {"reason", written.error().message}});
+  unrecorded++;
+  Millis pause = kFirstPause;
+  while (!written && isPassing(written.error()) && !stopped && base::monotonicNow() < give_up) {
+    co_await pauseFor(executor, pause);
+    pause = std::min(pause * 2, kLongestPause);
+    written = co_await ledger.update(run.execution, event);
+  }
+  unrecorded--;
+  co_return written;
+}
+
+Task<void> RunService::Impl::tearDown(LivePtr run) {
+  const auto self = shared_from_this();
+  if (!run->sandbox) co_return;
+  if (const auto done = co_await run->sandbox->teardown(); !done) {
+    base::log(base::Level::kError, "sandbox not torn down",
+              {{"execution", run->execution.id}, {"reason", done.error().message}});
+  }
+  run->sandbox.reset();
+  changed.notify();
+}
+
+// Out of the live ones, into those kept for late readers.
+void RunService::Impl::retire(const LivePtr& run) {
+  const std::string& id = run->execution.id;
+  live.erase(id);
+  run->recorder.reset();
+  if (model::isTerminal(run->log->latest().status)) {
+    finished[id] = run->log;
+    finished_order.push_back(id);
+  }
+  while (finished_order.size() > config.finished_in_memory) {
+    finished.erase(finished_order.front());
+    finished_order.pop_front();
+  }
+  changed.notify();
+}
+
+Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
+  const auto self = shared_from_this();
+  const std::string id = run->execution.id;
+  if (!std::exchange(run->cancel_asked, true)) {
+    // Less may happen than was recorded, so a full disk does not keep a run alive.
+    const auto written = co_await ledger.append(cancelEvent(run->execution, by));
+    if (!written) {
+      base::log(base::Level::kError, "cancel not recorded",
+                {{"execution", id}, {"by", by.key_id}, {"reason", written.error().message}});
+    }
+  }
+  const std::string& tenant = run->execution.principal.tenant;
+  if (!queue.remove(tenant, run)) {
+    endFromOutside(*run, Cause::kCancelled);
+    co_return;
+  }
+  queue.release(tenant, run->bytes);
+  applyCause(run->execution, Cause::kCancelled);
+  run->execution.finished_at = base::wallMicros();
+  co_await recordEnd(*run);
+  retire(run);
+  reportDepth();
+}
+
+void RunService::Impl::endFromOutside(Live& run, Cause cause) {
+  if (run.cause == Cause::kNone) run.cause = cause;
+  if (run.sandbox) run.sandbox->cancel();
+}
+
+Task<void> RunService::drain() {
+  const std::shared_ptr<Impl> impl = impl_;
+  impl->draining = true;
+  impl->give_up = base::monotonicNow() + kDrainPatience;
+  const auto runs = impl->live;
+  for (const auto& [id, run] : runs) {
+    if (run->execution.status == model::Status::kRunning) {
+      impl->endFromOutside(*run, Cause::kStopping);
+    }
+  }
+  // What waits in the queue stays there: the ledger has it for the next start.
+  while (impl->live.size() > impl->queue.size() && base::monotonicNow() < impl->give_up) {
+    co_await impl->changed.wait(impl->give_up);
+  }
+}
+
+Task<void> RunService::Impl::retainRegularly() {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    co_await stopping.wait(base::monotonicNow() + config.retention_every);
+    for (int batch = 0; batch < kRetainBatches && !stopped; batch++) {
+      const auto done = co_await ledger.retain(config.retention);
+      if (!done) {
+        base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
+        break;
+      }
+      removeBlobs(done->blobs);
+      if (done->archived + done->deleted == 0) break;
+    }
+  }
+}
+
+// Only those that no run is about to name again.
+void RunService::Impl::removeBlobs(const std::vector<std::string>& digests) {
+  for (const std::string& digest : digests) {
+    if (held_blobs.contains(digest)) continue;
+    if (const auto removed = parts.blobs.remove(digest); !removed) {
+      base::log(base::Level::kError, "blob not removed",
+                {{"sha256", digest}, {"reason", removed.error().message}});
+    }
+  }
+}
+
+int RunService::Impl::retryAfter() const {
+  const double ahead = static_cast<double>(queue.size() + running) * mean_seconds;
+  const double seconds = ahead / std::max(1U, concurrency());
+  return static_cast<int>(std::clamp(seconds, 1.0, 60.0));
+}
+
+model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
+  model::SignedPermit signed_permit{wire::encodePermit(permit.fields()), {}};
+  signed_permit.signature = parts.permit_key.sign(signed_permit.encoded);
+  return signed_permit;
+}
+
+void RunService::Impl::reportDepth() {
+  parts.metrics.queueDepth(queue.size(), running);
+}
+
+}  // namespace cloister::orchestrator

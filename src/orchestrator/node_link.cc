@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/node_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/remote/remote.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{2'000};
+
+// One connection from its beginning to its end; false if there was none.
+Task<bool> connectOnce(RunService& service, std::string socket_path, bool first_attempt) {
+  auto node = co_await runtime::connectNode(socket_path);
+  if (!node) {
+    base::log(first_attempt ? base::Level::kWarn : base::Level::kDebug, "node not reached",
+              {{"reason", node.error().message}});
+    co_return false;
+  }
+  const model::NodeOffer offer = (*node)->offer();
+  base::log(base::Level::kInfo, "node connected",
+            {{"node", offer.node}, {"sandboxes", std::to_string(offer.max_sandboxes)}});
+  service.setNode({node->get(), offer});
+  co_await (*node)->closed();
+  service.setNode({});
+  base::log(base::Level::kWarn, "node lost", {{"node", offer.node}});
+  co_return true;
+}
+
+}  // namespace
+
+Task<void> keepConnected(RunService& service, std::string socket_path) {
+  const auto executor = co_await asio::this_coro::executor;
+  Millis pause = kFirstPause;
+  bool first_attempt = true;
+  while (true) {
+    const bool connected = co_await connectOnce(service, socket_path, first_attempt);
+    first_attempt = connected;
+    pause = connected ? kFirstPause : std::min(pause * 2, kLongestPause);
+    asio::steady_timer timer(executor, pause);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunService's inside: what it holds and the steps that its stories are told in. run_service.cc has
+// acceptance and the questions about runs, lifecycle.cc the way from the queue to the record.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "orchestrator/events.h"
+#include "orchestrator/fair_queue.h"
+#include "orchestrator/ledger.h"
+#include "orchestrator/recorder.h"
+#include "orchestrator/run_service.h"
+#include "orchestrator/verdict.h"
+#include "runtime/signal.h"
+
+namespace cloister::orchestrator {
+
+// One run from its acceptance to its final record.
+struct Live {
+  model::Execution execution;  // its record; `log` shows the parts that are durable
+  model::RunRequest request;   // without the parts that are large: policy is asked again
+  std::string rule_language;
+  model::ExecSpec spec;
+  RunFacts facts;
+  size_t bytes = 0;  // what it holds while it waits
+  base::Monotonic accepted_at{};
+  std::shared_ptr<OutputLog> log;
+  Cause cause = Cause::kNone;
+  bool cancel_asked = false;
+  bool started = false;                       // the program was
+  std::unique_ptr<Recorder> recorder;         // while it runs
+  std::unique_ptr<runtime::Sandbox> sandbox;  // while there is one
+};
+using LivePtr = std::shared_ptr<Live>;
+
+struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
+  Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
+
+  // Acceptance, step by step.
+  Result<LivePtr> resolve(model::Principal principal, model::RunRequest request,
+                          store::NewExecution& record);
+  policy::Decision decide(const Live& live, const std::string& permit_id) const;
+  Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
+                                              policy::Denied denied);
+  Result<> admit(const Live& live);
+  Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
+  void enqueue(const LivePtr& live);
+
+  // From the queue to the record.
+  void startWaiting();
+  [[nodiscard]] bool mayStart(const Live& live) const;
+  Task<void> execute(LivePtr live);
+  Task<Result<model::Outcome>> perform(Live& live);
+  Task<Result<model::SignedPermit>> recordStart(Live& live);
+  Task<Result<>> provision(Live& live, model::SignedPermit permit);
+  Task<Result<model::Outcome>> exec(Live& live);
+  void conclude(Live& live, const Result<model::Outcome>& outcome);
+  Task<void> recordEnd(Live& live);
+  Task<Result<>> persist(Live& live, model::AuditEvent event);
+  Task<void> tearDown(LivePtr live);
+  void retire(const LivePtr& live);
+
+  Task<void> cancelLive(LivePtr live, model::Principal by);
+  void endFromOutside(Live& live, Cause cause);
+  Result<> requeue(const store::Pending& pending);
+  Result<> writeNow(model::Execution execution);
+  Task<void> retainRegularly();
+  void removeBlobs(const std::vector<std::string>& digests);
+
+  [[nodiscard]] LivePtr findLive(const model::Principal& principal, const std::string& id) const;
+  [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
+                                                   const std::string& id) const;
+  [[nodiscard]] uint32_t concurrency() const;
+  [[nodiscard]] int retryAfter() const;
+  [[nodiscard]] model::SignedPermit sign(const model::Permit& permit) const;
+  void reportDepth();
+
+  boost::asio::any_io_executor executor;
+  Parts parts;
+  RunConfig config;
+  Ledger ledger;
+  NodeState node;
+  FairQueue<LivePtr> queue;
+  std::map<std::string, LivePtr> live;                         // accepted and not finished
+  std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
+  std::deque<std::string> finished_order;
+  std::multiset<std::string> held_blobs;  // named by records that are not durable yet
+  uint32_t running = 0;                   // sandboxes, up to the end of their teardown
+  uint64_t running_memory = 0;            // sum of their limits
+  uint32_t unrecorded = 0;                // writes that the ledger refuses for now
+  double mean_seconds = 1;                // of recent runs, for Retry-After
+  bool draining = false;
+  base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
+  bool stopped = false;
+  runtime::Signal changed;  // a run or a sandbox less
+  runtime::Signal stopping;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/run_service.h"
+
+#include <algorithm>
+#include <latch>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/run_impl.h"
+#include "runtime/spawn.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using model::Execution;
+
+std::string codeDigest(const model::RunRequest& request) {
+  if (const auto* shell = std::get_if<std::string>(&request.command)) {
+    return base::sha256Hex(*shell);
+  }
+  if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
+    return base::sha256Hex(base::toJson(base::json::array(argv->begin(), argv->end())));
+  }
+  return base::sha256Hex(request.code);
+}
+
+// What policy does not look at is only held once, in the ExecSpec.
+void dropLargeParts(model::RunRequest& request) {
+  request.code.clear();
+  request.code.shrink_to_fit();
+  request.input.clear();
+  request.input.shrink_to_fit();
+  request.files = {};
+  request.args = {};
+  request.env = {};
+  if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
+}
+
+base::json::object metadataOf(const model::RunRequest& request) {
+  base::json::object object;
+  for (const auto& [name, value] : request.metadata)
+    object[name] = value;
+  return object;
+}
+
+bool maySee(const model::Principal& principal, const Execution& execution) {
+  return principal.isAdmin() || principal.tenant == execution.principal.tenant;
+}
+
+constexpr size_t kMaxStoredRequest = size_t{256} << 20;
+
+// What was accepted stays so under narrower bounds; policy has the last word when it starts.
+model::RequestBounds storedBounds() {
+  constexpr size_t kItems = size_t{1} << 20;
+  model::RequestBounds bounds;
+  bounds.body_bytes = bounds.code_bytes = bounds.input_bytes = kMaxStoredRequest;
+  bounds.files_bytes = bounds.text_bytes = bounds.command_bytes = kMaxStoredRequest;
+  bounds.files = bounds.args = bounds.env = bounds.items = kItems;
+  bounds.max.wall = bounds.max.cpu_time = std::chrono::years(1);
+  bounds.max.cpu_millis = bounds.max.open_files = bounds.max.pids = uint32_t{1} << 30;
+  bounds.max.memory_bytes = bounds.max.disk_bytes = bounds.max.file_bytes = uint64_t{1} << 50;
+  bounds.max.inodes = bounds.max.output_bytes = uint64_t{1} << 40;
+  return bounds;
+}
+
+// A place in the queue that is given back unless it was filled.
+class Place {
+ public:
+  Place(FairQueue<LivePtr>& queue, const Live& live) : queue_(&queue), live_(live) {}
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  ~Place() {
+    if (queue_ != nullptr) queue_->release(live_.execution.principal.tenant, live_.bytes);
+  }
+  void filled() { queue_ = nullptr; }
+
+ private:
+  FairQueue<LivePtr>* queue_;
+  const Live& live_;
+};
+
+}  // namespace
+
+RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
+    : executor(on),
+      parts(with),
+      config(how),
+      ledger(with.store, on),
+      queue(
+          {.items = how.queue, .items_per_tenant = how.queue_per_tenant, .bytes = how.queue_bytes}),
+      changed(on),
+      stopping(on) {}
+
+RunService::RunService(asio::any_io_executor executor, Parts parts, RunConfig config)
+    : impl_(std::make_shared<Impl>(executor, parts, config)) {
+  runtime::spawn(executor, impl_->retainRegularly());
+}
+
+RunService::~RunService() {
+  impl_->stopped = true;
+  impl_->stopping.notify();
+}
+
+Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
+                                        std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewExecution record;
+  record.idempotency_key = std::move(idempotency_key);
+  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(request), record));
+  policy::Decision decision = impl->decide(*live, "");
+  if (auto* denied = std::get_if<policy::Denied>(&decision)) {
+    co_return co_await impl->recordDenial(live, std::move(record), std::move(*denied));
+  }
+  CO_TRY(impl->admit(*live));
+  Place place(impl->queue, *live);
+  const store::Accepted accepted = CO_TRY(co_await impl->accept(live, std::move(record)));
+  if (accepted.replayed) co_return accepted.execution;
+  place.filled();
+  impl->enqueue(live);
+  co_return accepted.execution;
+}
+
+Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::RunRequest request,
+                                          store::NewExecution& record) {
+  if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
+  model::settle(request.limits);
+  auto run = std::make_shared<Live>();
+  run->spec = TRY(policy::resolve(request, parts.languages));
+  record.spec = wire::encodeExecSpec(run->spec);
+  record.request_json = base::toJson(model::toJsonObject(request));
+  run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
+                request.limits};
+  run->rule_language = policy::ruleLanguage(request, parts.languages);
+  run->bytes = record.spec.size();
+  run->accepted_at = base::monotonicNow();
+  Execution& execution = run->execution;
+  execution.id = base::newId("exec");
+  execution.principal = std::move(principal);
+  execution.language = request.language.empty() ? "" : run->rule_language;
+  if (const auto* language = parts.languages.find(request.language)) {
+    execution.language = language->name;
+  }
+  execution.metadata = metadataOf(request);
+  execution.provenance.policy_id = parts.policy.id;
+  execution.provenance.code_sha256 = codeDigest(request);
+  execution.created_at = base::wallMicros();
+  dropLargeParts(request);
+  run->request = std::move(request);
+  return run;
+}
+
+policy::Decision RunService::Impl::decide(const Live& run, const std::string& permit_id) const {
+  return policy::decide(
+      parts.policy, {.request = run.request,
+                     .principal = run.execution.principal,
+                     .execution_id = run.execution.id,
+                     .permit_id = permit_id,
+                     .spec_sha256 = run.facts.spec_sha256,
+                     .now = base::wallMicros(),
+                     .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
+                     .language = run.rule_language});
+}
+
+Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
+                                                       policy::Denied denied) {
+  applyDenial(run->execution, denied);
+  run->facts.rule = denied.rule;
+  run->execution.finished_at = base::wallMicros();
+  record.execution = run->execution;
+  record.spec.clear();  // it will never run
+  const store::Accepted accepted =
+      CO_TRY(co_await ledger.accept(std::move(record), deniedEvent(run->execution, run->facts)));
+  if (!accepted.replayed) parts.metrics.refused("denied");
+  co_return accepted.execution;
+}
+
+Result<> RunService::Impl::admit(const Live& run) {
+  auto place = queue.reserve(run.execution.principal.tenant, run.bytes);
+  if (place) return {};
+  parts.metrics.refused("quota");
+  Error error = std::move(place).error();
+  error.retry_after_seconds = retryAfter();
+  return std::unexpected(std::move(error));
+}
+
+Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
+  record.execution = run->execution;
+  auto accepted =
+      co_await ledger.accept(std::move(record), acceptedEvent(run->execution, run->facts));
+  if (!accepted) {
+    parts.metrics.refused(base::codeName(accepted.error().code));
+    if (accepted.error().code == Code::kQuota) accepted.error().retry_after_seconds = retryAfter();
+    co_return accepted;
+  }
+  run->execution.seq = accepted->execution.seq;
+  co_return accepted;
+}
+
+void RunService::Impl::enqueue(const LivePtr& run) {
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->log->publish(run->execution);
+  live[run->execution.id] = run;
+  queue.push(run->execution.principal.tenant, run);
+  parts.metrics.accepted();
+  startWaiting();
+}
+
+Result<> RunService::recover() {
+  for (store::Pending& pending : TRY(impl_->parts.store.unfinished())) {
+    if (pending.execution.status == model::Status::kQueued) {
+      const auto queued = impl_->requeue(pending);
+      if (queued) continue;
+      applyFault(pending.execution, queued.error(), Cause::kNone, true);
+    } else {
+      applyCause(pending.execution, Cause::kStopping);
+    }
+    TRY(impl_->writeNow(std::move(pending.execution)));
+  }
+  impl_->startWaiting();
+  return {};
+}
+
+// Nothing runs yet, so this thread may wait for the ledger's.
+Result<> RunService::Impl::writeNow(Execution execution) {
+  execution.finished_at = base::wallMicros();
+  const model::AuditEvent event = finishedEvent(execution);
+  Result<> written;
+  std::latch done(1);
+  parts.store.update(std::move(execution), event, [&](Result<void> result) {
+    written = std::move(result);
+    done.count_down();
+  });
+  done.wait();
+  return written;
+}
+
+// It was accepted, so it waits outside the bounds; policy decides anew at its start.
+Result<> RunService::Impl::requeue(const store::Pending& pending) {
+  auto run = std::make_shared<Live>();
+  run->spec = TRY(wire::decodeExecSpec(pending.spec));
+  const auto json = TRY(base::parseJson(pending.request_json, {.max_bytes = kMaxStoredRequest}));
+  if (!json.is_object()) return fail(Code::kInternal, "reading a stored request: no object");
+  run->request = TRY(model::parseRunRequest(json.get_object(), storedBounds()));
+  run->facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
+                run->request.limits};
+  run->rule_language = policy::ruleLanguage(run->request, parts.languages);
+  run->bytes = pending.spec.size();
+  run->accepted_at = base::monotonicNow();
+  run->execution = pending.execution;
+  dropLargeParts(run->request);
+  queue.take(run->execution.principal.tenant, run->bytes);
+  enqueue(run);
+  return {};
+}
+
+void RunService::setNode(NodeState node) {
+  const bool lost = node.runtime == nullptr;
+  impl_->node = std::move(node);
+  if (!lost) return impl_->startWaiting();
+  const auto runs = impl_->live;
+  for (const auto& [id, run] : runs) {
+    if (run->recorder) impl_->endFromOutside(*run, Cause::kNodeLost);
+  }
+}
+
+const NodeState& RunService::node() const {
+  return impl_->node;
+}
+
+Task<Result<base::json::object>> RunService::plan(model::Principal principal,
+                                                  model::RunRequest request) {
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewExecution record;
+  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(request), record));
+  policy::Decision decision = impl->decide(*live, base::newId("permit"));
+  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+    applyDenial(live->execution, *denied);
+    co_return fail(Code::kDenied, live->execution.error->message);
+  }
+  if (impl->node.runtime == nullptr) {
+    co_return fail(Code::kUnavailable, "planning the run: no node is connected");
+  }
+  const auto permit = std::get<model::Permit>(std::move(decision));
+  const model::SignedPermit signed_permit = impl->sign(permit);
+  base::json::object plan = CO_TRY(co_await impl->node.runtime->plan(signed_permit));
+  const auto& argv = live->spec.run.argv;
+  plan["command"] = base::json::array(argv.begin(), argv.end());
+  for (const model::Command& compile : live->spec.compile) {
+    plan["compile"] = base::json::array(compile.argv.begin(), compile.argv.end());
+  }
+  plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
+  plan["requested_limits"] = toJsonObject(permit.fields().limits);
+  plan["policy_id"] = permit.fields().policy_id;
+  co_return plan;
+}
+
+Result<Execution> RunService::get(const model::Principal& principal, const std::string& id) {
+  const std::shared_ptr<OutputLog> log = impl_->findLog(principal, id);
+  if (!log) return impl_->parts.store.get(store::Scope::of(principal), id);
+  Execution execution = log->latest();
+  if (log->closed()) return execution;
+  execution.out.bytes = log->kept(model::Stream::kStdout, 0);
+  execution.out.total = log->total(model::Stream::kStdout);
+  execution.out.truncated = execution.out.total > execution.out.bytes.size();
+  execution.err.bytes = log->kept(model::Stream::kStderr, 0);
+  execution.err.total = log->total(model::Stream::kStderr);
+  execution.err.truncated = execution.err.total > execution.err.bytes.size();
+  return execution;
+}
+
+Result<std::vector<Execution>> RunService::list(const model::Principal& principal,
+                                                const store::ListQuery& query) {
+  return impl_->parts.store.list(store::Scope::of(principal), query);
+}
+
+Result<std::shared_ptr<OutputLog>> RunService::log(const model::Principal& principal,
+                                                   const std::string& id) {
+  if (auto log = impl_->findLog(principal, id)) return log;
+  const Execution execution = TRY(impl_->parts.store.get(store::Scope::of(principal), id));
+  return OutputLog::ofRecord(impl_->executor, execution);
+}
+
+Task<Result<Execution>> RunService::wait(model::Principal principal, std::string id,
+                                         std::chrono::milliseconds timeout) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const auto until = base::monotonicNow() + timeout;
+  const std::shared_ptr<OutputLog> log = impl->findLog(principal, id);
+  while (log && !log->closed() && base::monotonicNow() < until) {
+    const auto left = std::chrono::ceil<Millis>(until - base::monotonicNow());
+    co_await log->wait(log->version(), left);
+  }
+  co_return get(principal, id);
+}
+
+Task<Result<Execution>> RunService::cancel(model::Principal principal, std::string id) {
+  const std::shared_ptr<Impl> impl = impl_;
+  if (const LivePtr live = impl->findLive(principal, id)) {
+    co_await impl->cancelLive(live, principal);
+  }
+  co_return get(principal, id);
+}
+
+Result<std::pair<model::ArtifactRef, std::string>> RunService::artifact(
+    const model::Principal& principal, const std::string& id, uint64_t offset, size_t length) {
+  model::ArtifactRef ref = TRY(impl_->parts.store.artifact(store::Scope::of(principal), id));
+  std::string bytes = TRY(impl_->parts.blobs.read(ref.sha256, offset, length));
+  return std::pair{std::move(ref), std::move(bytes)};
+}
+
+Result<> RunService::ready() {
+  if (impl_->draining) return fail(Code::kUnavailable, "the service is stopping");
+  if (impl_->unrecorded > 0) {
+    return fail(Code::kUnavailable, "the ledger refuses " + std::to_string(impl_->unrecorded) +
+                                        " records of runs; they are tried again");
+  }
+  if (auto health = impl_->parts.store.health(); !health) {
+    return std::unexpected(std::move(health).error().within("the ledger does not accept writes"));
+  }
+  if (impl_->node.runtime == nullptr) return fail(Code::kUnavailable, "no node is connected");
+  return {};
+}
+
+std::shared_ptr<OutputLog> RunService::Impl::findLog(const model::Principal& principal,
+                                                     const std::string& id) const {
+  if (const LivePtr run = findLive(principal, id)) return run->log;
+  const auto found = finished.find(id);
+  if (found == finished.end() || !maySee(principal, found->second->latest())) return nullptr;
+  return found->second;
+}
+
+LivePtr RunService::Impl::findLive(const model::Principal& principal, const std::string& id) const {
+  const auto found = live.find(id);
+  if (found == live.end() || !maySee(principal, found->second->execution)) return nullptr;
+  return found->second;
+}
+
+}  // namespace cloister::orchestrator

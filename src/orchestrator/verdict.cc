@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/verdict.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace error_type = model::error_type;
+namespace limit_name = model::limit_name;
+using model::End;
+using model::Execution;
+using model::LimitHit;
+using model::RunError;
+using model::Status;
+
+struct LimitText {
+  std::string_view name;
+  std::string_view what;
+};
+
+constexpr LimitText kLimits[] = {
+    {limit_name::kWall, "run time"},        {limit_name::kCpuTime, "processor time"},
+    {limit_name::kMemory, "memory"},        {limit_name::kDisk, "disk space"},
+    {limit_name::kInodes, "file count"},    {limit_name::kFileSize, "file size"},
+    {limit_name::kOpenFiles, "open files"}, {limit_name::kPids, "process count"},
+    {limit_name::kOutput, "output"},
+};
+
+std::string_view titleOf(std::string_view limit) {
+  const auto found = std::ranges::find(kLimits, limit, &LimitText::name);
+  return found == std::end(kLimits) ? limit : found->what;
+}
+
+// "256 MiB", "1.5 s", "64 processes".
+std::string amount(uint64_t value, std::string_view unit) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  if (unit == "bytes" && value >= kMiB && value % kMiB == 0) {
+    return std::to_string(value / kMiB) + " MiB";
+  }
+  if (unit == "ms" && value % 1000 == 0) return std::to_string(value / 1000) + " s";
+  if (unit == "ms" && value > 1000) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f s", static_cast<double>(value) / 1000);
+    return text;
+  }
+  return std::to_string(value) + " " + std::string(unit);
+}
+
+base::json::object detailsOf(const LimitHit& hit) {
+  return {{"limit", hit.limit}, {"value", hit.value}, {"used", hit.used}, {"unit", hit.unit}};
+}
+
+RunError limitError(const LimitHit& hit) {
+  const std::string limit =
+      std::string(titleOf(hit.limit)) + " limit of " + amount(hit.value, hit.unit);
+  const std::string used = " (used: " + amount(hit.used, hit.unit) + ")";
+  std::string message = hit.fatal
+                            ? "the program was ended at its " + limit + used
+                            : "the program met its " + limit + used + ", saw an error and went on";
+  message += "; raise " + hit.limit + " if it needs more";
+  return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};
+}
+
+RunError timeoutError(const model::Outcome& outcome, const model::Limits& limits) {
+  const auto found = std::ranges::find(outcome.limits, limit_name::kWall, &LimitHit::limit);
+  const LimitHit hit =
+      found != outcome.limits.end()
+          ? *found
+          : LimitHit{std::string(limit_name::kWall), static_cast<uint64_t>(limits.wall.count()),
+                     static_cast<uint64_t>(std::max<int64_t>(outcome.usage.wall_ms, 0)), "ms",
+                     true};
+  const std::string who = outcome.compile_failed ? "the compiler" : "the program";
+  const std::string remedy = outcome.compile_failed ? "; its time is set by the language"
+                                                    : "; raise " + hit.limit + " if it needs more";
+  return {
+      std::string(error_type::kTimeout),
+      who + " was still running after " + amount(hit.value, hit.unit) + " and was ended" + remedy,
+      detailsOf(hit), false};
+}
+
+void set(Execution& execution, Status status, std::string_view type, std::string message,
+         bool retryable) {
+  execution.status = status;
+  execution.error = RunError{std::string(type), std::move(message), {}, retryable};
+}
+
+void applyLimit(Execution& execution, const model::Outcome& outcome) {
+  execution.status = Status::kFailed;
+  if (!outcome.limits.empty()) {
+    execution.error = limitError(outcome.limits.front());
+  } else {
+    set(execution, Status::kFailed, error_type::kResourceLimit,
+        "the program was ended at one of its limits", false);
+  }
+}
+
+void applyEnd(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
+              Cause cause) {
+  switch (outcome.end) {
+    case End::kExited:
+    case End::kSignaled:
+      execution.status = Status::kCompleted;
+      if (outcome.end == End::kExited) execution.exit_code = outcome.exit_code;
+      if (!outcome.limits.empty()) execution.error = limitError(outcome.limits.front());
+      return;
+    case End::kTimedOut:
+      execution.status = Status::kTimedOut;
+      execution.error = timeoutError(outcome, limits);
+      return;
+    case End::kLimit:
+      return applyLimit(execution, outcome);
+    case End::kCancelled:
+      return applyCause(execution, cause == Cause::kNone ? Cause::kCancelled : cause);
+    case End::kStartFailed:
+      return set(execution, Status::kFailed, error_type::kStartupFailed,
+                 "the program could not be started: " + outcome.message, false);
+    case End::kRunnerLost:
+      if (cause != Cause::kNone) return applyCause(execution, cause);
+      return set(execution, Status::kFailed, error_type::kRunnerLost,
+                 "the sandbox's runner was lost: " + outcome.message, true);
+  }
+}
+
+}  // namespace
+
+void applyOutcome(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
+                  Cause cause) {
+  execution.usage = outcome.usage;
+  execution.compile = outcome.compile;
+  if (outcome.signal != 0) execution.signal = model::signalName(outcome.signal);
+  applyEnd(execution, outcome, limits, cause);
+}
+
+void applyFault(Execution& execution, const Error& fault, Cause cause, bool started) {
+  if (cause != Cause::kNone) return applyCause(execution, cause);
+  if (fault.code == Code::kUnavailable) return applyCause(execution, Cause::kNodeLost);
+  if (started) {
+    return set(execution, Status::kFailed, error_type::kInternal, fault.message, true);
+  }
+  const bool retryable = fault.code != Code::kUnsupported && fault.code != Code::kDenied;
+  set(execution, Status::kFailed, error_type::kStartupFailed, fault.message, retryable);
+}
+
+void applyCause(Execution& execution, Cause cause) {
+  switch (cause) {
+    case Cause::kNone:
+      return set(execution, Status::kFailed, error_type::kInternal, "the run ended unexplained",
+                 true);
+    case Cause::kCancelled:
+      return set(execution, Status::kCancelled, error_type::kCancelled,
+                 "the run was cancelled on request", false);
+    case Cause::kNodeLost:
+      return set(execution, Status::kFailed, error_type::kNodeLost,
+                 "the node that ran it was lost; the program may have run in part", true);
+    case Cause::kStopping:
+      return set(execution, Status::kFailed, error_type::kServerRestart,
+                 "the service was stopped while it ran; the program may have run in part", true);
+  }
+}
+
+void applyDenial(Execution& execution, const policy::Denied& denied) {
+  std::string message = denied.reason;
+  if (!denied.remedy.empty()) message += "; " + denied.remedy;
+  set(execution, Status::kDenied, error_type::kPermissionDenied, std::move(message), false);
+  if (!denied.rule.empty()) execution.error->details["rule"] = denied.rule;
+}
+
+void noteTruncatedOutput(Execution& execution, uint64_t cap) {
+  if (execution.error || (!execution.out.truncated && !execution.err.truncated)) return;
+  const bool is_out = execution.out.truncated;
+  const uint64_t total = is_out ? execution.out.total : execution.err.total;
+  const LimitHit hit{std::string(limit_name::kOutput), cap, total, "bytes", false};
+  const std::string stream = is_out ? "stdout" : "stderr";
+  RunError error{std::string(error_type::kOutputLimit),
+                 "only the first " + amount(cap, "bytes") + " of the " + amount(total, "bytes") +
+                     " written to " + stream + " are in the result; raise " + hit.limit +
+                     ", or fetch the artifact that holds the rest",
+                 detailsOf(hit), false};
+  error.details["stream"] = stream;
+  execution.error = std::move(error);
+}
+
+void noteLostArtifacts(Execution& execution, const std::string& reason) {
+  if (execution.error) return;
+  execution.error = RunError{std::string(error_type::kInternal),
+                             "the program ended, but not all it left could be stored: " + reason,
+                             {},
+                             true};
+}
+
+void noteTruncatedArtifacts(Execution& execution, uint64_t max_files, uint64_t max_bytes) {
+  if (execution.error) return;
+  execution.error =
+      RunError{std::string(error_type::kResourceLimit),
+               "not all artifacts were kept: at most " + std::to_string(max_files) + " files and " +
+                   amount(max_bytes, "bytes") + " are; narrow the globs in artifacts",
+               {{"limit", "artifacts"}, {"value", max_files}, {"unit", "files"}},
+               false};
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what became of a run to what its record says: status, exit, error. Pure. What the program
+// did is never our error, and the first cause wins.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/execution.h"
+#include "model/limits.h"
+#include "model/outcome.h"
+#include "policy/decide.h"
+
+namespace cloister::orchestrator {
+
+// Why a run was ended from outside; the first one stays.
+enum class Cause : uint8_t { kNone, kCancelled, kNodeLost, kStopping };
+
+// The sandbox's outcome → status, exit code, signal, usage, compile result and error. `cause`
+// counts only where the program did not end first.
+void applyOutcome(model::Execution& execution, const model::Outcome& outcome,
+                  const model::Limits& limits, Cause cause);
+
+// A fault of ours. `started`: the program had been started.
+void applyFault(model::Execution& execution, const Error& fault, Cause cause, bool started);
+
+// It ends for `cause` without an outcome.
+void applyCause(model::Execution& execution, Cause cause);
+
+void applyDenial(model::Execution& execution, const policy::Denied& denied);
+
+// Notes on a run that went on: output over its bound, artifacts left out or lost. An error that is
+// there already stays.
+void noteTruncatedOutput(model::Execution& execution, uint64_t cap);
+void noteLostArtifacts(model::Execution& execution, const std::string& reason);
+void noteTruncatedArtifacts(model::Execution& execution, uint64_t max_files, uint64_t max_bytes);
+
+}  // namespace cloister::orchestrator
