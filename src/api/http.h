@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP as the rest of api/ sees it: plain values, no parser and no socket. A Request has been
+// parsed and bounded by http_server; a Response is bytes, a stream of bytes, or a WebSocket.
+// Everything happens on the io thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "model/principal.h"
+
+namespace cloister::api {
+
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
+// What one client may cost. A connection that oversteps is answered where that is possible, then
+// closed.
+struct HttpLimits {
+  size_t connections = 1024;
+  size_t head_bytes = size_t{32} << 10;
+  size_t body_bytes = size_t{32} << 20;
+  size_t bodies_bytes = size_t{256} << 20;  // all bodies being held at once
+  size_t body_rate = size_t{8} << 10;       // bytes a second that a body must keep up, on average
+  Millis head_time{10'000};                 // from a head's first byte to its last
+  Millis body_grace{10'000};                // on top of what `body_rate` allows
+  Millis idle{60'000};                      // between requests
+  Millis write_stall{60'000};               // without the peer taking a byte
+};
+
+struct Header {
+  std::string name;  // lower case in a Request
+  std::string value;
+};
+
+struct Route;  // router.h
+
+struct Request {
+  std::string id;  // req_…, in every answer and log line about it
+  std::string method;
+  std::string target;                                      // as sent
+  std::vector<std::string> path;                           // decoded segments
+  std::vector<std::pair<std::string, std::string>> query;  // decoded, no name twice
+  std::vector<Header> headers;
+  std::string body;
+  bool http11 = true;
+  bool keep_alive = true;
+  bool has_body = false;
+  bool local = false;  // came over a loopback or Unix listener
+
+  // Filled by the router.
+  const Route* matched = nullptr;
+  std::string_view route;           // the pattern that matched, for logs and metrics
+  std::vector<std::string> params;  // what the pattern's {…} stand for, in order
+  model::Principal principal;       // of a route that needs a key
+
+  // From now on, close the connection when the peer goes away. For answers that take long.
+  std::function<void()> watch_peer = [] {};
+
+  // The first header of that (lower-case) name, "" if there is none.
+  [[nodiscard]] std::string_view header(std::string_view name) const;
+  [[nodiscard]] size_t count(std::string_view name) const;
+};
+
+// Takes a body as it is made. An error means that the peer is gone or too slow: stop.
+class BodyWriter {
+ public:
+  virtual ~BodyWriter() = default;
+  virtual Task<Result<>> write(std::string_view bytes) = 0;
+};
+
+class WebSocket {
+ public:
+  virtual ~WebSocket() = default;
+  // One text message. An error means that the peer is gone or too slow: stop.
+  virtual Task<Result<>> send(std::string text) = 0;
+};
+
+struct Response {
+  int status = 200;
+  std::vector<Header> headers = {};
+  std::string body = {};
+  // When set, makes the body instead: of `stream_length` bytes, or until it returns.
+  std::function<Task<void>(BodyWriter&)> stream = {};
+  std::optional<uint64_t> stream_length = {};
+  // When set, the connection becomes a WebSocket; status and body are not used.
+  std::function<Task<void>(WebSocket&)> websocket = {};
+
+  Response& with(std::string name, std::string value) &;
+  Response&& with(std::string name, std::string value) &&;
+};
+
+Response jsonResponse(int status, const base::json::value& value);
+std::string_view reasonPhrase(int status);
+
+// Splits an origin-form target (RFC 9112 §3.2.1) into decoded path and query. kInvalid: another
+// form, a bad escape, NUL, bytes that are not UTF-8, a query name given twice.
+Result<> parseTarget(std::string_view target, Request& request);
+
+// RFC 3986 percent-decoding; with `plus`, "+" is a space.
+Result<std::string> percentDecode(std::string_view text, bool plus);
+// Everything but RFC 5987 attr-char is escaped.
+std::string percentEncode(std::string_view text);
+
+// ASCII only.
+std::string lowerCase(std::string_view text);
+
+}  // namespace cloister::api

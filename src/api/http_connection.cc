@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/http_connection.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "api/problem.h"
+#include "base/id.h"
+#include "base/log.h"
+
+namespace cloister::api {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+constexpr size_t kReadBytes = 16'384;
+constexpr Millis kLinger{1'000};
+
+bool mayHaveBody(int status) {
+  return status >= 200 && status != 204 && status != 304;
+}
+
+std::string renderHead(const Request& request, const Response& response, bool keep_alive,
+                       std::string_view framing) {
+  std::string head = request.http11 ? "HTTP/1.1 " : "HTTP/1.0 ";
+  head += std::to_string(response.status) + " ";
+  head += reasonPhrase(response.status);
+  head += "\r\nX-Request-Id: " + request.id +
+          "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
+  for (const Header& header : response.headers) {
+    // A line break in a value would let data of a client's choosing become headers.
+    if (header.value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) continue;
+    head += header.name + ": " + header.value + "\r\n";
+  }
+  head += framing;
+  head +=
+      keep_alive ? (request.http11 ? "" : "Connection: keep-alive\r\n") : "Connection: close\r\n";
+  return head + "\r\n";
+}
+
+}  // namespace
+
+// Chunks (RFC 9112 §7.1), or the bytes as they are where the length or the end of the connection
+// delimits them.
+class Connection::Body : public BodyWriter {
+ public:
+  Body(Connection& connection, bool chunked, std::optional<uint64_t> length)
+      : connection_(connection), chunked_(chunked), left_(length) {}
+
+  Task<Result<>> write(std::string_view bytes) override {
+    if (bytes.empty()) co_return Result<>();
+    if (left_) {
+      if (bytes.size() > *left_) co_return fail(Code::kInternal, "writing a body: too long");
+      *left_ -= bytes.size();
+    }
+    bool sent = false;
+    if (chunked_) {
+      char size[24];
+      const int n = std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+      std::string chunk(size, static_cast<size_t>(n));
+      chunk += bytes;
+      chunk += "\r\n";
+      sent = co_await connection_.write(chunk);
+    } else {
+      sent = co_await connection_.write(bytes);
+    }
+    if (!sent) co_return fail(Code::kUnavailable, "writing a body: the client is gone");
+    co_return Result<>();
+  }
+
+  // True if the message is complete, so that another may follow.
+  Task<bool> finish() {
+    if (chunked_) co_return co_await connection_.write("0\r\n\r\n");
+    co_return left_ && *left_ == 0;
+  }
+
+ private:
+  Connection& connection_;
+  bool chunked_;
+  std::optional<uint64_t> left_;
+};
+
+Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local)
+    : shared_(std::move(shared)),
+      socket_(std::move(socket)),
+      timer_(socket_.get_executor()),
+      local_(local) {
+  boost::system::error_code ignored;
+  socket_.non_blocking(true, ignored);
+  ++shared_->open;
+  shared_->handler->connections(shared_->open);
+}
+
+Connection::~Connection() {
+  close();
+  releaseBody();
+}
+
+Task<void> Connection::run() {
+  while (open_ && keep_alive_ && co_await readHead()) {
+    auto head = parser_->head();
+    if (!head) {
+      co_await refuseHead(std::move(head).error());
+      break;
+    }
+    Request request = std::move(*head);
+    request.local = local_;
+    keep_alive_ = request.keep_alive && !shared_->stopping;
+    const base::Monotonic begin = base::monotonicNow();
+    Response response = co_await answer(request);
+    const int status = response.websocket ? 101 : response.status;
+    const bool sent = co_await respond(request, std::move(response));
+    const std::chrono::duration<double> took = base::monotonicNow() - begin;
+    shared_->handler->answered(request, status, took.count());
+    releaseBody();
+    if (!sent) break;
+  }
+  if (open_) co_await linger();
+  close();
+}
+
+Task<bool> Connection::readHead() {
+  parser_ = std::make_unique<RequestParser>(shared_->limits);
+  wait();
+  bool begun = !buffer_.empty();
+  expireIn(begun ? shared_->limits.head_time : shared_->limits.idle);
+  while (true) {
+    const auto used = parser_->feed(buffer_);
+    if (!used) {
+      unwait();
+      co_await refuseHead(used.error());
+      co_return false;
+    }
+    buffer_.erase(0, *used);
+    if (parser_->headDone()) break;
+    if (!co_await fill()) co_return false;
+    if (!begun) expireIn(shared_->limits.head_time);
+    begun = true;
+  }
+  unwait();
+  timer_.cancel();
+  co_return true;
+}
+
+Task<bool> Connection::fill() {
+  const size_t before = buffer_.size();
+  buffer_.resize(before + kReadBytes);
+  const auto [error, n] =
+      co_await socket_.async_read_some(asio::buffer(buffer_.data() + before, kReadBytes), kTuple);
+  buffer_.resize(before + n);
+  co_return !error && open_;
+}
+
+Task<Response> Connection::answer(Request& request) {
+  std::optional<Response> refused = checkOrigin(request, shared_->host_names);
+  if (!refused) refused = shared_->handler->admit(request);
+  if (!refused && request.has_body) refused = co_await readBody();
+  if (refused) {
+    // What is left of the body would be taken for the next request.
+    if (!parser_->done()) keep_alive_ = false;
+    co_return std::move(*refused);
+  }
+  request.body = parser_->takeBody();
+  request.watch_peer = [this] { watchPeer(); };
+  co_return co_await callHandler(request);
+}
+
+Task<std::optional<Response>> Connection::readBody() {
+  if (!holdBody()) co_return problem(503, "too many request bodies are being held; retry");
+  if (parser_->wantsContinue() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n")) {
+    co_return problem(408, "request body: the client is gone");
+  }
+  const base::Monotonic begin = base::monotonicNow();
+  size_t received = 0;
+  while (true) {
+    const auto used = parser_->feed(buffer_);
+    if (!used) co_return problem(used.error().status, used.error().message);
+    buffer_.erase(0, *used);
+    received += *used;
+    if (!holdBody()) co_return problem(503, "too many request bodies are being held; retry");
+    if (parser_->done()) break;
+    if (*used == 0 && buffer_.size() > shared_->limits.head_bytes) {
+      co_return problem(400, "request body: a chunk's header or trailer is too large");
+    }
+    const Millis allowed = shared_->limits.body_grace +
+                           Millis(received * 1000 / std::max<size_t>(1, shared_->limits.body_rate));
+    expireIn(std::chrono::ceil<Millis>(begin + allowed - base::monotonicNow()));
+    if (*used == 0 && !co_await fill()) co_return problem(408, "request body: did not arrive");
+  }
+  timer_.cancel();
+  co_return std::nullopt;
+}
+
+Task<Response> Connection::callHandler(Request& request) {
+  std::string what;
+  try {
+    co_return co_await shared_->handler->handle(request);
+  } catch (const std::exception& e) {  // of a library: nothing of ours throws
+    what = e.what();
+  }
+  co_return problem(Error{Code::kInternal, "handling a request: " + what, ""}, request);
+}
+
+Task<bool> Connection::respond(const Request& request, Response response) {
+  if (response.websocket) {
+    co_await upgrade(request, response);
+    co_return false;
+  }
+  if (response.stream) {
+    const bool chunked = !response.stream_length && request.http11;
+    if (!response.stream_length && !chunked) keep_alive_ = false;
+    const std::string framing =
+        chunked ? "Transfer-Encoding: chunked\r\n"
+        : response.stream_length
+            ? "Content-Length: " + std::to_string(*response.stream_length) + "\r\n"
+            : std::string();
+    co_return co_await sendStream(request, response,
+                                  renderHead(request, response, keep_alive_, framing));
+  }
+  const bool body = mayHaveBody(response.status);
+  std::string bytes = renderHead(
+      request, response, keep_alive_,
+      body ? "Content-Length: " + std::to_string(response.body.size()) + "\r\n" : std::string());
+  if (body && request.method != "HEAD") bytes += response.body;
+  co_return co_await write(bytes);
+}
+
+Task<bool> Connection::sendStream(const Request& request, Response& response, std::string head) {
+  if (!co_await write(head)) co_return false;
+  if (request.method == "HEAD") co_return true;
+  watchPeer();
+  Body body(*this, !response.stream_length && request.http11, response.stream_length);
+  std::string what;
+  try {
+    co_await response.stream(body);
+    co_return co_await body.finish();
+  } catch (const std::exception& e) {
+    what = e.what();
+  }
+  base::log(base::Level::kError, "stream failed", {{"request", request.id}, {"error", what}});
+  co_return false;
+}
+
+Task<void> Connection::upgrade(const Request& request, Response& response) {
+  if (!buffer_.empty()) co_return;  // frames before the handshake's end: not a client to talk to
+  timer_.cancel();
+  // The socket goes on counting as this connection's until the conversation is over.
+  Socket socket = std::move(socket_);
+  std::string what;
+  try {
+    co_await serveWebSocket(std::move(socket), request, shared_->limits, response.websocket);
+  } catch (const std::exception& e) {
+    what = e.what();
+  }
+  if (!what.empty()) {
+    base::log(base::Level::kWarn, "websocket failed", {{"request", request.id}, {"error", what}});
+  }
+}
+
+Task<bool> Connection::write(std::string_view bytes) {
+  while (!bytes.empty() && open_) {
+    expireIn(shared_->limits.write_stall);
+    const auto [error, n] =
+        co_await socket_.async_write_some(asio::buffer(bytes.data(), bytes.size()), kTuple);
+    if (error) co_return false;
+    bytes.remove_prefix(n);
+  }
+  timer_.cancel();
+  co_return open_;
+}
+
+Task<void> Connection::refuseHead(ParseFailure failure) {
+  Request request;
+  request.id = base::newId("req");
+  keep_alive_ = false;
+  co_await respond(request, problem(failure.status, failure.message));
+  shared_->handler->answered(request, failure.status, 0);
+}
+
+// Closing with unread bytes makes TCP reset the connection, and the client may never see the
+// answer: say that we are done, then read for a moment what is still coming.
+Task<void> Connection::linger() {
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  expireIn(kLinger);
+  while (open_) {
+    buffer_.clear();
+    if (!co_await fill()) break;
+  }
+}
+
+bool Connection::holdBody() {
+  const size_t wanted = parser_->bodyBytes();
+  if (wanted <= held_) return true;
+  if (shared_->bodies + (wanted - held_) > shared_->limits.bodies_bytes) return false;
+  shared_->bodies += wanted - held_;
+  held_ = wanted;
+  return true;
+}
+
+void Connection::releaseBody() {
+  shared_->bodies -= held_;
+  held_ = 0;
+}
+
+void Connection::wait() {
+  unwait();
+  waiting_ = shared_->waiting.insert(shared_->waiting.end(), this);
+}
+
+void Connection::unwait() {
+  if (waiting_) shared_->waiting.erase(*waiting_);
+  waiting_.reset();
+}
+
+void Connection::expireIn(Millis time) {
+  timer_.expires_after(time);
+  timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    // A deadline that was moved just as the timer fired is not over.
+    if (error || !self || self->timer_.expiry() > base::monotonicNow()) return;
+    self->close();
+  });
+}
+
+void Connection::watchPeer() {
+  if (watching_ || !open_) return;
+  watching_ = true;
+  socket_.async_wait(Socket::wait_read, [weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    if (!self || !self->open_ || error) return;
+    self->watching_ = false;
+    char byte = 0;
+    boost::system::error_code peek_error;
+    const size_t n =
+        self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, peek_error);
+    const bool nothing = peek_error == asio::error::would_block;
+    if (n == 0 && !nothing) self->close();
+  });
+}
+
+void Connection::close() {
+  if (!open_) return;
+  open_ = false;
+  unwait();
+  --shared_->open;
+  shared_->handler->connections(shared_->open);
+  boost::system::error_code ignored;
+  timer_.cancel();
+  socket_.close(ignored);
+}
+
+}  // namespace cloister::api

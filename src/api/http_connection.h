@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection of HttpServer; internal to http_server*.cc.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/http.h"
+#include "api/http_server.h"
+#include "api/request_parser.h"
+
+namespace cloister::api {
+
+// TCP and Unix alike.
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+class Connection;
+
+// What the connections of a server share. Outlives them: each holds it.
+struct Shared {
+  HttpLimits limits;
+  std::vector<std::string> host_names;
+  HttpHandler* handler = nullptr;
+  std::list<Connection*> waiting;  // no complete head yet; the longest first
+  size_t open = 0;                 // sockets
+  size_t bodies = 0;               // bytes of bodies held
+  bool stopping = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<Shared> shared, Socket socket, bool local);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Serves requests until one side has had enough.
+  Task<void> run();
+  // At once, whatever is going on; run() ends soon after.
+  void close();
+
+ private:
+  class Body;
+
+  Task<bool> readHead();  // false: the connection is over
+  Task<Response> answer(Request& request);
+  Task<std::optional<Response>> readBody();
+  Task<bool> fill();
+  Task<bool> respond(const Request& request, Response response);
+  Task<Response> callHandler(Request& request);
+  Task<bool> sendStream(const Request& request, Response& response, std::string head);
+  Task<void> upgrade(const Request& request, Response& response);
+  Task<bool> write(std::string_view bytes);
+  Task<void> refuseHead(ParseFailure failure);
+  Task<void> linger();
+
+  bool holdBody();  // false: too much is held already
+  void releaseBody();
+  void wait();  // joins Shared::waiting
+  void unwait();
+  void expireIn(Millis time);
+  void watchPeer();
+
+  std::shared_ptr<Shared> shared_;
+  Socket socket_;
+  boost::asio::steady_timer timer_;
+  bool local_;
+  bool open_ = true;
+  bool keep_alive_ = true;
+  bool watching_ = false;
+  std::optional<std::list<Connection*>::iterator> waiting_;
+  size_t held_ = 0;
+  std::string buffer_;  // received and not yet used
+  std::unique_ptr<RequestParser> parser_;
+};
+
+// Speaks WebSocket (RFC 6455) on `socket` for as long as `serve` runs. `request` asked for it.
+Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
+                          const std::function<Task<void>(WebSocket&)>& serve);
+
+}  // namespace cloister::api

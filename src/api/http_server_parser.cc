@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "api/request_parser.h"
+#include "base/id.h"
+
+namespace cloister::api {
+namespace {
+
+namespace http = boost::beast::http;
+
+ParseFailure failureOf(const boost::system::error_code& error) {
+  if (error == http::error::header_limit) return {431, "request head: too large"};
+  if (error == http::error::body_limit) return {413, "request body: too large"};
+  if (error == http::error::bad_version) return {505, "request head: not HTTP/1.0 or 1.1"};
+  return {400, "request: " + error.message()};
+}
+
+// What the parser leaves open and two parties could read differently (request smuggling).
+std::expected<void, ParseFailure> checkFraming(const Request& request) {
+  if (request.count("host") > 1) return std::unexpected(ParseFailure{400, "Host: given twice"});
+  if (request.http11 && request.count("host") == 0) {
+    return std::unexpected(ParseFailure{400, "Host: missing"});
+  }
+  if (request.count("transfer-encoding") > 0 &&
+      (request.count("transfer-encoding") > 1 ||
+       lowerCase(request.header("transfer-encoding")) != "chunked" || !request.http11)) {
+    return std::unexpected(ParseFailure{400, "Transfer-Encoding: only \"chunked\" is understood"});
+  }
+  if (request.count("content-length") > 1) {
+    return std::unexpected(ParseFailure{400, "Content-Length: given twice"});
+  }
+  const std::string_view expect = request.header("expect");
+  if (!expect.empty() && lowerCase(expect) != "100-continue") {
+    return std::unexpected(ParseFailure{417, "Expect: only 100-continue is understood"});
+  }
+  return {};
+}
+
+}  // namespace
+
+struct RequestParser::State {
+  http::request_parser<http::string_body> parser;
+};
+
+RequestParser::RequestParser(const HttpLimits& limits) : state_(std::make_unique<State>()) {
+  state_->parser.header_limit(static_cast<uint32_t>(limits.head_bytes));
+  state_->parser.body_limit(limits.body_bytes);
+}
+
+RequestParser::~RequestParser() = default;
+
+std::expected<size_t, ParseFailure> RequestParser::feed(std::string_view bytes) {
+  boost::system::error_code error;
+  const size_t used = state_->parser.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
+  if (error == http::error::need_more) error = {};
+  if (error) return std::unexpected(failureOf(error));
+  return used;
+}
+
+bool RequestParser::headDone() const {
+  return state_->parser.is_header_done();
+}
+
+bool RequestParser::done() const {
+  return state_->parser.is_done();
+}
+
+size_t RequestParser::bodyBytes() const {
+  const size_t held = state_->parser.get().body().size();
+  const auto declared = state_->parser.content_length();
+  return declared ? std::max(held, static_cast<size_t>(*declared)) : held;
+}
+
+bool RequestParser::wantsContinue() const {
+  return !done() && !state_->parser.get()[http::field::expect].empty();
+}
+
+std::expected<Request, ParseFailure> RequestParser::head() {
+  const auto& message = state_->parser.get();
+  Request request;
+  request.id = base::newId("req");
+  request.method = std::string_view(message.method_string().data(), message.method_string().size());
+  request.http11 = message.version() == 11;
+  request.keep_alive = state_->parser.keep_alive();
+  request.has_body = !state_->parser.is_done();
+  for (const auto& field : message) {
+    request.headers.push_back({lowerCase({field.name_string().data(), field.name_string().size()}),
+                               std::string(field.value().data(), field.value().size())});
+  }
+  if (auto sound = checkFraming(request); !sound) return std::unexpected(sound.error());
+  const auto target = parseTarget({message.target().data(), message.target().size()}, request);
+  if (!target) return std::unexpected(ParseFailure{400, target.error().message});
+  return request;
+}
+
+std::string RequestParser::takeBody() {
+  return std::move(state_->parser.get().body());
+}
+
+std::expected<Request, ParseFailure> parseRequest(std::string_view bytes,
+                                                  const HttpLimits& limits) {
+  RequestParser parser(limits);
+  std::optional<Request> request;
+  while (!parser.done()) {
+    const auto used = parser.feed(bytes);
+    if (!used) return std::unexpected(used.error());
+    bytes.remove_prefix(*used);
+    if (parser.headDone() && !request) {
+      auto head = parser.head();
+      if (!head) return std::unexpected(head.error());
+      request = std::move(*head);
+    } else if (*used == 0) {
+      return std::unexpected(ParseFailure{400, "request: ends early"});
+    }
+  }
+  request->body = parser.takeBody();
+  return std::move(*request);
+}
+
+}  // namespace cloister::api

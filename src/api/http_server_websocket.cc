@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/websocket/stream.hpp>
+
+#include "api/http_connection.h"
+
+namespace cloister::api {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace websocket = boost::beast::websocket;
+
+constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
+// Nothing is expected from the client but control frames.
+constexpr size_t kMaxMessage = 4096;
+
+class Conversation : public WebSocket, public std::enable_shared_from_this<Conversation> {
+ public:
+  Conversation(Socket socket, const HttpLimits& limits)
+      : stream_(std::move(socket)), timer_(stream_.get_executor()), stall_(limits.write_stall) {
+    websocket::stream_base::timeout timeout{};
+    timeout.handshake_timeout = limits.head_time;  // and of the closing handshake
+    timeout.idle_timeout = websocket::stream_base::none();
+    timeout.keep_alive_pings = false;  // heartbeats do that
+    stream_.set_option(timeout);
+    stream_.read_message_max(kMaxMessage);
+    stream_.auto_fragment(false);
+  }
+
+  Task<bool> accept(const Request& request) {
+    beast::http::request<beast::http::empty_body> handshake;
+    handshake.method_string(request.method);
+    handshake.target(request.target);
+    handshake.version(11);
+    for (const Header& header : request.headers)
+      handshake.insert(header.name, header.value);
+    stream_.set_option(
+        websocket::stream_base::decorator([id = request.id](websocket::response_type& response) {
+          response.set("X-Request-Id", id);
+        }));
+    const auto [error] = co_await stream_.async_accept(handshake, kTuple);
+    open_ = !error;
+    co_return open_;
+  }
+
+  // Answers pings and the closing handshake; a client that sends data is told to go.
+  Task<void> receive() {
+    const auto self = shared_from_this();
+    beast::flat_buffer buffer(kMaxMessage);
+    const auto [error, n] = co_await stream_.async_read(buffer, kTuple);
+    if (!error && open_) {
+      open_ = false;
+      co_await stream_.async_close(websocket::close_code::policy_error, kTuple);
+    }
+    open_ = false;
+  }
+
+  Task<Result<>> send(std::string text) override {
+    if (!open_) co_return fail(Code::kUnavailable, "sending: the client is gone");
+    timer_.expires_after(stall_);
+    timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+      const auto self = weak.lock();
+      if (!error && self) self->abandon();
+    });
+    stream_.text(true);
+    const auto [error, n] = co_await stream_.async_write(asio::buffer(text), kTuple);
+    timer_.cancel();
+    if (error) {
+      open_ = false;
+      co_return fail(Code::kUnavailable, "sending: the client is gone");
+    }
+    co_return Result<>();
+  }
+
+  Task<void> finish() {
+    if (!open_) co_return;
+    open_ = false;
+    co_await stream_.async_close(websocket::close_code::normal, kTuple);
+  }
+
+ private:
+  void abandon() {
+    open_ = false;
+    boost::system::error_code ignored;
+    stream_.next_layer().close(ignored);
+  }
+
+  websocket::stream<Socket, false> stream_;
+  asio::steady_timer timer_;
+  Millis stall_;
+  bool open_ = false;
+};
+
+}  // namespace
+
+Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
+                          const std::function<Task<void>(WebSocket&)>& serve) {
+  auto conversation = std::make_shared<Conversation>(std::move(socket), limits);
+  if (!co_await conversation->accept(request)) co_return;
+  asio::co_spawn(
+      co_await asio::this_coro::executor, [conversation] { return conversation->receive(); },
+      asio::detached);
+  co_await serve(*conversation);
+  co_await conversation->finish();
+}
+
+}  // namespace cloister::api

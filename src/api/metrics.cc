@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace cloister::api {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+// Seconds. Starts and answers take milliseconds; runs last up to their wall limit.
+const Buckets kShort = {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30};
+const Buckets kLong = {.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600};
+
+}  // namespace
+
+struct ServiceMetrics::State {
+  prometheus::Registry registry;
+  prometheus::Counter& accepted = BuildCounter()
+                                      .Name("cloister_accepted_total")
+                                      .Help("Executions accepted")
+                                      .Register(registry)
+                                      .Add({});
+  prometheus::Family<prometheus::Counter>& refused = BuildCounter()
+                                                         .Name("cloister_refused_total")
+                                                         .Help("Requests refused, by reason")
+                                                         .Register(registry);
+  prometheus::Family<prometheus::Counter>& executions =
+      BuildCounter()
+          .Name("cloister_executions_total")
+          .Help("Executions that have ended, by status and error type")
+          .Register(registry);
+  prometheus::Histogram& start = BuildHistogram()
+                                     .Name("cloister_start_seconds")
+                                     .Help("From acceptance to the program's start")
+                                     .Register(registry)
+                                     .Add({}, kShort);
+  prometheus::Histogram& run = BuildHistogram()
+                                   .Name("cloister_run_seconds")
+                                   .Help("Wall time of programs that were started")
+                                   .Register(registry)
+                                   .Add({}, kLong);
+  prometheus::Gauge& waiting = BuildGauge()
+                                   .Name("cloister_queue_depth")
+                                   .Help("Executions accepted and waiting for a sandbox")
+                                   .Register(registry)
+                                   .Add({});
+  prometheus::Gauge& running = BuildGauge()
+                                   .Name("cloister_running")
+                                   .Help("Executions in a sandbox")
+                                   .Register(registry)
+                                   .Add({});
+  prometheus::Gauge& node = BuildGauge()
+                                .Name("cloister_node_connected")
+                                .Help("1 while a node is connected")
+                                .Register(registry)
+                                .Add({});
+  prometheus::Gauge& connections = BuildGauge()
+                                       .Name("cloister_http_connections")
+                                       .Help("Open client connections")
+                                       .Register(registry)
+                                       .Add({});
+  prometheus::Family<prometheus::Counter>& requests =
+      BuildCounter()
+          .Name("cloister_http_requests_total")
+          .Help("HTTP answers, by route, method and status")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& latency =
+      BuildHistogram()
+          .Name("cloister_http_request_seconds")
+          .Help("From a request's head to the end of its answer, waiting and streaming included")
+          .Register(registry);
+};
+
+ServiceMetrics::ServiceMetrics() : state_(std::make_unique<State>()) {}
+ServiceMetrics::~ServiceMetrics() = default;
+
+void ServiceMetrics::accepted() {
+  state_->accepted.Increment();
+}
+
+void ServiceMetrics::refused(std::string_view reason) {
+  state_->refused.Add({{"reason", std::string(reason)}}).Increment();
+}
+
+void ServiceMetrics::started(double start_seconds) {
+  state_->start.Observe(start_seconds);
+}
+
+void ServiceMetrics::finished(const model::Execution& execution) {
+  const std::string status(model::statusName(execution.status));
+  const std::string reason = execution.error ? execution.error->type : "none";
+  state_->executions.Add({{"status", status}, {"reason", reason}}).Increment();
+  if (execution.started_at != 0) {
+    state_->run.Observe(static_cast<double>(execution.usage.wall_ms) / 1000);
+  }
+}
+
+void ServiceMetrics::queueDepth(size_t waiting, size_t running) {
+  state_->waiting.Set(static_cast<double>(waiting));
+  state_->running.Set(static_cast<double>(running));
+}
+
+void ServiceMetrics::answered(std::string_view route, std::string_view method, int status,
+                              double seconds) {
+  const std::string pattern(route.empty() ? "none" : route);
+  state_->requests
+      .Add(
+          {{"route", pattern}, {"method", std::string(method)}, {"status", std::to_string(status)}})
+      .Increment();
+  state_->latency.Add({{"route", pattern}}, kShort).Observe(seconds);
+}
+
+void ServiceMetrics::connections(size_t open) {
+  state_->connections.Set(static_cast<double>(open));
+}
+
+void ServiceMetrics::nodeConnected(bool connected) {
+  state_->node.Set(connected ? 1 : 0);
+}
+
+std::string ServiceMetrics::text() const {
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+}  // namespace cloister::api

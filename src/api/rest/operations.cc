@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators and tools ask: health, readiness, metrics, the node, the languages, the API
+// itself.
+#include <algorithm>
+
+#include "api/problem.h"
+#include "api/rest/rest.h"
+
+namespace cloister::api {
+namespace {
+
+namespace json = base::json;
+
+std::string_view stateName(model::Finding::State state) {
+  switch (state) {
+    case model::Finding::State::kOk:
+      return "ok";
+    case model::Finding::State::kReduced:
+      return "reduced";
+    case model::Finding::State::kMissing:
+      break;
+  }
+  return "missing";
+}
+
+json::array strings(const std::vector<std::string>& values) {
+  return json::array(values.begin(), values.end());
+}
+
+Response text(std::string type, std::string body) {
+  Response response;
+  response.with("Content-Type", std::move(type));
+  response.body = std::move(body);
+  return response;
+}
+
+Task<Result<Response>> healthz(RestParts& parts, Request&) {
+  co_return jsonResponse(200, json::object{{"status", "ok"}, {"version", parts.version}});
+}
+
+Task<Result<Response>> readyz(RestParts& parts, Request& request) {
+  const auto ready = parts.service.ready();
+  if (ready) {
+    co_return jsonResponse(200, json::object{{"ready", true}, {"reasons", json::array()}});
+  }
+  Response response = problem(Error{Code::kUnavailable, ready.error().message, ""}, request);
+  json::object body = CO_TRY(base::parseJson(response.body)).as_object();
+  body["ready"] = false;
+  body["reasons"] = json::array{ready.error().message};
+  response.body = base::toJson(body);
+  co_return response;
+}
+
+Task<Result<Response>> metrics(RestParts& parts, Request&) {
+  parts.metrics.nodeConnected(parts.service.node().runtime != nullptr);
+  co_return text("text/plain; version=0.0.4; charset=utf-8", parts.metrics.text());
+}
+
+Task<Result<Response>> openapi(RestParts& parts, Request&) {
+  co_return text("application/yaml", parts.openapi);
+}
+
+Task<Result<Response>> node(RestParts& parts, Request&) {
+  const orchestrator::NodeState& state = parts.service.node();
+  const model::NodeOffer& offer = state.offer;
+  json::array findings;
+  for (const model::Finding& finding : offer.findings) {
+    findings.push_back({{"area", finding.area},
+                        {"name", finding.name},
+                        {"state", stateName(finding.state)},
+                        {"detail", finding.detail},
+                        {"remedy", finding.remedy}});
+  }
+  co_return jsonResponse(200, json::object{{"connected", state.runtime != nullptr},
+                                           {"node", offer.node},
+                                           {"version", offer.version},
+                                           {"runtimes", strings(offer.runtimes)},
+                                           {"weakened", strings(offer.weakened)},
+                                           {"image_digest", offer.image_digest},
+                                           {"languages", strings(offer.languages)},
+                                           {"findings", std::move(findings)},
+                                           {"max_sandboxes", offer.max_sandboxes},
+                                           {"memory_bytes", offer.memory_bytes},
+                                           {"cpus", offer.cpus}});
+}
+
+Task<Result<Response>> languages(RestParts& parts, Request&) {
+  const std::vector<std::string>& usable = parts.service.node().offer.languages;
+  json::array items;
+  for (const model::Language& language : parts.languages.all()) {
+    const bool present = std::ranges::find(usable, language.name) != usable.end();
+    items.push_back({{"name", language.name},
+                     {"title", language.title},
+                     {"aliases", strings(language.aliases)},
+                     {"extensions", strings(language.extensions)},
+                     {"compiled", !language.compile.empty()},
+                     {"usable", present},
+                     {"install", language.install}});
+  }
+  co_return jsonResponse(200, json::object{{"languages", std::move(items)}});
+}
+
+}  // namespace
+
+std::vector<Route> operationRoutes(RestParts& parts) {
+  const auto get = [&parts](std::string_view pattern, Access access, auto handler) {
+    return Route{.method = "GET",
+                 .pattern = pattern,
+                 .access = access,
+                 .query = {},
+                 .handle = [&parts, handler](Request& request) { return handler(parts, request); }};
+  };
+  return {
+      get("/healthz", Access::kOpen, healthz),      get("/readyz", Access::kOpen, readyz),
+      get("/openapi.yaml", Access::kOpen, openapi), get("/metrics", Access::kLocal, metrics),
+      get("/v1/node", Access::kKey, node),          get("/v1/languages", Access::kKey, languages)};
+}
+
+}  // namespace cloister::api

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The REST API: each file here is a resource, giving its routes to one table. spec/openapi.yaml is
+// the truth about every path, parameter and field; tests hold this to it.
+//
+// To add a route: the handler and its row in a resource's routes(), the path in spec/openapi.yaml.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include "api/http.h"
+#include "api/metrics.h"
+#include "api/router.h"
+#include "auth/auth.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "model/language.h"
+#include "model/run_request.h"
+#include "orchestrator/run_service.h"
+#include "store/store.h"
+
+namespace cloister::api {
+
+// What the handlers work with; all of it outlives the server.
+struct RestParts {
+  orchestrator::RunService& service;
+  store::Store& store;
+  auth::Authenticator& authenticator;
+  const model::LanguageSet& languages;
+  ServiceMetrics& metrics;
+  base::VerifyKey audit_key;
+  std::string checkpoint_file;
+  model::RequestBounds bounds;
+  Millis heartbeat{15'000};
+  std::string openapi;  // the document's text
+  std::string version;
+  // For what would hold up the io thread: one thread, one job at a time.
+  boost::asio::thread_pool& background;
+};
+
+// Every route of the service. `parts` outlives them.
+std::vector<Route> restRoutes(RestParts& parts);
+
+// By resource.
+std::vector<Route> executionRoutes(RestParts& parts);
+std::vector<Route> eventRoutes(RestParts& parts);
+std::vector<Route> artifactRoutes(RestParts& parts);
+std::vector<Route> keyRoutes(RestParts& parts);
+std::vector<Route> auditRoutes(RestParts& parts);
+std::vector<Route> operationRoutes(RestParts& parts);
+
+}  // namespace cloister::api

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/router.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "api/problem.h"
+
+namespace cloister::api {
+namespace {
+
+// The values of the pattern's {…}, or nothing when the path is another.
+std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
+                                                  const std::vector<std::string>& path) {
+  std::vector<std::string> params;
+  for (const std::string& segment : path) {
+    if (!pattern.starts_with('/')) return std::nullopt;
+    pattern.remove_prefix(1);
+    const std::string_view wanted = pattern.substr(0, pattern.find('/'));
+    if (wanted.starts_with('{')) {
+      if (segment.empty()) return std::nullopt;
+      params.push_back(segment);
+    } else if (wanted != segment) {
+      return std::nullopt;
+    }
+    pattern.remove_prefix(wanted.size());
+  }
+  if (!pattern.empty()) return std::nullopt;
+  return params;
+}
+
+std::string_view credential(const Request& request) {
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view authorization = request.header("authorization");
+  if (lowerCase(authorization.substr(0, kScheme.size())) == kScheme) {
+    return authorization.substr(kScheme.size());
+  }
+  return authorization.empty() ? request.header("x-api-key") : std::string_view();
+}
+
+std::optional<Response> checkBody(const Request& request, const Route& route) {
+  if (!request.has_body) return std::nullopt;
+  if (!route.json_body) return problem(400, "request body: this route takes none");
+  const std::string encoding = lowerCase(request.header("content-encoding"));
+  if (!encoding.empty() && encoding != "identity") {
+    return problem(415, "Content-Encoding: compressed bodies are not accepted");
+  }
+  const std::string type = lowerCase(request.header("content-type"));
+  const std::string_view media = std::string_view(type).substr(0, type.find(';'));
+  if (!type.empty() && media.substr(0, media.find_last_not_of(' ') + 1) != "application/json") {
+    return problem(415, "Content-Type: must be application/json");
+  }
+  return std::nullopt;
+}
+
+std::optional<Response> checkQuery(const Request& request, const Route& route) {
+  for (const auto& [name, value] : request.query) {
+    if (std::ranges::find(route.query, name) == route.query.end()) {
+      return problem(
+          Error{Code::kInvalid, "query parameter " + name + ": unknown here", "query." + name},
+          request);
+    }
+  }
+  return std::nullopt;
+}
+
+std::unexpected<Error> badQuery(std::string_view name, const std::string& wanted) {
+  return fail(Code::kInvalid, "query parameter " + std::string(name) + ": must be " + wanted,
+              "query." + std::string(name));
+}
+
+}  // namespace
+
+Router::Router(std::vector<Route> routes, auth::Authenticator& authenticator,
+               ServiceMetrics& metrics)
+    : routes_(std::move(routes)), authenticator_(authenticator), metrics_(metrics) {}
+
+std::optional<Response> Router::admit(Request& request) {
+  if (auto refused = match(request)) return refused;
+  if (auto refused = identify(request)) return refused;
+  if (auto refused = checkQuery(request, *request.matched)) return refused;
+  return checkBody(request, *request.matched);
+}
+
+std::optional<Response> Router::match(Request& request) const {
+  std::string_view method = request.method;
+  if (method == "HEAD") method = "GET";
+  std::set<std::string_view> allowed;
+  for (const Route& route : routes_) {
+    auto params = matchPath(route.pattern, request.path);
+    if (!params) continue;
+    allowed.insert(route.method);
+    if (route.method != method) continue;
+    request.matched = &route;
+    request.route = route.pattern;
+    request.params = std::move(*params);
+    return std::nullopt;
+  }
+  if (allowed.empty()) return problem(404, "no such path; see /openapi.yaml");
+  std::string allow;
+  for (const std::string_view each : allowed)
+    allow += (allow.empty() ? "" : ", ") + std::string(each);
+  return problem(405, "this path takes " + allow).with("Allow", allow);
+}
+
+std::optional<Response> Router::identify(Request& request) {
+  const Access access = request.matched->access;
+  if (access == Access::kOpen || (access == Access::kLocal && request.local)) return std::nullopt;
+  auto principal = authenticator_.authenticate(credential(request));
+  if (!principal) {
+    metrics_.refused("unauthorized");
+    return problem(principal.error(), request);
+  }
+  request.principal = std::move(*principal);
+  if (access == Access::kAdmin && !request.principal.isAdmin()) {
+    metrics_.refused("forbidden");
+    return problem(Error{Code::kDenied, "this needs an administrator's key", ""}, request);
+  }
+  return std::nullopt;
+}
+
+Task<Response> Router::handle(Request& request) {
+  Result<Response> response = co_await request.matched->handle(request);
+  if (response) co_return std::move(*response);
+  co_return problem(response.error(), request);
+}
+
+void Router::answered(const Request& request, int status, double seconds) {
+  metrics_.answered(request.route, request.matched ? request.matched->method : "", status, seconds);
+}
+
+void Router::connections(size_t open) {
+  metrics_.connections(open);
+}
+
+std::optional<std::string> queryText(const Request& request, std::string_view name) {
+  for (const auto& [key, value] : request.query) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<int64_t>> queryInteger(const Request& request, std::string_view name,
+                                            int64_t min, int64_t max) {
+  const std::optional<std::string> text = queryText(request, name);
+  if (!text) return std::nullopt;
+  int64_t value = 0;
+  const char* end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, value);
+  if (parsed.ec != std::errc() || parsed.ptr != end || value < min || value > max) {
+    return badQuery(name,
+                    "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
+  }
+  return value;
+}
+
+Result<bool> queryFlag(const Request& request, std::string_view name) {
+  const std::optional<std::string> text = queryText(request, name);
+  if (!text || *text == "false") return false;
+  if (*text != "true") return badQuery(name, "true or false");
+  return true;
+}
+
+}  // namespace cloister::api
