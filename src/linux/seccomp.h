@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// System call policies (seccomp(2)): an allow-list as data, compiled once to a BPF program that any
+// number of processes can then install.
+//
+// A policy document (policies/seccomp/*.json):
+//   {"default": ACTION, "architectures": ["x86_64", …],
+//    "beyond": {"above": NUMBER, "action": ACTION, "why": TEXT},
+//    "groups": [{"name": TEXT, "why": TEXT, "syscalls": [SYSCALL, …]}, …]}
+//   ACTION   "allow", "kill", "pretend" (does nothing and returns 0), or an errno: "EPERM",
+//   "ENOSYS" SYSCALL  "read" | {"name", "args": [ARG, …], "action": ACTION, "optional": true} ARG
+//   {"index": 0-5, "in": [VALUE, …], "mask": VALUE} VALUE    a number, "0x…", or a constant's name:
+//   "AF_UNIX", "TIOCGWINSZ"
+// A call with `args` matches when each argument, masked, is one of its values. Without a mask the
+// low 32 bits count, which is all the kernel looks at for an int. What no rule matches gets the
+// default; a number above `beyond`, which this policy's author cannot have known, gets its action.
+// The architecture must be named, and calls by another one of the machine (i386, x32) are EPERM.
+// Unknown members, names and values are errors; `optional` forgives a name that libseccomp does not
+// know yet.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+struct SeccompProgram {
+  std::vector<sock_filter> filter;
+  // The document, with `architecture`, `instructions` and `filter_sha256` added: what was compiled.
+  base::json::object description;
+};
+
+Result<SeccompProgram> compileSeccomp(const base::json::object& policy);
+
+// Reads and compiles a document; errors name the file.
+Result<SeccompProgram> loadSeccomp(const std::string& path);
+
+// Puts all threads of this process under the filter for good, with no_new_privs set.
+Result<> installSeccomp(const std::vector<sock_filter>& filter);
+
+// The same for a child that may not allocate (async-signal-safe). Returns 0 or errno.
+int installSeccompRaw(const sock_filter* filter, size_t length);
+
+}  // namespace cloister::linux

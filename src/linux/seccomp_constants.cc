@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/seccomp_constants.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include <termios.h>
+
+// Newer than the headers this may be built with; the numbers are the kernel's for ever.
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#define PR_GET_MDWE 66
+#endif
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
+
+namespace cloister::linux {
+namespace {
+
+struct Constant {
+  std::string_view name;
+  uint64_t value;
+};
+
+// Every namespace that clone(2) can make.
+constexpr uint64_t kCloneNewAny = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                                  CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
+
+#define CONSTANT(name) \
+  Constant {           \
+    #name, name        \
+  }
+
+constexpr Constant kConstants[] = {
+    {"CLONE_NEW_ANY", kCloneNewAny},
+    {"SOCK_TYPE_MASK", 0xf},
+    // Not in the C library's headers, or only together with clashing ones.
+    {"TCGETS2", 0x802c542a},
+    {"TCSETS2", 0x402c542b},
+    {"TCSETSW2", 0x402c542c},
+    {"TCSETSF2", 0x402c542d},
+    {"FS_IOC_FIEMAP", 0xc020660b},
+    CONSTANT(CLONE_THREAD),
+    CONSTANT(AF_UNIX),
+    CONSTANT(AF_INET),
+    CONSTANT(AF_INET6),
+    CONSTANT(SOCK_STREAM),
+    CONSTANT(SOCK_DGRAM),
+    CONSTANT(SOCK_SEQPACKET),
+    CONSTANT(IPPROTO_IP),
+    CONSTANT(IPPROTO_TCP),
+    CONSTANT(IPPROTO_UDP),
+    CONSTANT(S_IFMT),
+    CONSTANT(S_IFREG),
+    CONSTANT(S_IFIFO),
+    CONSTANT(S_IFSOCK),
+    CONSTANT(PROT_EXEC),
+    CONSTANT(PER_LINUX),
+    CONSTANT(PR_SET_PDEATHSIG),
+    CONSTANT(PR_GET_PDEATHSIG),
+    CONSTANT(PR_SET_DUMPABLE),
+    CONSTANT(PR_GET_DUMPABLE),
+    CONSTANT(PR_SET_KEEPCAPS),
+    CONSTANT(PR_GET_KEEPCAPS),
+    CONSTANT(PR_GET_TIMING),
+    CONSTANT(PR_SET_NAME),
+    CONSTANT(PR_GET_NAME),
+    CONSTANT(PR_GET_SECCOMP),
+    CONSTANT(PR_CAPBSET_READ),
+    CONSTANT(PR_GET_TSC),
+    CONSTANT(PR_GET_SECUREBITS),
+    CONSTANT(PR_SET_TIMERSLACK),
+    CONSTANT(PR_GET_TIMERSLACK),
+    CONSTANT(PR_SET_CHILD_SUBREAPER),
+    CONSTANT(PR_GET_CHILD_SUBREAPER),
+    CONSTANT(PR_SET_NO_NEW_PRIVS),
+    CONSTANT(PR_GET_NO_NEW_PRIVS),
+    CONSTANT(PR_SET_THP_DISABLE),
+    CONSTANT(PR_GET_THP_DISABLE),
+    CONSTANT(PR_CAP_AMBIENT),
+    CONSTANT(PR_GET_SPECULATION_CTRL),
+    CONSTANT(PR_SVE_SET_VL),
+    CONSTANT(PR_SVE_GET_VL),
+    CONSTANT(PR_PAC_RESET_KEYS),
+    CONSTANT(PR_SET_TAGGED_ADDR_CTRL),
+    CONSTANT(PR_GET_TAGGED_ADDR_CTRL),
+    CONSTANT(PR_SET_PTRACER),
+    CONSTANT(PR_SET_VMA),
+    CONSTANT(PR_SET_MDWE),
+    CONSTANT(PR_GET_MDWE),
+    CONSTANT(TCGETS),
+    CONSTANT(TCSETS),
+    CONSTANT(TCSETSW),
+    CONSTANT(TCSETSF),
+    CONSTANT(TCSBRK),
+    CONSTANT(TCSBRKP),
+    CONSTANT(TCXONC),
+    CONSTANT(TCFLSH),
+    CONSTANT(TIOCEXCL),
+    CONSTANT(TIOCNXCL),
+    CONSTANT(TIOCSCTTY),
+    CONSTANT(TIOCGPGRP),
+    CONSTANT(TIOCSPGRP),
+    CONSTANT(TIOCOUTQ),
+    CONSTANT(TIOCGWINSZ),
+    CONSTANT(TIOCSWINSZ),
+    CONSTANT(TIOCMGET),
+    CONSTANT(TIOCPKT),
+    CONSTANT(TIOCNOTTY),
+    CONSTANT(TIOCGSID),
+    CONSTANT(TIOCGETD),
+    CONSTANT(TIOCGPTN),
+    CONSTANT(TIOCSPTLCK),
+    CONSTANT(TIOCGPTPEER),
+    CONSTANT(TIOCGDEV),
+    CONSTANT(FIONREAD),
+    CONSTANT(FIONBIO),
+    CONSTANT(FIOASYNC),
+    CONSTANT(FIOCLEX),
+    CONSTANT(FIONCLEX),
+    CONSTANT(FIOQSIZE),
+    CONSTANT(SIOCATMARK),
+    CONSTANT(SIOCGPGRP),
+    CONSTANT(SIOCGSTAMP),
+    CONSTANT(SIOCGIFNAME),
+    CONSTANT(SIOCGIFINDEX),
+    CONSTANT(SIOCGIFCONF),
+    CONSTANT(SIOCGIFFLAGS),
+    CONSTANT(SIOCGIFADDR),
+    CONSTANT(SIOCGIFDSTADDR),
+    CONSTANT(SIOCGIFBRDADDR),
+    CONSTANT(SIOCGIFNETMASK),
+    CONSTANT(SIOCGIFMTU),
+    CONSTANT(SIOCGIFHWADDR),
+    CONSTANT(FS_IOC_GETFLAGS),
+    CONSTANT(FICLONE),
+    CONSTANT(FICLONERANGE),
+};
+
+constexpr Constant kErrnos[] = {CONSTANT(EPERM),       CONSTANT(ENOENT), CONSTANT(EACCES),
+                                CONSTANT(EINVAL),      CONSTANT(ENOTTY), CONSTANT(ENOSYS),
+                                CONSTANT(EAFNOSUPPORT)};
+
+#undef CONSTANT
+
+template <class List>
+const Constant* find(const List& list, std::string_view name) {
+  const auto* found = std::ranges::find(list, name, &Constant::name);
+  return found == std::end(list) ? nullptr : found;
+}
+
+}  // namespace
+
+std::optional<uint64_t> seccompConstant(std::string_view name) {
+  const Constant* constant = find(kConstants, name);
+  if (constant == nullptr) return std::nullopt;
+  return constant->value;
+}
+
+std::optional<int> errnoByName(std::string_view name) {
+  const Constant* constant = find(kErrnos, name);
+  if (constant == nullptr) return std::nullopt;
+  return static_cast<int>(constant->value);
+}
+
+}  // namespace cloister::linux
