@@ -95,6 +95,11 @@ Result<> setNoNewPrivs() {
   return {};
 }
 
+Result<> hideMemory() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return failErrno("hiding this process's memory");
+  return {};
+}
+
 Result<> dieWithParent() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return failErrno("setting the parent-death signal");
   return {};

@@ -49,6 +49,10 @@ Error executeFd(int fd, const std::vector<std::string>& argv, const std::vector<
 // prctl(2) PR_SET_NO_NEW_PRIVS.
 Result<> setNoNewPrivs();
 
+// prctl(2) PR_SET_DUMPABLE 0: no core dump, and no other process of this user may trace this one or
+// read its memory. Lost when the user id changes, so call it after that (again).
+Result<> hideMemory();
+
 // prctl(2) PR_SET_PDEATHSIG: SIGKILL when the thread that made this process ends.
 Result<> dieWithParent();
 
