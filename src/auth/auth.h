@@ -15,6 +15,9 @@
 
 namespace cloister::auth {
 
+// The name of the record of admin.key; no other key may have it.
+inline constexpr std::string_view kAdminKeyName = "admin.key";
+
 struct NewKey {
   std::string secret;  // to show once
   store::KeyRecord record;

@@ -58,6 +58,9 @@ Result<KeyRequest> parseKeyRequest(std::string_view body) {
   base::ObjectReader reader(value.get_object(), "");
   KeyRequest key;
   key.name = TRY(label(reader, "name"));
+  if (key.name == auth::kAdminKeyName) {
+    return fail(Code::kInvalid, "name: is kept for the key of the state directory", "name");
+  }
   key.principal.tenant = TRY(label(reader, "tenant"));
   key.principal.app = TRY(label(reader, "app"));
   key.principal.agent = TRY(label(reader, "agent"));
