@@ -72,7 +72,7 @@ class Walk {
       const auto head = store_.head();
       if (!head) return bad(0, head.error().message);
       if (!*head) return checkUnsealed();
-      if (!checkSignature(**head, "the signed head")) return false;
+      if (!checkSignature(**head, entryName((*head)->seq) + ", the signed head,")) return false;
       if (!walkTo((*head)->seq)) return false;
       if (report_.head != (*head)->hash) {
         return bad((*head)->seq, entryName((*head)->seq) + ": the signed head has another hash");

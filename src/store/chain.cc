@@ -38,24 +38,30 @@ Chain::Chain(std::shared_ptr<const base::SigningKey> key) : key_(std::move(key))
 }
 
 Result<std::string> Chain::load(Database& db) {
-  std::string problem;
   Statement last = TRY(db.use(kLast));
-  if (TRY(last.step())) {
-    head_ = {last.natural(0), last.integer(1), last.text(11)};
+  const bool any = TRY(last.step());
+  if (any) head_ = {last.natural(0), last.integer(1), last.text(11)};
+  sealed_seq_ = head_.seq;
+  if (any) {
     const auto entry = readEntry(last);
     if (!entry || base::sha256Hex(canonicalForm(*entry)) != head_.hash) {
-      problem = "the last entry does not match its hash";
+      return "entry " + std::to_string(head_.seq) + ", the last, does not match its hash";
     }
   }
-  sealed_seq_ = head_.seq;
-  const auto signed_head = TRY(readHead(db));
-  if (!signed_head) {
-    return head_.seq > 0 && key_ ? std::string("the signed head is missing") : problem;
+  return compareWithHead(TRY(readHead(db)));
+}
+
+// "" if the signed head is the last entry's.
+std::string Chain::compareWithHead(const std::optional<Checkpoint>& sealed) const {
+  if (!sealed) return head_.seq > 0 && key_ ? "the signed head is missing" : "";
+  if (sealed->seq != head_.seq || sealed->hash != head_.hash) {
+    return "the log ends at entry " + std::to_string(head_.seq) + " (" + head_.hash +
+           "), its signed head is entry " + std::to_string(sealed->seq) + " (" + sealed->hash + ")";
   }
-  if (signed_head->seq == head_.seq && signed_head->hash == head_.hash) return problem;
-  return "the log ends at entry " + std::to_string(head_.seq) + " (" + head_.hash +
-         "), its signed head is entry " + std::to_string(signed_head->seq) + " (" +
-         signed_head->hash + ")";
+  const auto signature = base::fromBase64(sealed->signature);
+  const bool valid =
+      !key_ || (signature && key_->verifyKey().verify(checkpointText(*sealed), *signature));
+  return valid ? "" : "the signature of the head is not valid";
 }
 
 Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {

@@ -42,6 +42,8 @@ class Chain {
   void restore(Head head) { head_ = std::move(head); }
 
  private:
+  [[nodiscard]] std::string compareWithHead(const std::optional<Checkpoint>& sealed) const;
+
   std::shared_ptr<const base::SigningKey> key_;
   std::string key_id_;
   Head head_;

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each way to change the log behind the ledger's back, and what verification says of it.
+#include "audit/audit.h"
+
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "base/file.h"
+#include "store/store_testing.h"
+
+namespace cloister::audit {
+namespace {
+
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+// A ledger on disk with 10 finished executions (30 entries) and 10 notes: 40 entries.
+class AuditVerify : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    open();
+    for (int i = 0; i < 10; ++i) {
+      const auto run = store::testing::finished(*store_, store::testing::queued());
+      ASSERT_TRUE(run) << run.error().message;
+      ids_.push_back(run->id);
+    }
+    for (int i = 0; i < 10; ++i)
+      ASSERT_TRUE(store::testing::append(*store_, subject(i), "acme"));
+    close();
+  }
+
+  static std::string subject(int i) { return "marker-" + std::to_string(i); }
+
+  [[nodiscard]] store::SqliteOptions options() const {
+    store::SqliteOptions out;
+    out.path = dir_.file("ledger.db");
+    out.audit_key = key_;
+    out.checkpoint_file = checkpoints_;
+    return out;
+  }
+
+  void open() {
+    auto opened = store::openSqlite(options());
+    ASSERT_TRUE(opened) << opened.error().message;
+    store_ = std::move(*opened);
+  }
+  void close() { store_.reset(); }
+
+  Report verifyNow() { return verify(*store_, key_->verifyKey(), checkpoints_); }
+
+  Report reopenAndVerify() {
+    open();
+    return store_ ? verifyNow() : Report{};
+  }
+
+  // As an attacker with the file, to whom triggers mean nothing.
+  void sql(const std::string& text) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
+    const std::string all =
+        "DROP TRIGGER IF EXISTS audit_is_not_changed; DROP TRIGGER IF EXISTS audit_is_not_cut;" +
+        text;
+    char* error = nullptr;
+    EXPECT_EQ(sqlite3_exec(db, all.c_str(), nullptr, nullptr, &error), SQLITE_OK)
+        << (error != nullptr ? error : "");
+    sqlite3_close(db);
+  }
+
+  void expectBad(const Report& report, uint64_t seq, const std::string& words) {
+    EXPECT_FALSE(report.ok);
+    EXPECT_EQ(report.first_bad, seq) << report.problem;
+    EXPECT_THAT(report.problem, HasSubstr(words));
+    if (seq > 0) EXPECT_THAT(report.problem, HasSubstr("entry " + std::to_string(seq)));
+  }
+
+  // Every entry as JSON lines in a file, for the script.
+  std::string exported() {
+    const std::string path = dir_.file("log.jsonl");
+    std::ofstream out(path);
+    for (const auto& entry : store_->audit(store::Scope::allTenants(), 0, 1000).value()) {
+      out << exportLine(entry) << "\n";
+    }
+    return path;
+  }
+
+  store::testing::TempDir dir_;
+  std::shared_ptr<const base::SigningKey> key_ =
+      std::make_shared<const base::SigningKey>(base::SigningKey::generate());
+  std::string checkpoints_ = dir_.file("audit.checkpoints");
+  std::unique_ptr<store::Store> store_;
+  std::vector<std::string> ids_;
+};
+
+TEST_F(AuditVerify, AcceptsWhatNobodyTouched) {
+  const Report report = reopenAndVerify();
+  EXPECT_TRUE(report.ok) << report.problem;
+  EXPECT_EQ(report.entries, 40U);
+  EXPECT_GE(report.checkpoints, 2U);
+  EXPECT_EQ(report.head, store_->head().value()->hash);
+}
+
+TEST_F(AuditVerify, AcceptsAnEmptyLedger) {
+  const store::testing::TempDir empty;
+  store::SqliteOptions fresh = options();
+  fresh.path = empty.file("ledger.db");
+  fresh.checkpoint_file = empty.file("c");
+  const auto store = store::openSqlite(fresh).value();
+  const Report report = verify(*store, key_->verifyKey(), fresh.checkpoint_file);
+  EXPECT_TRUE(report.ok) << report.problem;
+  EXPECT_EQ(report.entries, 0U);
+}
+
+TEST_F(AuditVerify, NamesTheRowOfAFlippedByteInAnyColumn) {
+  for (const std::string column : {"at", "action", "subject", "tenant", "app", "agent", "user",
+                                   "key_id", "details", "prev", "hash"}) {
+    SCOPED_TRACE(column);
+    const std::string changed = column == "at" ? "at+1"
+                                : column == "details"
+                                    ? "replace(details,'\"number\":7','\"number\":8')"
+                                    : "char(unicode(" + column + ")+1)||substr(" + column + ",2)";
+    sql("CREATE TABLE kept AS SELECT * FROM audit WHERE seq=17;"
+        "UPDATE audit SET " +
+        column + "=" + changed + " WHERE seq=17");
+    expectBad(reopenAndVerify(), 17, "do not match its hash");
+    close();
+    sql("INSERT OR REPLACE INTO audit SELECT * FROM kept; DROP TABLE kept");
+  }
+  EXPECT_TRUE(reopenAndVerify().ok);
+}
+
+TEST_F(AuditVerify, NamesTheRowWhoseDetailsAreWrittenAnotherWay) {
+  sql("UPDATE audit SET details=replace(details,':',': ') WHERE seq=17");
+  expectBad(reopenAndVerify(), 17, "not canonical");
+}
+
+TEST_F(AuditVerify, NamesARemovedRow) {
+  sql("DELETE FROM audit WHERE seq=17");
+  expectBad(reopenAndVerify(), 17, "missing");
+}
+
+TEST_F(AuditVerify, NamesTheFirstOfTwoSwappedRows) {
+  sql("UPDATE audit SET seq=1000 WHERE seq=17; UPDATE audit SET seq=17 WHERE seq=18;"
+      "UPDATE audit SET seq=18 WHERE seq=1000");
+  expectBad(reopenAndVerify(), 17, "do not match its hash");
+}
+
+TEST_F(AuditVerify, NamesARowPutInBetween) {
+  sql("UPDATE audit SET seq=seq+1000 WHERE seq>=17; UPDATE audit SET seq=seq-999 WHERE seq>1000;"
+      "INSERT INTO audit SELECT 17,at,action,'forged',tenant,app,agent,user,key_id,details,prev,"
+      "hash FROM audit WHERE seq=18");
+  expectBad(reopenAndVerify(), 17, "do not match its hash");
+}
+
+// With the whole chain computed anew, only the signature is out of the forger's reach.
+TEST_F(AuditVerify, FindsAChainThatWasComputedAnew) {
+  open();
+  const auto entries = store_->audit(store::Scope::allTenants(), 0, 1000).value();
+  close();
+  std::string changes;
+  std::string prev = entries[15].hash;
+  for (size_t i = 16; i < entries.size(); ++i) {
+    model::AuditEntry entry = entries[i];
+    if (i == 16) entry.event.action = "execution.forged";
+    entry.prev = prev;
+    entry.hash = prev = base::sha256Hex(model::canonicalForm(entry));
+    changes += "UPDATE audit SET action='" + entry.event.action + "',prev='" + entry.prev +
+               "',hash='" + entry.hash + "' WHERE seq=" + std::to_string(entry.seq) + ";";
+  }
+  sql(changes + "UPDATE audit_head SET hash='" + prev + "'");
+  // The file's line of the last entry tells first, and the signature does where there is no file.
+  expectBad(reopenAndVerify(), 40, "its signed checkpoint has another hash");
+  checkpoints_.clear();
+  expectBad(verifyNow(), 41, "found changed here");
+}
+
+// The ledger itself must not sign what it did not write, when it is opened and goes on.
+TEST_F(AuditVerify, FindsAChainComputedAnewWithoutACheckpointFile) {
+  checkpoints_.clear();
+  open();
+  model::AuditEntry last = store_->audit(store::Scope::allTenants(), 39, 1).value().front();
+  close();
+  last.event.subject = "forged";
+  const std::string hash = base::sha256Hex(model::canonicalForm(last));
+  sql("UPDATE audit SET subject='forged',hash='" + hash + "' WHERE seq=40;" +
+      "UPDATE audit_head SET hash='" + hash + "'");
+  expectBad(reopenAndVerify(), 41, "signature of the head is not valid");
+}
+
+TEST_F(AuditVerify, FindsAForgedHeadWithoutACheckpointFile) {
+  checkpoints_.clear();
+  open();
+  sql("UPDATE audit_head SET signature=replace(signature,substr(signature,1,1),'/')");
+  expectBad(verifyNow(), 40, "signature that is not valid");
+}
+
+TEST_F(AuditVerify, FindsACutTailWhileTheLedgerIsOpen) {
+  open();
+  sql("DELETE FROM audit WHERE seq>35");
+  expectBad(verifyNow(), 36, "missing");
+}
+
+TEST_F(AuditVerify, FindsACutTailAfterTheLedgerWasOpenedAgain) {
+  sql("DELETE FROM audit WHERE seq>35");
+  const Report report = reopenAndVerify();
+  expectBad(report, 36, "found changed here");
+  EXPECT_THAT(report.problem, HasSubstr("ends at entry 35"));
+  EXPECT_THAT(report.problem, HasSubstr("signed head is entry 40"));
+  close();
+  expectBad(reopenAndVerify(), 36, "found changed here");  // for good, and told once
+  EXPECT_EQ(store_->audit(store::Scope::allTenants(), 0, 1000)->size(), 36U);
+}
+
+TEST_F(AuditVerify, FindsRowsPastTheSignedHead) {
+  open();
+  const auto last = store_->audit(store::Scope::allTenants(), 39, 1).value().front();
+  model::AuditEntry next = last;
+  next.seq = 41;
+  next.prev = last.hash;
+  sql("INSERT INTO audit SELECT 41,at,action,subject,tenant,app,agent,user,key_id,details,'" +
+      next.prev + "','" + base::sha256Hex(model::canonicalForm(next)) +
+      "' FROM audit WHERE seq=40");
+  expectBad(verifyNow(), 41, "past the signed head");
+}
+
+TEST_F(AuditVerify, FindsAnOlderCopyPutBack) {
+  fs::copy_file(dir_.file("ledger.db"), dir_.file("old.db"));
+  open();
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(store::testing::append(*store_, "later", "acme"));
+  close();
+  fs::copy_file(dir_.file("old.db"), dir_.file("ledger.db"), fs::copy_options::overwrite_existing);
+  const Report report = reopenAndVerify();
+  expectBad(report, 41, "found changed here");
+  EXPECT_THAT(report.problem, HasSubstr("the checkpoint file speaks of entry 45"));
+}
+
+TEST_F(AuditVerify, FindsAnEmptyLedgerPutInItsPlace) {
+  fs::remove(dir_.file("ledger.db"));
+  expectBad(reopenAndVerify(), 1, "its signed checkpoint has another hash");
+  checkpoints_.clear();
+  expectBad(verifyNow(), 1, "found changed here");
+}
+
+TEST_F(AuditVerify, FindsAChangedCheckpointFile) {
+  const std::string text = base::readFile(checkpoints_).value();
+  std::string changed = text;
+  changed[changed.find("\"hash\":\"") + 8] ^= 1;
+  open();
+  ASSERT_TRUE(base::writeFileAtomic(checkpoints_, changed, 0600));
+  EXPECT_FALSE(verifyNow().ok);
+  EXPECT_THAT(verifyNow().problem, HasSubstr("signature that is not valid"));
+  ASSERT_TRUE(base::writeFileAtomic(checkpoints_, "no line\n" + text, 0600));
+  EXPECT_THAT(verifyNow().problem, HasSubstr("line 1 is not a checkpoint"));
+  ASSERT_TRUE(base::writeFileAtomic(checkpoints_, text + text.substr(0, 30), 0600));
+  EXPECT_TRUE(verifyNow().ok);  // an unfinished line is a crash's
+  const auto other = base::SigningKey::generate();
+  EXPECT_THAT(verify(*store_, other.verifyKey(), checkpoints_).problem, HasSubstr("another key"));
+}
+
+TEST_F(AuditVerify, FindsAChangedRecord) {
+  struct Case {
+    std::string change;
+    std::string problem;
+  };
+  const std::vector<Case> cases = {
+      {"UPDATE executions SET record=replace(record,'\"exit_code\":0','\"exit_code\":1')",
+       "not the one of audit entry"},
+      {"UPDATE executions SET status='failed'", "its status failed has no audit entry"},
+      {"UPDATE executions SET state_row=accepted_row", "its status completed has no audit entry"},
+      {"UPDATE executions SET accepted_row=9999", "its acceptance has no audit entry"},
+      {"UPDATE executions SET tenant='rival'", "its columns are not those of its record"},
+      {"UPDATE outputs SET out=x'686f0a'", "its kept output"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.change);
+    fs::copy_file(dir_.file("ledger.db"), dir_.file("good.db"),
+                  fs::copy_options::overwrite_existing);
+    const bool output = one.change.starts_with("UPDATE outputs");
+    sql(one.change + " WHERE " + (output ? "execution" : "seq") + "=5");
+    expectBad(reopenAndVerify(), 0, one.problem);
+    EXPECT_THAT(verifyNow().problem, HasSubstr("execution " + ids_[4]));
+    close();
+    fs::copy_file(dir_.file("good.db"), dir_.file("ledger.db"),
+                  fs::copy_options::overwrite_existing);
+  }
+}
+
+TEST_F(AuditVerify, FindsARecordThatWasNeverAccepted) {
+  sql("INSERT INTO executions SELECT NULL,'exec_forged',status,tenant,app,agent,user,session_id,"
+      "NULL,request_sha256,finished_at,archived_at,accepted_row,state_row,record"
+      " FROM executions WHERE seq=3");
+  expectBad(reopenAndVerify(), 0, "execution exec_forged: its acceptance has no audit entry");
+}
+
+TEST_F(AuditVerify, NamesTheRowOfAByteFlippedInTheFileItself) {
+  std::string bytes = base::readFile(dir_.file("ledger.db")).value();
+  const size_t marker = bytes.find("on " + subject(4));  // details of entry 35
+  ASSERT_NE(marker, std::string::npos);
+  bytes[marker] ^= 1;
+  ASSERT_TRUE(base::writeFileAtomic(dir_.file("ledger.db"), bytes, 0600));
+  expectBad(reopenAndVerify(), 35, "do not match its hash");
+}
+
+// Any page of the file may be ruined: that is a report or a refusal to open, never a crash, and
+// never "ok" when the page held entries.
+TEST_F(AuditVerify, ARuinedPageIsReported) {
+  const std::string good = base::readFile(dir_.file("ledger.db")).value();
+  constexpr size_t kPage = 4096;
+  size_t with_entries = 0;
+  for (size_t page = 0; page * kPage < good.size(); ++page) {
+    SCOPED_TRACE(page);
+    std::string bytes = good;
+    bytes.replace(page * kPage + (page == 0 ? 100 : 0), kPage - 100, kPage - 100, '\xff');
+    ASSERT_TRUE(base::writeFileAtomic(dir_.file("ledger.db"), bytes, 0600));
+    const bool held_entries =
+        good.substr(page * kPage, kPage).find("\"note\":\"on marker-") != std::string::npos;
+    with_entries += held_entries ? 1 : 0;
+    auto opened = store::openSqlite(options());
+    if (!opened) {
+      EXPECT_EQ(opened.error().code, Code::kInternal) << opened.error().message;
+      continue;
+    }
+    const Report report = verify(**opened, key_->verifyKey(), checkpoints_);
+    if (held_entries) EXPECT_FALSE(report.ok);
+    if (!report.ok) EXPECT_FALSE(report.problem.empty());
+  }
+  EXPECT_GE(with_entries, 1U);
+}
+
+TEST_F(AuditVerify, GoesOnWhileTheLogGrows) {
+  open();
+  std::atomic<bool> stop = false;
+  std::jthread writer([&] {
+    while (!stop)
+      EXPECT_TRUE(store::testing::append(*store_, "more", "acme"));
+  });
+  for (int i = 0; i < 20; ++i) {
+    const Report report = verifyNow();
+    EXPECT_TRUE(report.ok) << report.problem;
+  }
+  stop = true;
+}
+
+int runScript(const std::string& arguments) {
+  const std::string command = "/usr/bin/python3 " CLOISTER_SOURCE_DIR "/tools/verify_audit.py " +
+                              arguments + " >/dev/null 2>&1";
+  return WEXITSTATUS(std::system(command.c_str()));
+}
+
+TEST_F(AuditVerify, TheScriptSaysTheSame) {
+  open();
+  ASSERT_TRUE(store::testing::append(*store_, "ä \" \\ \n \x01 \x7f €", "acme"));
+  const std::string log = exported();
+  const std::string key = key_->verifyKey().base64();
+  const std::string signed_by = " --checkpoints " + checkpoints_ + " --key ";
+  EXPECT_EQ(runScript(log), 0);
+  EXPECT_EQ(runScript(log + signed_by + key), 0);
+  EXPECT_EQ(runScript(log + signed_by + base::SigningKey::generate().verifyKey().base64()), 1);
+
+  const std::string good = base::readFile(log).value();
+  const auto withText = [&](const std::string& text) {
+    EXPECT_TRUE(base::writeFileAtomic(log, text, 0600));
+    return log;
+  };
+  std::string flipped = good;
+  flipped[flipped.find("marker-4")] = 'M';
+  EXPECT_EQ(runScript(withText(flipped)), 1);
+  const size_t second = good.find('\n') + 1;
+  const size_t third = good.find('\n', second) + 1;
+  EXPECT_EQ(runScript(withText(good.substr(0, second) + good.substr(third))), 1);
+  EXPECT_EQ(runScript(withText(good.substr(second, third - second) + good.substr(0, second) +
+                               good.substr(third))),
+            1);
+  const std::string cut = good.substr(0, good.find("\"seq\":30,") - 1);
+  EXPECT_EQ(runScript(withText(cut)), 0);  // the chain alone cannot tell; what was signed can
+  EXPECT_EQ(runScript(log + signed_by + key), 1);
+}
+
+TEST(CanonicalForm, IsAsDocumented) {
+  model::AuditEntry entry{.seq = 7,
+                          .at = 1'700'000'000'000'000,
+                          .event = {.action = "execution.accepted",
+                                    .subject = "exec_1",
+                                    .principal = {.tenant = "acme",
+                                                  .app = "app",
+                                                  .agent = "a\"b",
+                                                  .user = "",
+                                                  .role = model::Role::kAgent,
+                                                  .key_id = "key_1"},
+                                    .details = {{"z", 1},
+                                                {"a", base::json::array{true, nullptr, "é\x01\n"}},
+                                                {"Z", {{"b", UINT64_MAX}, {"a", -1}}}}},
+                          .prev = std::string(64, '0'),
+                          .hash = {}};
+  EXPECT_EQ(model::canonicalForm(entry),
+            R"json({"seq":7,"at":1700000000000000,"action":"execution.accepted",)json"
+            R"json("subject":"exec_1","tenant":"acme","app":"app","agent":"a\"b","user":"",)json"
+            R"json("key":"key_1","details":{"Z":{"a":-1,"b":18446744073709551615},)json"
+            R"json("a":[true,null,"é\u0001\n"],"z":1},"prev":")json" +
+                std::string(64, '0') + "\"}");
+}
+
+}  // namespace
+}  // namespace cloister::audit

@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Verify an exported audit log without Cloister: docs/AUDIT.md is all this knows of it.
+
+    verify_audit.py LOG.jsonl [--checkpoints FILE --key BASE64]
+
+LOG.jsonl has one entry a line (`cloister audit export`), from the first on; "-" is stdin. With the
+checkpoint file and the public key (audit.pub) the log is also held to what was signed. Prints the
+last entry's number and hash, or names the first bad entry and exits 1.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import sys
+
+MEMBERS = ["seq", "at", "action", "subject", "tenant", "app", "agent", "user", "key", "details", "prev"]
+
+
+def canonical(entry):
+    details = json.loads(json.dumps(entry["details"], sort_keys=True))
+    ordered = {name: entry[name] for name in MEMBERS} | {"details": details}
+    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def walk(lines):
+    """Yields (seq, hash) of each entry; raises ValueError naming the first bad one."""
+    seq, prev = 0, "0" * 64
+    for line in lines:
+        seq += 1
+        try:
+            entry = json.loads(line)
+            known = entry.pop("hash")
+            if entry.keys() != set(MEMBERS):
+                raise ValueError("its members are not those of an entry")
+            if entry["seq"] != seq:
+                raise ValueError(f"missing: entry {entry['seq']} stands in its place")
+            if hashlib.sha256(canonical(entry)).hexdigest() != known:
+                raise ValueError("its bytes do not match its hash")
+            if entry["prev"] != prev:
+                raise ValueError("it does not carry the hash of the entry before")
+            if entry["action"] == "ledger.recovered":
+                raise ValueError(f"the ledger was found changed here: {entry['details']}")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"entry {seq}: {error}") from None
+        prev = known
+        yield seq, known
+
+
+# Ed25519 (RFC 8032, section 5.1), which the standard library lacks: verification only.
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+
+
+def add(a, b):
+    x = (a[1] - a[0]) * (b[1] - b[0]) % P
+    y = (a[1] + a[0]) * (b[1] + b[0]) % P
+    z, t = 2 * a[2] * b[2] % P, 2 * a[3] * b[3] * D % P
+    e, f, g, h = y - x, z - t, z + t, y + x
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def times(scalar, point):
+    out = (0, 1, 1, 0)
+    while scalar:
+        out = add(out, point) if scalar & 1 else out
+        point, scalar = add(point, point), scalar >> 1
+    return out
+
+
+def decompress(data):
+    number = int.from_bytes(data, "little")
+    y, sign = number & (2**255 - 1), number >> 255
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    if y >= P or (x * x - square) % P or (x == 0 and sign):
+        raise ValueError("not a point of the curve")
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+def signed(key, message, signature):
+    try:
+        point, nonce = decompress(key), decompress(signature[:32])
+    except ValueError:
+        return False
+    scalar = int.from_bytes(signature[32:], "little")
+    digest = hashlib.sha512(signature[:32] + key + message).digest()
+    base = decompress((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+    left = times(scalar, base)
+    right = add(nonce, times(int.from_bytes(digest, "little") % L, point))
+    same = all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
+    return len(signature) == 64 and scalar < L and same
+
+
+def check(checkpoints, key, hashes):
+    for line in checkpoints:
+        point = json.loads(line)
+        text = "cloister-audit-checkpoint v1\n{seq}\n{hash}\n{at}\n".format(**point).encode()
+        if not signed(key, text, base64.b64decode(point["signature"])):
+            raise ValueError(f"the checkpoint of entry {point['seq']} is not signed by this key")
+        if point["seq"] not in hashes:
+            raise ValueError(f"entry {len(hashes) + 1}: missing: entry {point['seq']} was signed")
+        if hashes[point["seq"]] != point["hash"]:
+            raise ValueError(f"entry {point['seq']}: its signed checkpoint has another hash")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("log")
+    parser.add_argument("--checkpoints")
+    parser.add_argument("--key", type=base64.b64decode)
+    args = parser.parse_args()
+    if (args.key is None) != (args.checkpoints is None):
+        parser.error("--checkpoints and --key go together")
+    try:
+        log = sys.stdin if args.log == "-" else open(args.log, encoding="utf-8", newline="\n")
+        hashes = dict(walk(log))
+        if args.checkpoints:
+            with open(args.checkpoints, encoding="utf-8") as lines:
+                check(lines, args.key, hashes)
+    except (ValueError, OSError) as error:
+        sys.exit(str(error))
+    print(f"{len(hashes)} entries, head {hashes[len(hashes)] if hashes else '-'}")
+
+
+if __name__ == "__main__":
+    main()
