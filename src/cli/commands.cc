@@ -93,6 +93,10 @@ std::string unknownCommand(const std::string& name) {
     }
     return text;
   }
+  for (const Command* command : kCommands) {
+    const std::string group(command->name.substr(0, command->name.find(' ')));
+    if (isGroup(group)) names.push_back(group);
+  }
   const std::string nearest = base::nearestName(name, names);
   return "no command `" + printable(name) + "`" +
          (nearest.empty() ? "; see `cloister --help`" : "; did you mean `" + nearest + "`?");

@@ -13,11 +13,12 @@
 namespace cloister::cli {
 
 struct Program {
-  std::vector<std::string> argv;  // argv[0] is the path
-  std::vector<std::string> env;   // NAME=value, complete
-  std::vector<int> pass;          // kept open, under the same numbers
-  std::vector<int> listeners;  // become 3, 4, … with LISTEN_FDS and LISTEN_PID (sd_listen_fds(3))
-  int stderr_fd = -1;          // -1: ours
+  std::vector<std::string> argv;      // argv[0] is the path
+  std::vector<std::string> env = {};  // NAME=value, complete
+  std::vector<int> pass = {};         // kept open, under the same numbers
+  std::vector<int> listeners =
+      {};              // become 3, 4, … with LISTEN_FDS and LISTEN_PID (sd_listen_fds(3))
+  int stderr_fd = -1;  // -1: ours
 };
 
 // Starts it in a process group of its own, with default signals, no stdin and stdout on stderr.

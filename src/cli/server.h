@@ -17,9 +17,9 @@ namespace cloister::cli {
 // Flags that every command takes.
 struct Globals {
   bool json = false;
-  std::optional<std::string> url;
-  std::optional<std::string> key_file;
-  std::optional<std::string> state;
+  std::optional<std::string> url = {};
+  std::optional<std::string> key_file = {};
+  std::optional<std::string> state = {};
 };
 
 struct Endpoint {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace cloister::model {
+namespace {
+
+using testing::HasSubstr;
+
+std::string problem(std::string_view yaml) {
+  const auto config = parseConfig(yaml, "c.yaml");
+  return config ? "" : config.error().message;
+}
+
+TEST(Config, NothingGivesTheDefaults) {
+  const auto config = parseConfig("", "c.yaml");
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->listen, "127.0.0.1:8750");
+  EXPECT_EQ(config->durability, Durability::kProcess);
+  EXPECT_EQ(config->limits, defaultBounds().max);
+  EXPECT_TRUE(parseConfig("http:\nrun:\n", "c.yaml"));
+}
+
+TEST(Config, EveryKindOfValue) {
+  const auto config = parseConfig(
+      "listen: 0.0.0.0:80\n"
+      "durability: power\n"
+      "http: {allowed_hosts: [a.example, b.example], max_connections: 10}\n"
+      "limits:\n  timeout_seconds: 90\n  memory_mb: 64\n"
+      "retention: {keep_at_most: 1_000_000_000}\n",
+      "c.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->listen, "0.0.0.0:80");
+  EXPECT_EQ(config->durability, Durability::kPower);
+  EXPECT_EQ(config->http.allowed_hosts, (std::vector<std::string>{"a.example", "b.example"}));
+  EXPECT_EQ(config->http.max_connections, 10u);
+  EXPECT_EQ(config->limits.wall, std::chrono::seconds(90));
+  EXPECT_EQ(config->limits.memory_bytes, uint64_t{64} << 20);
+  EXPECT_EQ(config->retention.keep_at_most, 1'000'000'000u);
+}
+
+TEST(Config, AnUnknownKeyIsRefusedWithTheNearest) {
+  EXPECT_THAT(problem("http:\n  body_byte: 1024\n"),
+              HasSubstr("http.body_byte: unknown key; did you mean http.body_bytes?"));
+  EXPECT_THAT(problem("lisen: a\n"), HasSubstr("did you mean listen?"));
+  EXPECT_THAT(problem("colour: blue\n"), HasSubstr("colour: unknown key"));
+  EXPECT_EQ(parseConfig("colour: blue\n", "c").error().field, "colour");
+}
+
+TEST(Config, WrongValuesNameTheKeyAndTheRange) {
+  EXPECT_THAT(problem("run: {queue: 0}"), HasSubstr("run.queue: must be a whole number from 1 to"));
+  EXPECT_THAT(problem("run: {queue: many}"), HasSubstr("run.queue: must be a whole number"));
+  EXPECT_THAT(problem("run: {queue: 1.5}"), HasSubstr("run.queue: must be a whole number"));
+  EXPECT_THAT(problem("run: {queue: -1}"), HasSubstr("run.queue: must be a whole number"));
+  EXPECT_THAT(problem("run: {queue: 99999999999999999999}"), HasSubstr("run.queue"));
+  EXPECT_THAT(problem("run: 3"), HasSubstr("run: must be a map"));
+  EXPECT_THAT(problem("listen: [a]"), HasSubstr("listen: must be text"));
+  EXPECT_THAT(problem("durability: later"), HasSubstr("durability: must be process or power"));
+  EXPECT_THAT(problem("http: {allowed_hosts: a}"), HasSubstr("must be a list of text"));
+  EXPECT_THAT(problem("listen: a\nlisten: b\n"), HasSubstr("listen: given twice"));
+  EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));
+  EXPECT_THAT(problem("a: [b\n"), HasSubstr("reading c.yaml"));
+}
+
+TEST(Config, DefaultsLieInTheirRanges) {
+  for (const ConfigKey& key : configKeys()) {
+    const size_t to = key.range.find(" to ");
+    if (to == std::string::npos) continue;
+    const uint64_t value = std::stoull(key.default_value);
+    EXPECT_GE(value, std::stoull(key.range.substr(0, to))) << key.path;
+    EXPECT_LE(value, std::stoull(key.range.substr(to + 4))) << key.path;
+  }
+}
+
+// A default written into a file says the same as leaving it out.
+TEST(Config, DefaultsReadBack) {
+  for (const ConfigKey& key : configKeys()) {
+    const size_t dot = key.path.find('.');
+    const std::string yaml = dot == std::string::npos
+                                 ? key.path + ": " + key.default_value
+                                 : key.path.substr(0, dot) + ": {" + key.path.substr(dot + 1) +
+                                       ": " + key.default_value + "}";
+    EXPECT_EQ(problem(yaml), "");
+  }
+}
+
+TEST(Config, TheDocumentationHasExactlyTheseRows) {
+  const auto text = base::readFile(CLOISTER_SOURCE_DIR "/docs/CONFIGURATION.md");
+  ASSERT_TRUE(text);
+  size_t rows = 0;
+  for (size_t at = text->find("\n| `"); at != std::string::npos; at = text->find("\n| `", at + 1))
+    ++rows;
+  EXPECT_EQ(rows, configKeys().size());
+  for (const ConfigKey& key : configKeys()) {
+    const std::string type = key.unit.empty() ? key.type : key.unit;
+    const std::string range = key.range.empty() ? "" : ", " + key.range;
+    const std::string row =
+        "\n| `" + key.path + "` | " + type + range + " | `" + key.default_value + "` | ";
+    EXPECT_THAT(*text, HasSubstr(row));
+  }
+}
+
+}  // namespace
+}  // namespace cloister::model
