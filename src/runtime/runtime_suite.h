@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance suite of runtimes, for GoogleTest. A runtime's test gives a Harness and says
+//
+//   INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
+//
+// A Harness is default-constructible and has
+//   boost::asio::io_context& io();
+//   runtime::Runtime& runtime();
+//   model::SignedPermit sign(const model::PermitFields&);      as this runtime wants it
+//   std::string runtimeName();                                 for permit.runtime
+//   std::vector<std::string> argv(Program, std::vector<std::string> args);
+//   std::string lacks(Program);   "" or why this machine or runtime cannot: the test is skipped
+//   size_t left();                sandboxes, cgroups, mounts … that are still there
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+#include "runtime/spawn.h"
+#include "wire/node.h"
+
+namespace cloister::runtime {
+
+// What the suite's programs do; `args` beside each.
+enum class Program {
+  kEcho,     // WORD: it and a newline on stdout
+  kErr,      // WORD: the same on stderr
+  kCat,      // stdin to stdout
+  kEnv,      // the environment, a line each
+  kExit,     // CODE
+  kSegv,     // ends by SIGSEGV
+  kShow,     // PATH: a file to stdout
+  kWrite,    // PATH TEXT: makes a file
+  kFlood,    // BYTES of 'x' on stdout
+  kMix,      // COUNT numbers, a line each, in turn on stdout and stderr
+  kSleep,    // MS
+  kMemory,   // BYTES of memory
+  kSpin,     // MS of processor time
+  kFork,     // COUNT processes at once
+  kDisk,     // BYTES into a file
+  kMissing,  // a program that does not exist
+};
+
+// The programs as commands of a POSIX shell and its tools.
+inline std::vector<std::string> shellArgv(Program program, const std::vector<std::string>& args) {
+  static const std::map<Program, std::string> kScripts = {
+      {Program::kEcho, "echo \"$1\""},
+      {Program::kErr, "echo \"$1\" >&2"},
+      {Program::kCat, "cat"},
+      {Program::kEnv, "env"},
+      {Program::kExit, "exit \"$1\""},
+      {Program::kSegv, "kill -SEGV $$"},
+      {Program::kShow, "cat \"$1\""},
+      {Program::kWrite, "printf %s \"$2\" > \"$1\""},
+      {Program::kFlood, "head -c \"$1\" /dev/zero | tr '\\0' x"},
+      {Program::kMix,
+       "i=0; while [ $i -lt $1 ]; do "
+       "if [ $((i % 2)) = 0 ]; then echo $i; else echo $i >&2; fi; i=$((i + 1)); done"},
+      {Program::kSleep, "sleep $(($1 / 1000)).$(printf %03d $(($1 % 1000)))"},
+      {Program::kMemory, "head -c \"$1\" /dev/zero | tail | wc -c"},
+      {Program::kSpin, "while :; do :; done"},
+      {Program::kFork, "i=0; while [ $i -lt $1 ]; do sleep 5 & i=$((i + 1)); done; wait"},
+      {Program::kDisk, "head -c \"$1\" /dev/zero > filling"},
+  };
+  if (program == Program::kMissing) return {"/usr/bin/no-such-program"};
+  std::vector<std::string> argv = {"sh", "-c", kScripts.at(program), "sh"};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return argv;
+}
+
+// Keeps what an exec produces; slow when told to be.
+class Collector : public ExecObserver {
+ public:
+  explicit Collector(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+  void onStarted() override { started++; }
+  Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
+    EXPECT_EQ(started, 1) << "output before the start";
+    (stream == model::Stream::kStdout ? out : err) += bytes;
+    if (on_output) on_output();
+    if (delay.count() == 0) co_return;
+    boost::asio::steady_timer timer(executor_, delay);
+    co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+  Task<void> onFileBegin(std::string path, uint64_t size) override {
+    EXPECT_FALSE(file) << "a file within a file";
+    file = std::move(path);
+    sizes[*file] = size;
+    files[*file] = "";
+    co_return;
+  }
+  Task<void> onFileData(std::string_view bytes) override {
+    EXPECT_TRUE(file) << "bytes of no file";
+    if (file) files[*file] += bytes;
+    co_return;
+  }
+  Task<void> onFileEnd() override {
+    EXPECT_TRUE(file) << "the end of no file";
+    file.reset();
+    co_return;
+  }
+
+  int started = 0;
+  std::string out;
+  std::string err;
+  std::map<std::string, std::string> files;
+  std::map<std::string, uint64_t> sizes;
+  std::optional<std::string> file;
+  Millis delay{0};                  // after each piece of output
+  std::function<void()> on_output;  // at each piece
+
+ private:
+  boost::asio::any_io_executor executor_;
+};
+
+// Runs the io_context until `task` has ended.
+template <class T>
+T runTask(boost::asio::io_context& io, Task<T> task) {
+  std::optional<T> result;
+  spawn(io.get_executor(), [](Task<T> inner, std::optional<T>& out) -> Task<void> {
+    out.emplace(co_await std::move(inner));
+  }(std::move(task), result));
+  io.restart();
+  while (!result && io.run_one() > 0) {
+  }
+  if (!result) std::abort();  // nothing is left that could end it
+  return *std::move(result);
+}
+
+template <class Harness>
+class RuntimeSuite : public testing::Test {
+ protected:
+  struct Ran {
+    model::Outcome outcome;
+    std::unique_ptr<Collector> seen;
+  };
+
+  model::ExecSpec spec(Program program, const std::vector<std::string>& args = {}) {
+    model::ExecSpec made;
+    made.run = {harness_.argv(program, args), limits_.wall};
+    made.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace"};
+    made.artifacts.globs = {"**"};
+    return made;
+  }
+
+  model::SignedPermit permit(const model::ExecSpec& of) {
+    model::settle(limits_);
+    const int64_t now = base::wallMicros();
+    return harness_.sign({.id = base::newId("permit"),
+                          .execution_id = base::newId("exec"),
+                          .tenant = "suite",
+                          .policy_id = "suite",
+                          .runtime = harness_.runtimeName(),
+                          .image = "host",
+                          .network_tier = "none",
+                          .limits = limits_,
+                          .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(of)),
+                          .not_before = now,
+                          .expires = now + 60'000'000});
+  }
+
+  std::unique_ptr<Sandbox> provision(const model::ExecSpec& of) {
+    auto sandbox = runTask(harness_.io(), harness_.runtime().provision(permit(of)));
+    if (!sandbox) {
+      ADD_FAILURE() << sandbox.error().message;
+      return nullptr;
+    }
+    return *std::move(sandbox);
+  }
+
+  Result<model::Outcome> exec(Sandbox& sandbox, const model::ExecSpec& of, Collector& seen) {
+    return runTask(harness_.io(), sandbox.exec(of, seen));
+  }
+
+  void tearDown(Sandbox& sandbox) {
+    const auto done = runTask(harness_.io(), sandbox.teardown());
+    EXPECT_TRUE(done) << done.error().message;
+  }
+
+  // One run from provision to teardown.
+  Ran run(const model::ExecSpec& of, Millis delay = Millis{0}) {
+    Ran ran{{}, std::make_unique<Collector>(harness_.io().get_executor())};
+    ran.seen->delay = delay;
+    const auto sandbox = provision(of);
+    if (!sandbox) return ran;
+    auto outcome = exec(*sandbox, of, *ran.seen);
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    if (outcome) ran.outcome = *std::move(outcome);
+    tearDown(*sandbox);
+    return ran;
+  }
+  Ran run(Program program, const std::vector<std::string>& args = {}) {
+    return run(spec(program, args));
+  }
+
+  static const model::LimitHit* hit(const model::Outcome& outcome, std::string_view limit) {
+    const auto found = std::ranges::find(outcome.limits, limit, &model::LimitHit::limit);
+    return found == outcome.limits.end() ? nullptr : &*found;
+  }
+
+  Harness harness_;
+  model::Limits limits_;
+};
+
+TYPED_TEST_SUITE_P(RuntimeSuite);
+
+#define CLOISTER_NEEDS(program) \
+  if (const auto why = this->harness_.lacks(program); !why.empty()) GTEST_SKIP() << why
+
+TYPED_TEST_P(RuntimeSuite, TellsHowAProgramEnded) {
+  const auto fine = this->run(Program::kEcho, {"hello world"});
+  EXPECT_EQ(fine.outcome.end, model::End::kExited);
+  EXPECT_EQ(fine.outcome.exit_code, 0);
+  EXPECT_EQ(fine.seen->out, "hello world\n");
+  EXPECT_EQ(fine.seen->err, "");
+  EXPECT_EQ(fine.seen->started, 1);
+  EXPECT_TRUE(fine.outcome.limits.empty());
+  EXPECT_GT(fine.outcome.started_at, 0);
+  EXPECT_GE(fine.outcome.finished_at, fine.outcome.started_at);
+  EXPECT_GE(fine.outcome.usage.processes, 1U);
+
+  const auto seven = this->run(Program::kExit, {"7"});
+  EXPECT_EQ(seven.outcome.end, model::End::kExited);
+  EXPECT_EQ(seven.outcome.exit_code, 7);
+
+  const auto segv = this->run(Program::kSegv);
+  EXPECT_EQ(segv.outcome.end, model::End::kSignaled);
+  EXPECT_EQ(segv.outcome.signal, 11);
+}
+
+TYPED_TEST_P(RuntimeSuite, SaysThatAProgramCannotBeStarted) {
+  const auto ran = this->run(Program::kMissing);
+  EXPECT_EQ(ran.outcome.end, model::End::kStartFailed);
+  EXPECT_FALSE(ran.outcome.message.empty());
+  EXPECT_EQ(ran.seen->started, 0);
+}
+
+TYPED_TEST_P(RuntimeSuite, GivesInputArgumentsEnvironmentAndFiles) {
+  auto cat = this->spec(Program::kCat);
+  cat.input = std::string("line\0two\n\xff", 10);
+  EXPECT_EQ(this->run(cat).seen->out, cat.input);
+  EXPECT_EQ(this->run(Program::kCat).seen->out, "");
+
+  EXPECT_EQ(this->run(Program::kEcho, {"a  b 'c' $d \xc3\xa9"}).seen->out,
+            "a  b 'c' $d \xc3\xa9\n");
+  EXPECT_EQ(this->run(Program::kErr, {"word"}).seen->err, "word\n");
+
+  auto env = this->spec(Program::kEnv);
+  env.env.push_back("GREETING=hello=you");
+  EXPECT_NE(this->run(env).seen->out.find("GREETING=hello=you\n"), std::string::npos);
+
+  auto show = this->spec(Program::kShow, {"sub/note.txt"});
+  show.files.push_back({"sub/note.txt", "contents", 0644});
+  EXPECT_EQ(this->run(show).seen->out, "contents");
+}
+
+TYPED_TEST_P(RuntimeSuite, KeepsTheOrderWithinEachStream) {
+  const auto ran = this->run(Program::kMix, {"200"});
+  std::string even;
+  std::string odd;
+  for (int i = 0; i < 200; i++)
+    (i % 2 == 0 ? even : odd) += std::to_string(i) + "\n";
+  EXPECT_EQ(ran.seen->out, even);
+  EXPECT_EQ(ran.seen->err, odd);
+}
+
+TYPED_TEST_P(RuntimeSuite, LosesNothingToASlowObserver) {
+  constexpr size_t kBytes = size_t{3} << 20;
+  const auto ran = this->run(this->spec(Program::kFlood, {std::to_string(kBytes)}), Millis{1});
+  EXPECT_EQ(ran.outcome.end, model::End::kExited);
+  EXPECT_EQ(ran.seen->out.size(), kBytes);
+  EXPECT_EQ(ran.seen->out.find_first_not_of('x'), std::string::npos);
+}
+
+TYPED_TEST_P(RuntimeSuite, EndsAProgramAtItsWallTime) {
+  this->limits_.wall = Millis{200};
+  const auto ran = this->run(Program::kSleep, {"60000"});
+  EXPECT_EQ(ran.outcome.end, model::End::kTimedOut);
+  EXPECT_GE(ran.outcome.usage.wall_ms, 200);
+  EXPECT_LT(ran.outcome.usage.wall_ms, 5000);
+}
+
+TYPED_TEST_P(RuntimeSuite, CancelsAProgram) {
+  const auto spec = this->spec(Program::kFlood, {"1000000000000"});
+  const auto sandbox = this->provision(spec);
+  ASSERT_TRUE(sandbox);
+  Collector seen(this->harness_.io().get_executor());
+  seen.on_output = [&] { sandbox->cancel(); };
+  const auto outcome = this->exec(*sandbox, spec, seen);
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(outcome->end, model::End::kCancelled);
+  sandbox->cancel();  // nothing runs: nothing happens
+  this->tearDown(*sandbox);
+  EXPECT_EQ(this->harness_.left(), 0U);
+}
+
+TYPED_TEST_P(RuntimeSuite, EndsAProgramThatNeedsTooMuchMemory) {
+  CLOISTER_NEEDS(Program::kMemory);
+  this->limits_.memory_bytes = uint64_t{32} << 20;
+  const auto ran = this->run(Program::kMemory, {std::to_string(128U << 20)});
+  EXPECT_EQ(ran.outcome.end, model::End::kLimit);
+  const auto* hit = this->hit(ran.outcome, model::limit_name::kMemory);
+  ASSERT_NE(hit, nullptr);
+  EXPECT_EQ(hit->value, this->limits_.memory_bytes);
+  EXPECT_TRUE(hit->fatal);
+  EXPECT_EQ(ran.outcome.limits.front().limit, model::limit_name::kMemory);
+}
+
+TYPED_TEST_P(RuntimeSuite, EndsAProgramAtItsProcessorTime) {
+  CLOISTER_NEEDS(Program::kSpin);
+  this->limits_.cpu_time = Millis{1000};
+  const auto ran = this->run(Program::kSpin, {"60000"});
+  EXPECT_EQ(ran.outcome.end, model::End::kLimit);
+  const auto* hit = this->hit(ran.outcome, model::limit_name::kCpuTime);
+  ASSERT_NE(hit, nullptr);
+  EXPECT_EQ(hit->value, 1000U);
+  EXPECT_TRUE(hit->fatal);
+}
+
+TYPED_TEST_P(RuntimeSuite, HoldsProcessesToTheirNumber) {
+  CLOISTER_NEEDS(Program::kFork);
+  this->limits_.pids = 16;
+  const auto ran = this->run(Program::kFork, {"100"});
+  const auto* hit = this->hit(ran.outcome, model::limit_name::kPids);
+  ASSERT_NE(hit, nullptr);
+  EXPECT_EQ(hit->value, 16U);
+  EXPECT_FALSE(hit->fatal);
+  EXPECT_LE(ran.outcome.usage.processes, 16U);
+}
+
+TYPED_TEST_P(RuntimeSuite, HoldsFilesToTheirSpace) {
+  CLOISTER_NEEDS(Program::kDisk);
+  this->limits_.memory_bytes = uint64_t{64} << 20;
+  this->limits_.disk_bytes = uint64_t{4} << 20;
+  auto spec = this->spec(Program::kDisk, {std::to_string(16U << 20)});
+  spec.artifacts.globs.clear();
+  const auto ran = this->run(spec);
+  EXPECT_EQ(ran.outcome.end, model::End::kExited);
+  EXPECT_NE(ran.outcome.exit_code, 0);
+  const auto* hit = this->hit(ran.outcome, model::limit_name::kDisk);
+  ASSERT_NE(hit, nullptr);
+  EXPECT_FALSE(hit->fatal);
+}
+
+TYPED_TEST_P(RuntimeSuite, CollectsNewFilesThatMatch) {
+  const auto kept = this->run(Program::kWrite, {"plot.txt", "some text"});
+  EXPECT_EQ(kept.seen->files, (std::map<std::string, std::string>{{"plot.txt", "some text"}}));
+  EXPECT_EQ(kept.seen->sizes.at("plot.txt"), 9U);
+  EXPECT_FALSE(kept.outcome.artifacts_truncated);
+
+  auto none = this->spec(Program::kWrite, {"plot.txt", "some text"});
+  none.artifacts.globs = {"*.png"};
+  EXPECT_TRUE(this->run(none).seen->files.empty());
+
+  auto small = this->spec(Program::kWrite, {"plot.txt", "some text"});
+  small.artifacts.max_bytes = 4;
+  const auto cut = this->run(small);
+  EXPECT_TRUE(cut.seen->files.empty());
+  EXPECT_TRUE(cut.outcome.artifacts_truncated);
+}
+
+TYPED_TEST_P(RuntimeSuite, LeavesNothingBehind) {
+  EXPECT_EQ(this->run(Program::kEcho, {"x"}).outcome.exit_code, 0);
+  EXPECT_EQ(this->harness_.left(), 0U);
+  const auto spec = this->spec(Program::kEcho, {"x"});
+  {
+    const auto never_run = this->provision(spec);
+    const auto torn = this->provision(spec);
+    ASSERT_TRUE(never_run && torn);
+    EXPECT_FALSE(never_run->info().runtime.empty());
+    EXPECT_TRUE(never_run->info().image_digest.starts_with("sha256:"));
+    this->tearDown(*never_run);
+    this->tearDown(*torn);
+  }
+  EXPECT_EQ(this->harness_.left(), 0U);
+}
+
+TYPED_TEST_P(RuntimeSuite, PlansWithoutStarting) {
+  const auto spec = this->spec(Program::kEcho, {"x"});
+  const auto plan = runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit(spec)));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_FALSE(plan->empty());
+  EXPECT_EQ(this->harness_.left(), 0U);
+}
+
+TYPED_TEST_P(RuntimeSuite, RefusesWhatIsNoPermit) {
+  const model::SignedPermit garbage{"not a permit", std::string(64, 's')};
+  const auto sandbox = runTask(this->harness_.io(), this->harness_.runtime().provision(garbage));
+  EXPECT_FALSE(sandbox);
+  EXPECT_EQ(this->harness_.left(), 0U);
+}
+
+REGISTER_TYPED_TEST_SUITE_P(RuntimeSuite, TellsHowAProgramEnded, SaysThatAProgramCannotBeStarted,
+                            GivesInputArgumentsEnvironmentAndFiles, KeepsTheOrderWithinEachStream,
+                            LosesNothingToASlowObserver, EndsAProgramAtItsWallTime, CancelsAProgram,
+                            EndsAProgramThatNeedsTooMuchMemory, EndsAProgramAtItsProcessorTime,
+                            HoldsProcessesToTheirNumber, HoldsFilesToTheirSpace,
+                            CollectsNewFilesThatMatch, LeavesNothingBehind, PlansWithoutStarting,
+                            RefusesWhatIsNoPermit);
+
+}  // namespace cloister::runtime
