@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the compiled programs, instruction by instruction, for every system call there is, against
+// what the documents say: the compiler between them is not ours.
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include <gtest/gtest.h>
+#include <seccomp.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "linux/seccomp.h"
+
+namespace cloister::linux {
+namespace {
+
+#ifdef __x86_64__
+constexpr uint32_t kArch = AUDIT_ARCH_X86_64;
+#else
+constexpr uint32_t kArch = AUDIT_ARCH_AARCH64;
+#endif
+
+// seccomp(2)'s machine, as far as filters use it.
+uint32_t evaluate(const std::vector<sock_filter>& program, const seccomp_data& data) {
+  uint32_t words[sizeof data / 4];
+  std::memcpy(words, &data, sizeof words);
+  uint32_t a = 0;
+  for (size_t i = 0; i < program.size(); ++i) {
+    const sock_filter& f = program[i];
+    switch (f.code) {
+      case BPF_LD | BPF_W | BPF_ABS:
+        a = words[f.k / 4];
+        break;
+      case BPF_ALU | BPF_AND | BPF_K:
+        a &= f.k;
+        break;
+      case BPF_JMP | BPF_JEQ | BPF_K:
+        i += a == f.k ? f.jt : f.jf;
+        break;
+      case BPF_JMP | BPF_JGT | BPF_K:
+        i += a > f.k ? f.jt : f.jf;
+        break;
+      case BPF_JMP | BPF_JGE | BPF_K:
+        i += a >= f.k ? f.jt : f.jf;
+        break;
+      case BPF_JMP | BPF_JA:
+        i += f.k;
+        break;
+      case BPF_RET | BPF_K:
+        return f.k;
+      default:
+        ADD_FAILURE() << "instruction " << f.code;
+        return 0;
+    }
+  }
+  ADD_FAILURE() << "ran off the end";
+  return 0;
+}
+
+uint32_t actionOf(std::string_view name) {
+  if (name == "allow") return SECCOMP_RET_ALLOW;
+  if (name == "pretend") return SECCOMP_RET_ERRNO;
+  if (name == "ENOSYS") return SECCOMP_RET_ERRNO | ENOSYS;
+  EXPECT_EQ(name, "EPERM");
+  return SECCOMP_RET_ERRNO | EPERM;
+}
+
+// What a document says of each system call by name; those with `args` are left out.
+std::map<std::string, uint32_t> wanted(const base::json::object& policy) {
+  std::map<std::string, uint32_t> actions;
+  for (const auto& group : policy.at("groups").as_array()) {
+    for (const auto& item : group.at("syscalls").as_array()) {
+      if (item.is_string()) {
+        actions[std::string(item.as_string())] = SECCOMP_RET_ALLOW;
+        continue;
+      }
+      const auto& rule = item.as_object();
+      const auto* action = rule.if_contains("action");
+      actions[std::string(rule.at("name").as_string())] =
+          rule.contains("args") ? UINT32_MAX : actionOf(action ? action->as_string() : "allow");
+    }
+  }
+  return actions;
+}
+
+std::string nameOf(int number) {
+  const std::unique_ptr<char, decltype(&std::free)> name(
+      seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number), &std::free);
+  return name ? name.get() : "";
+}
+
+class WholePolicy : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WholePolicy, AnswersEverySystemCallAsWritten) {
+  const auto program =
+      loadSeccomp(std::string(CLOISTER_SOURCE_DIR) + "/policies/seccomp/" + GetParam());
+  ASSERT_TRUE(program) << program.error().message;
+  const auto actions = wanted(program->description);
+  const auto above = program->description.at("beyond").at("above").as_int64();
+  size_t allowed = 0;
+  for (int number = 0; number < 1024; ++number) {
+    const auto found = actions.find(nameOf(number));
+    uint32_t want = SECCOMP_RET_ERRNO | EPERM;
+    if (number > above) want = SECCOMP_RET_ERRNO | ENOSYS;
+    if (found != actions.end()) want = found->second;
+    if (want == UINT32_MAX) continue;
+    seccomp_data data{};
+    data.nr = number;
+    data.arch = kArch;
+    EXPECT_EQ(evaluate(program->filter, data), want) << number << " " << nameOf(number);
+    if (want == SECCOMP_RET_ALLOW) ++allowed;
+    data.arch = AUDIT_ARCH_I386;
+    EXPECT_EQ(evaluate(program->filter, data), SECCOMP_RET_ERRNO | EPERM) << number << " i386";
+#ifdef __x86_64__
+    data.arch = kArch;
+    data.nr = number | 0x40000000;
+    EXPECT_EQ(evaluate(program->filter, data), SECCOMP_RET_ERRNO | EPERM) << number << " x32";
+#endif
+  }
+  EXPECT_GT(allowed, 100U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
+                         ::testing::Values("sandbox.json", "cloisterd.json"),
+                         [](const auto& param) {
+                           const std::string name = param.param;
+                           return name.substr(0, name.find('.'));
+                         });
+
+}  // namespace
+}  // namespace cloister::linux
