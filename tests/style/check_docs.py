@@ -27,10 +27,10 @@ def anchor(heading):
 
 
 def rules(value, path=""):
-    """Every object in `value` that is an element of a list named rules, with where it is."""
+    """Every rule, or group of system calls under one reason, with where it is."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key in ("rules", "syscalls", "groups", "mounts") and isinstance(inner, list):
+            if key in ("rules", "groups") and isinstance(inner, list):
                 yield from ((f"{path}/{key}[{n}]", rule) for n, rule in enumerate(inner) if isinstance(rule, dict))
             yield from rules(inner, f"{path}/{key}")
     elif isinstance(value, list):
