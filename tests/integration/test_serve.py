@@ -1,0 +1,444 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cloister serve`: starts, restarts and stops its parts; systemd's protocols; the state's lock.
+
+Supervision is tested with stand-ins for cloisterd and cloister-node that do as they are told, then
+with the real ones.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import harness
+from harness import wait_for
+
+# Plays both parts. `init` makes the key; otherwise it answers HTTP on the socket it was given until
+# SIGTERM or the end of its lifeline, and writes down what happened to it. Files in the state
+# directory tell it to misbehave.
+STAND_IN = r'''#!/usr/bin/python3
+import os, select, signal, socket, sys, time
+name = os.path.basename(sys.argv[0])
+words = sys.argv[1:]
+init = words[:1] == ["init"]
+if init:
+    words = words[1:]
+flags = dict(zip(words[::2], words[1::2]))
+state = flags["--state"]
+def told(what):
+    return os.path.exists(f"{state}/{what}")
+def note(what):
+    with open(f"{state}/parts.log", "a") as log:
+        log.write(f"{name} {os.getpid()} {time.monotonic()} {what}\n")
+if init:
+    note("init")
+    if told("fail-init"):
+        sys.exit(3)
+    with open(f"{state}/admin.key", "w") as key:
+        key.write("clo_standin\n")
+    sys.exit(0)
+note("start " + " ".join(f"{k}={os.environ[k]}" for k in os.environ if k.startswith(("NOTIFY", "WATCH"))))
+if told(f"die-at-start.{name}"):
+    sys.exit(7)
+if told("orphan"):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(0.2)
+        os._exit(0)
+wake_read, wake_write = os.pipe()
+os.set_blocking(wake_write, False)
+signal.set_wakeup_fd(wake_write)
+signal.signal(signal.SIGTERM, lambda *_: None)
+lifeline = int(flags["--lifeline"])
+watched = [lifeline, wake_read]
+listener = None
+if name == "cloisterd":
+    assert os.environ["LISTEN_PID"] == str(os.getpid()), os.environ["LISTEN_PID"]
+    assert os.environ["LISTEN_FDS"] == "1"
+    listener = socket.socket(fileno=3)
+    watched.append(listener)
+ready = int(flags["--ready-fd"])
+os.write(ready, b"ready\n")
+os.close(ready)
+if told(f"die-when-ready.{name}"):
+    time.sleep(0.05)
+    sys.exit(9)
+while True:
+    for what in select.select(watched, [], [])[0]:
+        if what == lifeline:
+            note("lifeline")
+            sys.exit(0)
+        if what == wake_read:
+            note("stop")
+            if told(f"deaf.{name}"):
+                watched.remove(wake_read)
+                continue
+            time.sleep(0.1)
+            note("stopped")
+            sys.exit(0)
+        peer, _ = listener.accept()
+        with peer:
+            peer.setblocking(True)
+            if peer.recv(4096):
+                status = "503 Busy" if told("not-ready") else "200 OK"
+                peer.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode())
+'''
+
+
+class Notifications:
+    """What systemd would receive."""
+
+    def __init__(self, folder):
+        self.path = f"{folder}/notify"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.path)
+        self.lines = []
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.lines += self._socket.recv(65536).decode().split("\n")
+
+    def close(self):
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class StandIns(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cloister-serve-test."))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "bin").mkdir()
+        shutil.copy2(harness.BIN / "cloister", self.folder / "bin" / "cloister")
+        for name in ("cloisterd", "cloister-node"):
+            part = self.folder / "bin" / name
+            part.write_text(STAND_IN)
+            part.chmod(0o755)
+        self.state = self.folder / "state"
+        self.state.mkdir()
+        self.processes = []
+        self.addCleanup(self.kill_all)
+
+    def kill_all(self):
+        for process in self.processes:
+            for pid in harness.descendants(process.pid) if process.poll() is None else []:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            process.wait()
+            process.stderr.close()
+
+    def command(self, *args):
+        return [str(self.folder / "bin" / "cloister"), "serve", "--state", str(self.state), *args]
+
+    def serve(self, *args, listen="127.0.0.1:0", env=None, wrap=(), **options):
+        command = self.command("--listen", listen, *args)
+        environment = {"PATH": os.environ["PATH"], "CLOISTER_LOG": "info", **(env or {})}
+        process = subprocess.Popen([*wrap, *command], env=environment, stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, start_new_session=True, **options)
+        self.processes.append(process)
+        return process
+
+    def address(self):
+        def read():
+            with contextlib.suppress(OSError):
+                return (self.state / "address").read_text().strip()
+            return None
+
+        return wait_for("the address", read)
+
+    def serve_ready(self, *args, **options):
+        process = self.serve(*args, **options)
+        self.address()
+        return process
+
+    def events(self, what=None):
+        """[(part, pid, time, what)] as the stand-ins wrote them."""
+        with contextlib.suppress(OSError):
+            rows = [line.split(" ", 3) for line in (self.state / "parts.log").read_text().splitlines()]
+            return [(part, int(pid), float(when), text.strip()) for part, pid, when, text in rows
+                    if what is None or text.split(" ")[0].strip() == what]
+        return []
+
+    def pid_of(self, part):
+        return [pid for name, pid, _, _ in self.events("start") if name == part][-1]
+
+    def answer(self, address=None):
+        host, port = (address or self.address()).rsplit(":", 1)
+        return harness.http_request(host, int(port), "GET", "/readyz", timeout=10).status
+
+    def end(self, process, seconds=10):
+        error = process.stderr.read().decode()
+        return process.wait(seconds), error
+
+    # - start -
+
+    def test_starts_and_says_where_and_never_the_key(self):
+        process = self.serve_ready()
+        self.assertEqual(self.answer(), 200)
+        self.assertEqual([part for part, *_ in self.events("init")], ["cloisterd"])
+        process.terminate()
+        status, said = self.end(process)
+        self.assertEqual(status, 0, said)
+        self.assertIn("http://127.0.0.1:", said)
+        self.assertIn(f"{self.state}/admin.key", said)
+        self.assertNotIn("clo_standin", said)
+
+    def test_init_that_fails_ends_it(self):
+        (self.state / "fail-init").touch()
+        status, said = self.end(self.serve())
+        self.assertEqual(status, 1)
+        self.assertIn("cloisterd init exited with status 3", said)
+        self.assertEqual(self.events("start"), [])
+
+    def test_a_part_that_cannot_start_ends_it(self):
+        for part in ("cloisterd", "cloister-node"):
+            flag = self.state / f"die-at-start.{part}"
+            flag.touch()
+            status, said = self.end(self.serve())
+            flag.unlink()
+            self.assertEqual(status, 1)
+            self.assertIn(f"starting {part}: it exited with status 7", said)
+            pids = [pid for _, pid, _, _ in self.events("start")]
+            wait_for("the other part to end", lambda: not any(map(alive, pids)))
+
+    def test_a_missing_program_is_named(self):
+        (self.folder / "bin" / "cloister-node").unlink()
+        status, said = self.end(self.serve())
+        self.assertEqual(status, 1)
+        self.assertIn("cloister-node", said)
+
+    def test_not_ready_until_the_service_says_so(self):
+        (self.state / "not-ready").touch()
+        notifications = Notifications(self.folder)
+        self.addCleanup(notifications.close)
+        self.serve(env={"NOTIFY_SOCKET": notifications.path})
+        wait_for("both parts", lambda: len(self.events("start")) == 2)
+        time.sleep(0.5)  # many probes long: that nothing happens is what is tested
+        self.assertFalse((self.state / "address").exists())
+        self.assertNotIn("READY=1", notifications.lines)
+        (self.state / "not-ready").unlink()
+        wait_for("readiness", lambda: "READY=1" in notifications.lines)
+        self.assertTrue((self.state / "address").exists())
+
+    def test_bad_configuration_and_address_are_named(self):
+        config = self.folder / "c.yaml"
+        config.write_text("http:\n  body_byte: 4096\n")
+        status, said = self.end(self.serve("--config", str(config)))
+        self.assertEqual(status, 1)
+        self.assertIn("http.body_byte: unknown key; did you mean http.body_bytes?", said)
+        status, said = self.end(self.serve(listen="nowhere"))
+        self.assertEqual(status, 1)
+        self.assertIn('"nowhere"', said)
+
+    def test_the_configuration_gives_address_and_state(self):
+        port = harness.free_port()
+        config = self.folder / "c.yaml"
+        config.write_text(f"listen: 127.0.0.1:{port}\nstate: {self.state}\n")
+        command = [str(self.folder / "bin" / "cloister"), "serve", "--config", str(config)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+        self.processes.append(process)
+        self.assertEqual(self.address(), f"127.0.0.1:{port}")
+
+    # - restart -
+
+    def test_a_killed_part_comes_back_and_connections_wait(self):
+        process = self.serve_ready()
+        address = self.address()
+        for part in ("cloisterd", "cloister-node", "cloisterd"):
+            before = len(self.events("start"))
+            old = self.pid_of(part)
+            os.kill(old, signal.SIGKILL)
+            self.assertEqual(self.answer(address), 200)  # not refused meanwhile
+            wait_for("the restart", lambda: len(self.events("start")) == before + 1)
+            self.assertNotEqual(self.pid_of(part), old)
+        self.assertIsNone(process.poll())
+        self.assertEqual(self.address(), address)
+
+    def test_a_crash_loop_is_slowed_down(self):
+        self.serve_ready()
+        (self.state / "die-when-ready.cloister-node").touch()
+        os.kill(self.pid_of("cloister-node"), signal.SIGKILL)
+
+        def starts():
+            return [when for part, _, when, _ in self.events("start") if part == "cloister-node"]
+
+        wait_for("five starts", lambda: len(starts()) >= 6, 20)
+        gaps = [later - earlier for earlier, later in zip(starts()[1:], starts()[2:])]
+        self.assertGreater(gaps[3], 2 * gaps[0])
+        self.assertGreater(sum(gaps[:4]), 0.2 + 0.4 + 0.8 + 1.6 - 0.1)
+
+    # - stop -
+
+    def test_the_control_plane_stops_first(self):
+        for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGINT, "SIGINT")):
+            with self.subTest(name):
+                (self.state / "parts.log").unlink(missing_ok=True)
+                process = self.serve_ready()
+                process.send_signal(number)
+                self.assertEqual(self.end(process)[0], 0)
+                ends = [(part, what) for part, _, _, what in self.events() if what.startswith("stop")]
+                self.assertEqual(ends, [("cloisterd", "stop"), ("cloisterd", "stopped"),
+                                        ("cloister-node", "stop"), ("cloister-node", "stopped")])
+                self.assertFalse((self.state / "address").exists())
+
+    def test_a_second_interrupt_waits_no_longer(self):
+        (self.state / "deaf.cloisterd").touch()
+        process = self.serve_ready()
+        process.send_signal(signal.SIGINT)
+        wait_for("the first", lambda: self.events("stop"))
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.end(process)[0], 0)
+
+    def test_killed_supervisor_takes_its_parts_along(self):
+        process = self.serve_ready()
+        pids = [pid for _, pid, _, _ in self.events("start")]
+        process.kill()
+        wait_for("the lifelines", lambda: len(self.events("lifeline")) == 2)
+        wait_for("the parts to end", lambda: not any(map(alive, pids)))
+        process.wait()
+        (self.state / "address").unlink()
+        self.serve_ready()  # the state and the address are free again
+
+    def test_a_new_one_waits_for_the_parts_of_a_killed_one(self):
+        process = self.serve_ready(listen=f"127.0.0.1:{harness.free_port()}")
+        address = self.address()
+        node = self.pid_of("cloister-node")
+        os.kill(node, signal.SIGSTOP)  # slow to notice
+        process.kill()
+        process.wait()
+        (self.state / "address").unlink()
+        second = self.serve(listen=address)
+        wait_for("cloisterd to end", lambda: len(self.events("lifeline")) >= 1)
+        time.sleep(0.3)  # that nothing happens is what is tested
+        self.assertEqual(len(self.events("start")), 2)
+        os.kill(node, signal.SIGCONT)
+        self.assertEqual(self.address(), address)
+        self.assertIsNone(second.poll())
+
+    # - the state directory -
+
+    def test_one_server_on_a_state_directory(self):
+        first = self.serve_ready()
+        status, said = self.end(self.serve())
+        self.assertEqual(status, 1)
+        self.assertIn(f"another server holds it (process {first.pid})", said)
+        self.assertEqual(self.answer(), 200)
+
+    def test_a_private_one_removes_its_state_when_its_parent_goes(self):
+        read_end, write_end = os.pipe()
+        ready_read, ready_write = os.pipe()
+        process = self.serve("--private", "--lifeline", str(read_end), "--ready-fd", str(ready_write),
+                             pass_fds=(read_end, ready_write))
+        os.close(read_end)
+        os.close(ready_write)
+        self.assertEqual(os.read(ready_read, 100).decode().strip(), self.address())
+        os.close(ready_read)
+        os.close(write_end)
+        self.assertEqual(process.wait(10), 0)
+        self.assertFalse(self.state.exists())
+
+    # - systemd -
+
+    def test_notifications(self):
+        notifications = Notifications(self.folder)
+        self.addCleanup(notifications.close)
+        process = self.serve_ready(env={"NOTIFY_SOCKET": notifications.path, "WATCHDOG_USEC": "200000"})
+        wait_for("READY", lambda: "READY=1" in notifications.lines)
+        wait_for("beats", lambda: notifications.lines.count("WATCHDOG=1") >= 3)
+        os.kill(self.pid_of("cloister-node"), signal.SIGKILL)
+        wait_for("the status", lambda: any("restarting cloister-node, which was killed by SIGKILL" in line
+                                           for line in notifications.lines))
+        wait_for("READY again", lambda: notifications.lines.count("READY=1") == 2)
+        process.terminate()
+        self.assertEqual(self.end(process)[0], 0)
+        wait_for("STOPPING", lambda: "STOPPING=1" in notifications.lines)
+        for _, _, _, what in self.events("start"):
+            self.assertEqual(what, "start", "parts must not speak to systemd themselves")
+
+    def test_an_abstract_notification_socket(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+            name = f"cloister-serve-test-{os.getpid()}"
+            receiver.bind("\0" + name)
+            receiver.settimeout(10)
+            self.serve_ready(env={"NOTIFY_SOCKET": "@" + name})
+            while b"READY=1" not in receiver.recv(4096):
+                pass
+
+    def test_socket_activation(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(16)
+            port = listener.getsockname()[1]
+            self.serve(listen="127.0.0.1:1", env={"LISTEN_FDS": "1"},
+                       wrap=["/bin/sh", "-c", 'LISTEN_PID=$$ exec "$@"', "sh"],
+                       preexec_fn=lambda: os.dup2(listener.fileno(), 3), pass_fds=(3,))
+            self.assertEqual(self.address(), f"127.0.0.1:{port}")
+        self.assertEqual(self.answer(), 200)
+
+    # - as pid 1 -
+
+    def test_reaps_orphans_as_pid_1(self):
+        probe = subprocess.run(["unshare", "-rpf", "true"], capture_output=True)
+        if probe.returncode != 0:
+            self.skipTest(f"no pid namespace: {probe.stderr.decode().strip()}")
+        (self.state / "orphan").touch()
+        process = self.serve_ready(wrap=["unshare", "-rpf", "--kill-child"])
+        server = wait_for("the supervisor", lambda: [p for p in harness.descendants(process.pid)
+                                                     if harness.program_of(p) == "cloister"])[0]
+        children = pathlib.Path(f"/proc/{server}/task/{server}/children")
+        wait_for("the orphans to be reaped", lambda: len(children.read_text().split()) == 2)
+
+
+def alive(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    return False
+
+
+class RealParts(unittest.TestCase):
+    def test_each_killed_part_is_back_and_runs_work(self):
+        with harness.Server() as server:
+            self.assertEqual(server.run("print(1)")["stdout"], "1\n")
+            for part in ("cloisterd", "cloister-node"):
+                old = server.pid_of(part)
+                os.kill(old, signal.SIGKILL)
+                wait_for("another process", lambda: part in names(server) and server.pid_of(part) != old)
+                server.wait_ready()
+                self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+
+    def test_the_control_plane_has_no_privilege(self):
+        with harness.Server() as server:
+            status = pathlib.Path(f"/proc/{server.pid_of('cloisterd')}/status").read_text()
+            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+            self.assertEqual(fields["CapEff"], "0" * 16)
+            self.assertEqual(fields["CapBnd"] if harness.ROOT else "0" * 16, "0" * 16)
+            self.assertEqual(fields["NoNewPrivs"], "1")
+            self.assertEqual(fields["Seccomp"], "2")
+            if harness.ROOT:
+                self.assertNotIn("0", fields["Uid"].split())
+
+    def test_modes_of_the_state(self):
+        with harness.Server() as server:
+            for name, mode in (("admin.key", 0o600), ("lock", 0o600), ("address", 0o644),
+                               ("keys/permit.key", 0o600), ("keys/audit.key", 0o600),
+                               ("ledger", 0o700), ("blobs", 0o700), ("run", 0o750)):
+                self.assertEqual((server.state / name).stat().st_mode & 0o777, mode, name)
+
+
+def names(server):
+    return [harness.program_of(pid) for pid in server.pids()]
+
+
+if __name__ == "__main__":
+    unittest.main()
