@@ -14,7 +14,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -28,9 +27,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
+#include "runtime/run_task.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
-#include "runtime/spawn.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -126,20 +125,6 @@ class Collector : public ExecObserver {
  private:
   boost::asio::any_io_executor executor_;
 };
-
-// Runs the io_context until `task` has ended.
-template <class T>
-T runTask(boost::asio::io_context& io, Task<T> task) {
-  std::optional<T> result;
-  spawn(io.get_executor(), [](Task<T> inner, std::optional<T>& out) -> Task<void> {
-    out.emplace(co_await std::move(inner));
-  }(std::move(task), result));
-  io.restart();
-  while (!result && io.run_one() > 0) {
-  }
-  if (!result) std::abort();  // nothing is left that could end it
-  return *std::move(result);
-}
 
 template <class Harness>
 class RuntimeSuite : public testing::Test {

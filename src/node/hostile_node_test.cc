@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane's side against a node that lies: each lie ends the connection, and everything
+// on it, with kUnavailable.
+#include <boost/asio/local/connect_pair.hpp>
+#include <gtest/gtest.h>
+
+#include "node/node_harness.h"
+#include "runtime/remote/connection.h"
+
+namespace cloister::runtime {
+namespace {
+
+using wire::FromNode;
+
+class HostileNodeTest : public testing::Test {
+ protected:
+  HostileNodeTest() {
+    Connection::Stream ours(io_);
+    Connection::Stream theirs(io_);
+    boost::asio::local::connect_pair(ours, theirs);
+    peer_ = std::make_shared<Connection>(std::move(theirs));
+    model::NodeOffer offer;
+    offer.node = "liar";
+    say(FromNode::kOffer, 0, wire::encodeOffer(offer));
+    auto adopted = runTask(io_, adoptNode(std::move(ours)));
+    EXPECT_TRUE(adopted);
+    node_ = *std::move(adopted);
+  }
+
+  void say(FromNode type, uint32_t channel, std::string payload = {}) {
+    peer_->post(static_cast<uint16_t>(type), channel, std::move(payload));
+  }
+  static std::string output(size_t bytes) { return "\x01" + std::string(bytes, 'x'); }
+  static std::string fileBegin(std::string_view path, uint64_t size) {
+    std::string payload(path.size() + 12, '\0');
+    wire::Writer writer(payload.data(), payload.size());
+    writer.bytes(path);
+    writer.u64(size);
+    return payload;
+  }
+  static std::string finished() {
+    model::Outcome outcome;
+    outcome.end = model::End::kExited;
+    return wire::encodeOutcome(outcome);
+  }
+
+  // Channel 1 with a program that has been started, as far as we know.
+  Result<model::Outcome> execWhile(const std::function<void()>& talk) {
+    say(FromNode::kProvisioned, 1, wire::encodeProvisioned({"fake", "liar", "sha256:0", {}}));
+    auto sandbox = runTask(io_, node_->provision({"permit", "signature"}));
+    EXPECT_TRUE(sandbox);
+    if (!sandbox) return std::unexpected(sandbox.error());
+    // Only once it has been asked may the node speak.
+    spawn(io_.get_executor(), [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
+      Result<Frame> frame;
+      do {
+        frame = co_await test.peer_->read(1U << 20);
+      } while (frame && frame->type != static_cast<uint16_t>(wire::ToNode::kExec));
+      tell();
+    }(*this, talk));
+    auto outcome = runTask(io_, (*sandbox)->exec({}, seen_));
+    if (outcome) tearDownAnswered(**sandbox);
+    return outcome;
+  }
+  void tearDownAnswered(Sandbox& sandbox) {
+    say(FromNode::kTornDown, 1);
+    EXPECT_TRUE(runTask(io_, sandbox.teardown()));
+  }
+  void expectLost(const std::function<void()>& talk) {
+    const auto outcome = execWhile(talk);
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, Code::kUnavailable);
+    EXPECT_NE(outcome.error().message.find("node lost"), std::string::npos);
+    const auto after = runTask(io_, node_->provision({"permit", "signature"}));
+    ASSERT_FALSE(after);
+    EXPECT_EQ(after.error().code, Code::kUnavailable);
+  }
+
+  boost::asio::io_context io_;
+  std::shared_ptr<Connection> peer_;
+  std::unique_ptr<RemoteNode> node_;
+  Collector seen_{io_.get_executor()};
+};
+
+TEST_F(HostileNodeTest, AnHonestOneIsHeard) {
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kOutput, 1, output(5));
+    say(FromNode::kUsage, 1, wire::encodeUsage({}));
+    say(FromNode::kFileBegin, 1, fileBegin("a", 2));
+    say(FromNode::kFileData, 1, "ab");
+    say(FromNode::kFileEnd, 1);
+    say(FromNode::kFinished, 1, finished());
+  });
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(seen_.out, "xxxxx");
+  EXPECT_EQ(seen_.files.at("a"), "ab");
+}
+
+TEST_F(HostileNodeTest, UnknownChannel) {
+  expectLost([&] { say(FromNode::kOutput, 7, output(1)); });
+}
+
+TEST_F(HostileNodeTest, UnknownMessage) {
+  expectLost([&] { say(static_cast<FromNode>(200), 1); });
+}
+
+TEST_F(HostileNodeTest, OutputBeforeTheStart) {
+  expectLost([&] { say(FromNode::kOutput, 1, output(1)); });
+  EXPECT_EQ(seen_.out, "");
+}
+
+TEST_F(HostileNodeTest, UnknownStream) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kOutput, 1, "\x03nope");
+  });
+  EXPECT_EQ(seen_.out + seen_.err, "");
+}
+
+TEST_F(HostileNodeTest, MoreOutputThanTheWindow) {
+  // The first piece is not passed on before the last one has come; the rest is not waited for.
+  seen_.delay = Millis{500};
+  seen_.on_output = [this, pieces = 0]() mutable {
+    if (pieces++ > 0) seen_.delay = Millis{0};
+  };
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    for (int i = 0; i < 40; i++)
+      say(FromNode::kOutput, 1, output(32'768));
+  });
+  EXPECT_LE(seen_.out.size(), size_t{wire::kOutputWindow});
+}
+
+TEST_F(HostileNodeTest, TwoStarts) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kStarted, 1);
+  });
+}
+
+TEST_F(HostileNodeTest, AFileLargerThanItsSize) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFileBegin, 1, fileBegin("a", 2));
+    say(FromNode::kFileData, 1, "abc");
+  });
+}
+
+TEST_F(HostileNodeTest, AFileWithinAFile) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFileBegin, 1, fileBegin("a", 2));
+    say(FromNode::kFileBegin, 1, fileBegin("b", 2));
+  });
+}
+
+TEST_F(HostileNodeTest, AnEndlessPath) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFileBegin, 1, fileBegin(std::string(5000, 'a'), 2));
+  });
+}
+
+TEST_F(HostileNodeTest, AMalformedResult) {
+  expectLost([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFinished, 1, "garbage");
+  });
+}
+
+TEST_F(HostileNodeTest, AResultAfterTheResult) {
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFinished, 1, finished());
+    say(FromNode::kFinished, 1, finished());
+  });
+  EXPECT_TRUE(outcome) << "the first one had come";
+  const auto after = runTask(io_, node_->provision({"permit", "signature"}));
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code, Code::kUnavailable);
+}
+
+TEST_F(HostileNodeTest, AFaultNeverPassesForALostNode) {
+  const auto outcome = execWhile([&] {
+    say(FromNode::kFailed, 1, wire::encodeError({Code::kUnavailable, "says it is gone", {}}));
+  });
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code, Code::kInternal);
+}
+
+TEST_F(HostileNodeTest, GarbageInsteadOfAnOffer) {
+  Connection::Stream ours(io_);
+  Connection::Stream theirs(io_);
+  boost::asio::local::connect_pair(ours, theirs);
+  const std::string garbage = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+  boost::asio::write(theirs, boost::asio::buffer(garbage));
+  const auto adopted = runTask(io_, adoptNode(std::move(ours)));
+  ASSERT_FALSE(adopted);
+  EXPECT_EQ(adopted.error().code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace cloister::runtime

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node as its control plane meets it, well-behaved and not.
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "node/node_harness.h"
+#include "runtime/remote/connection.h"
+
+namespace cloister::runtime {
+namespace {
+using node::RemoteHarness;
+INSTANTIATE_TYPED_TEST_SUITE_P(Remote, RuntimeSuite, RemoteHarness);
+}  // namespace
+}  // namespace cloister::runtime
+
+namespace cloister::node {
+namespace {
+
+using runtime::Collector;
+using runtime::Connection;
+using runtime::Frame;
+using runtime::runTask;
+using runtime::Task;
+using wire::FromNode;
+using wire::ToNode;
+
+class ServerTest : public testing::Test {
+ protected:
+  model::PermitFields fields(const model::ExecSpec& spec) {
+    model::Limits limits;
+    model::settle(limits);
+    const int64_t now = base::wallMicros();
+    return {.id = base::newId("permit"),
+            .execution_id = base::newId("exec"),
+            .tenant = "t",
+            .policy_id = "p",
+            .runtime = "fake",
+            .image = "host",
+            .network_tier = "none",
+            .limits = limits,
+            .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+            .not_before = now,
+            .expires = now + 30'000'000};
+  }
+  static model::ExecSpec spec(std::vector<std::string> argv) {
+    model::ExecSpec made;
+    made.run = {std::move(argv), Millis{30'000}};
+    return made;
+  }
+  auto provision(runtime::Runtime& runtime, const model::ExecSpec& of) {
+    return runTask(node_.io, runtime.provision(node_.sign(fields(of))));
+  }
+
+  // A control plane that says whatever a test wants.
+  std::shared_ptr<Connection> raw() {
+    Connection::Stream stream(node_.io);
+    stream.connect(boost::asio::local::stream_protocol::endpoint(node_.socket()));
+    auto connection = std::make_shared<Connection>(std::move(stream));
+    const auto offer = runTask(node_.io, connection->read(1U << 20));
+    EXPECT_TRUE(offer && offer->type == static_cast<uint16_t>(FromNode::kOffer));
+    return connection;
+  }
+  static void say(Connection& connection, ToNode type, uint32_t channel, std::string payload = {}) {
+    connection.post(static_cast<uint16_t>(type), channel, std::move(payload));
+  }
+  Result<Frame> hear(Connection& connection) {
+    return runTask(node_.io, connection.read(wire::kNodeMaxPayload));
+  }
+  void expectHears(Connection& connection, FromNode type) {
+    const auto frame = hear(connection);
+    ASSERT_TRUE(frame) << frame.error().message;
+    EXPECT_EQ(frame->type, static_cast<uint16_t>(type));
+  }
+  void expectEnded(Connection& connection) {
+    auto frame = hear(connection);
+    while (frame)
+      frame = hear(connection);
+    EXPECT_EQ(frame.error().code, Code::kUnavailable);
+  }
+  std::string permitFor(const model::ExecSpec& of) {
+    return wire::encodeSignedPermit(node_.sign(fields(of)));
+  }
+
+  NodeFixture node_{2};
+};
+
+TEST_F(ServerTest, OffersWhatItHas) {
+  const auto remote = node_.connect();
+  EXPECT_EQ(remote->offer().node, "test-node");
+  EXPECT_EQ(remote->offer().max_sandboxes, 2U);
+}
+
+TEST_F(ServerTest, RefusesASecondControlPlane) {
+  const auto first = node_.connect();
+  const auto second = runTask(node_.io, runtime::connectNode(node_.socket()));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kUnavailable);
+  const auto of = spec({"echo", "x"});
+  EXPECT_TRUE(provision(*first, of)) << "the first one is not disturbed";
+}
+
+TEST_F(ServerTest, RunsOnlyThePermittedSpecAndOnlyOnce) {
+  const auto remote = node_.connect();
+  const auto permitted = spec({"echo", "fine"});
+  const auto sandbox = *provision(*remote, permitted);
+  Collector seen(node_.io.get_executor());
+  const auto other = runTask(node_.io, sandbox->exec(spec({"echo", "other"}), seen));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, Code::kDenied);
+  EXPECT_EQ(seen.started, 0);
+  const auto again = runTask(node_.io, sandbox->exec(permitted, seen));
+  ASSERT_FALSE(again) << "a permit is for one exec, even a refused one";
+  EXPECT_EQ(seen.started, 0);
+}
+
+TEST_F(ServerTest, RefusesAPermitTwice) {
+  const auto remote = node_.connect();
+  const auto permit = node_.sign(fields(spec({"echo", "x"})));
+  const auto first = runTask(node_.io, remote->provision(permit));
+  EXPECT_TRUE(first);
+  const auto second = runTask(node_.io, remote->provision(permit));
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kDenied);
+  EXPECT_EQ(node_.fake.provisioned().size(), 1U);
+}
+
+TEST_F(ServerTest, BoundsTheNumberOfSandboxes) {
+  const auto remote = node_.connect();
+  const auto of = spec({"echo", "x"});
+  auto one = *provision(*remote, of);
+  auto two = *provision(*remote, of);
+  const auto three = provision(*remote, of);
+  ASSERT_FALSE(three);
+  EXPECT_EQ(three.error().code, Code::kQuota);
+  EXPECT_TRUE(runTask(node_.io, one->teardown()));
+  EXPECT_TRUE(provision(*remote, of));
+}
+
+TEST_F(ServerTest, ADroppedSandboxIsTornDown) {
+  const auto remote = node_.connect();
+  auto sandbox = *provision(*remote, spec({"hold"}));
+  EXPECT_EQ(node_.fake.live(), 1U);
+  sandbox.reset();
+  EXPECT_TRUE(node_.runUntil([&] { return node_.fake.live() == 0; }));
+}
+
+TEST_F(ServerTest, TheEndOfTheConnectionEndsEverything) {
+  auto remote = node_.connect();
+  const auto of = spec({"hold"});
+  auto sandbox = *provision(*remote, of);
+  Collector seen(node_.io.get_executor());
+  std::optional<Result<model::Outcome>> outcome;
+  runtime::spawn(node_.io.get_executor(),
+                 [](auto& box, auto& what, auto& into, auto& out) -> Task<void> {
+                   out = co_await box->exec(what, into);
+                 }(sandbox, of, seen, outcome));
+  ASSERT_TRUE(node_.runUntil([&] { return seen.started == 1; }));
+  remote.reset();
+  ASSERT_TRUE(node_.runUntil([&] { return outcome && node_.fake.live() == 0; }));
+  ASSERT_FALSE(*outcome);
+  EXPECT_EQ(outcome->error().code, Code::kUnavailable);
+  EXPECT_TRUE(runTask(node_.io, sandbox->teardown())) << "nothing is left to be torn down";
+  const auto again = node_.connect();
+  EXPECT_TRUE(again) << "and the next control plane is welcome";
+}
+
+TEST_F(ServerTest, AStalledControlPlaneStallsOnlyItsProgram) {
+  const auto connection = raw();
+  const auto flood = spec({"flood", "100000000"});
+  say(*connection, ToNode::kProvision, 1, permitFor(flood));
+  expectHears(*connection, FromNode::kProvisioned);
+  say(*connection, ToNode::kExec, 1, wire::encodeExecSpec(flood));
+  expectHears(*connection, FromNode::kStarted);
+  uint64_t got = 0;
+  while (got + wire::windowCost(16'385) <= wire::kOutputWindow) {
+    const auto frame = hear(*connection);
+    ASSERT_TRUE(frame && frame->type == static_cast<uint16_t>(FromNode::kOutput));
+    got += wire::windowCost(frame->payload.size());
+  }
+  // The window is full: what comes next is the answer to another sandbox, not more output.
+  const auto echo = spec({"echo", "x"});
+  say(*connection, ToNode::kProvision, 2, permitFor(echo));
+  const auto next = hear(*connection);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->type, static_cast<uint16_t>(FromNode::kProvisioned));
+  EXPECT_EQ(next->channel, 2U);
+  // Opened again, it goes on.
+  std::string units(4, '\0');
+  wire::Writer(units.data(), units.size()).u32(static_cast<uint32_t>(got));
+  say(*connection, ToNode::kAck, 1, units);
+  expectHears(*connection, FromNode::kOutput);
+}
+
+TEST_F(ServerTest, EndsAConnectionThatBreaksTheProtocol) {
+  const auto of = spec({"hold"});
+  const std::string permit = permitFor(of);
+  const std::string program = wire::encodeExecSpec(of);
+  const auto breaks = [&](auto talk) {
+    const auto connection = raw();
+    talk(*connection);
+    expectEnded(*connection);
+    EXPECT_TRUE(node_.runUntil([&] { return node_.fake.live() == 0; }));
+  };
+  breaks([&](Connection& c) { say(c, ToNode::kExec, 1, program); });
+  breaks([&](Connection& c) { say(c, ToNode::kProvision, 0, permitFor(of)); });
+  breaks([&](Connection& c) { say(c, ToNode::kProvision, 1, "garbage"); });
+  breaks([&](Connection& c) { c.post(99, 1); });
+  breaks([&](Connection& c) { c.post(static_cast<uint16_t>(FromNode::kOffer), 1); });
+  breaks([&](Connection& c) {
+    say(c, ToNode::kProvision, 5, permitFor(of));
+    say(c, ToNode::kProvision, 5, permitFor(of));
+  });
+  breaks([&](Connection& c) {
+    say(c, ToNode::kProvision, 1, permitFor(of));
+    expectHears(c, FromNode::kProvisioned);
+    say(c, ToNode::kExec, 1, program);
+    say(c, ToNode::kExec, 1, program);
+  });
+  breaks([&](Connection& c) {
+    say(c, ToNode::kProvision, 1, permitFor(of));
+    expectHears(c, FromNode::kProvisioned);
+    say(c, ToNode::kAck, 1, std::string("\x01\x00\x00\x00", 4));
+  });
+}
+
+TEST_F(ServerTest, ReadsTheKeyAtEachConnection) {
+  ServerConfig config;
+  config.socket = node_.dir.path() + "/second.sock";
+  config.control_uid = getuid();
+  config.offer.max_sandboxes = 1;
+  config.key_path = node_.dir.path() + "/permit.pub";
+  PermitGate gate(ceilingForTests());
+  runtime::spawn(node_.io.get_executor(),
+                 [](ServerConfig with, PermitGate& at, runtime::FakeRuntime& fake) -> Task<void> {
+                   std::map<std::string, runtime::Runtime*> runtimes = {{"fake", &fake}};
+                   co_await serve(std::move(with), at, std::move(runtimes));
+                 }(config, gate, node_.fake));
+  EXPECT_FALSE(runTask(node_.io, runtime::connectNode(config.socket))) << "there is no key yet";
+  const std::string key = node_.key.verifyKey().base64() + "\n";
+  ASSERT_TRUE(base::writeFileAtomic(config.key_path, key, 0644));
+  auto remote = runTask(node_.io, runtime::connectNode(config.socket));
+  ASSERT_TRUE(remote) << remote.error().message;
+  EXPECT_TRUE(provision(**remote, spec({"echo", "x"})));
+}
+
+TEST_F(ServerTest, SaysWhyItCannotListen) {
+  ServerConfig config;
+  config.socket = "/no/such/directory/node.sock";
+  const auto served = runTask(node_.io, serve(config, node_.gate, {}));
+  ASSERT_FALSE(served);
+  EXPECT_NE(served.error().message.find(config.socket), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cloister::node
