@@ -42,6 +42,7 @@ Result<> sendMessage(int socket, std::string_view data, std::span<const int> fds
   do {
     sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && errno == EAGAIN) return fail(Code::kUnavailable, "sendmsg: the socket is full");
   if (sent < 0) return failErrno("sendmsg");
   if (static_cast<size_t>(sent) != data.size()) return fail(Code::kInternal, "sendmsg: cut short");
   return {};

@@ -19,7 +19,8 @@ Result<std::pair<Fd, Fd>> socketPair(int type);
 // The most descriptors in one message.
 inline constexpr size_t kMaxMessageFds = 16;
 
-// sendmsg(2): one message with copies of `fds`. Never raises SIGPIPE.
+// sendmsg(2): one message with copies of `fds`. Never raises SIGPIPE. kUnavailable: a socket that
+// does not block is full.
 Result<> sendMessage(int socket, std::string_view data, std::span<const int> fds = {});
 
 struct Message {

@@ -5,7 +5,6 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -40,7 +39,7 @@ Result<> unshareNamespaces(int flags) {
 }
 
 Result<> signalPidfd(int pidfd, int signal) {
-  if (::pidfd_send_signal(pidfd, signal, nullptr, 0) != 0 && errno != ESRCH) {
+  if (::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) != 0 && errno != ESRCH) {
     return failErrno("pidfd_send_signal");
   }
   return {};

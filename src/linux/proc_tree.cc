@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/proc_tree.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <dirent.h>
+
+#include "base/file.h"
+
+namespace cloister::linux {
+namespace {
+
+constexpr size_t kMaxProcesses = 4096;
+
+void addChildren(const std::string& process, std::vector<pid_t>& found) {
+  DIR* tasks = ::opendir((process + "/task").c_str());
+  if (tasks == nullptr) return;
+  while (const dirent* entry = ::readdir(tasks)) {
+    if (entry->d_name[0] == '.') continue;
+    const auto text = base::readFile(process + "/task/" + entry->d_name + "/children");
+    std::istringstream words(text.value_or(std::string()));
+    for (pid_t child = 0; words >> child && found.size() < kMaxProcesses;)
+      found.push_back(child);
+  }
+  ::closedir(tasks);
+}
+
+// utime, stime, cutime, cstime are fields 14 to 17 and rss is 24; the name, field 2, may hold
+// anything but ends with the last ')'.
+bool addStat(const std::string& process, TreeUsage& usage) {
+  const auto text = base::readFile(process + "/stat", 4096);
+  if (!text) return false;
+  const size_t name_end = text->rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream words(text->substr(name_end + 1));
+  uint64_t ticks = 0;
+  std::string word;
+  for (int field = 3; words >> word && field <= 24; ++field) {
+    const uint64_t value = std::strtoull(word.c_str(), nullptr, 10);
+    if (field >= 14 && field <= 17) ticks += value;
+    if (field == 24) usage.rss_bytes += value * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+  usage.cpu_micros += ticks * 1'000'000 / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  ++usage.processes;
+  return true;
+}
+
+}  // namespace
+
+TreeUsage usageOfTree(pid_t root) {
+  TreeUsage usage;
+  std::vector<pid_t> found = {root};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const std::string process = "/proc/" + std::to_string(found[i]);
+    if (addStat(process, usage)) addChildren(process, found);
+  }
+  return usage;
+}
+
+}  // namespace cloister::linux

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/confine.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <span>
+#include <string_view>
+#include <tuple>
+
+#include "linux/network.h"
+#include "wire/frame.h"
+#include "wire/runner.h"
+
+namespace cloister::runtime {
+namespace {
+
+constexpr int kProgramFd = wire::kRunnerFd + 1;
+constexpr std::string_view kHostname = "cloister";
+
+// First of all, so that everything this process costs is charged to the sandbox.
+Result<> joinCgroups(const std::vector<Fd>& tasks) {
+  for (const Fd& file : tasks) {
+    if (::write(file.get(), "0", 1) != 1) return failErrno("joining a cgroup");
+  }
+  return {};
+}
+
+// Until the spawner has written the maps, no user id can be taken.
+Result<> waitForIdMaps(const Fd& mapped) {
+  char none = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(mapped.get(), &none, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n != 1) return fail(Code::kInternal, "waiting for the id maps: the spawner failed");
+  return {};
+}
+
+Result<> nameHost() {
+  if (::sethostname(kHostname.data(), kHostname.size()) != 0) return failErrno("sethostname");
+  return {};
+}
+
+Result<> applySteps(const std::vector<MountStep>& steps) {
+  for (const MountStep& step : steps)
+    TRY(applyStep(step));
+  return {};
+}
+
+// The terminal, signal dispositions and mask of whoever started the node are not for the sandbox.
+Result<> startSession() {
+  ::setsid();
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) return failErrno("sigprocmask");
+  ::umask(022);
+  return {};
+}
+
+// From here on the node hears of a failure.
+Result<> connectRunner(const Fd& socket) {
+  return linux::moveFd(socket.get(), wire::kRunnerFd);
+}
+
+// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run; the
+// spawner keeps these numbers free of anything else.
+Result<> arrangeFds(const Confinement& confinement) {
+  const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return failErrno("opening /dev/null");
+  for (int fd = 0; fd < 3; ++fd)
+    TRY(linux::moveFd(null.get(), fd));
+  TRY(linux::moveFd(confinement.runner.get(), kProgramFd));
+  if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
+  return linux::closeFrom(kProgramFd + 1);
+}
+
+Result<> limitResources(const SandboxSpec& spec) {
+  if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
+    return failErrno("setpriority");
+  }
+  for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count))
+    TRY(linux::setResourceLimit(limit));
+  return {};
+}
+
+Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
+                     const ConfineFds& fds) {
+  TRY(connectRunner(fds.runner_socket));
+  TRY(joinCgroups(fds.cgroups));
+  TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
+  TRY(nameHost());
+  TRY(linux::loopbackUp());
+  TRY(startSession());
+  TRY(applySteps(confinement.proc));
+  TRY(waitForIdMaps(fds.mapped));
+  TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
+  TRY(applySteps(scratchSteps(spec.scratch_bytes, spec.scratch_inodes)));
+  TRY(arrangeFds(confinement));
+  TRY(limitResources(spec));
+  TRY(linux::dropCapabilities());
+  TRY(linux::setNoNewPrivs());
+  TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));
+  return linux::installSeccomp(confinement.seccomp.filter);
+}
+
+// A frame like the runner's own.
+void report(const Error& error) {
+  char frame[wire::kHeaderBytes + 1024];
+  wire::Writer payload(frame + wire::kHeaderBytes, sizeof frame - wire::kHeaderBytes);
+  payload.u32(0);
+  payload.bytes(std::string_view(error.message).substr(0, 1000));
+  const auto size = static_cast<uint32_t>(payload.view().size());
+  wire::encodeHeader(frame, static_cast<uint16_t>(wire::FromRunner::kStartFailed), 0, size);
+  std::ignore = ::write(wire::kRunnerFd, frame, wire::kHeaderBytes + size);
+}
+
+}  // namespace
+
+uint64_t sandboxNamespaces() {
+  return CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+}
+
+std::vector<std::string> namespaceNames() {
+  return {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
+}
+
+std::vector<linux::LandlockRule> landlockRules() {
+  using enum linux::LandlockAccess;
+  std::vector<linux::LandlockRule> rules = {{"/", kReadExecute}};
+  for (const char* path : {"/workspace", "/tmp", "/dev/shm"})
+    rules.push_back({path, kScratch});
+  for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
+    rules.push_back({path, kWriteDevice});
+  return rules;
+}
+
+void confine(const Confinement& confinement, const SandboxSpec& spec, const ConfineFds& fds) {
+  const auto confined = confineSelf(confinement, spec, fds);
+  report(confined ? linux::executeFd(kProgramFd, {"cloister-runner"}, {}) : confined.error());
+  ::_exit(1);
+}
+
+}  // namespace cloister::runtime

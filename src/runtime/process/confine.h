@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a new process does to itself before it becomes the runner: the whole of the isolation, in
+// one function that reads as the list of steps. Runs in a child of the spawner, in fresh
+// namespaces, with all capabilities in its own user namespace and none outside.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/credentials.h"
+#include "linux/landlock.h"
+#include "linux/process.h"
+#include "linux/seccomp.h"
+#include "runtime/process/mount_plan.h"
+
+namespace cloister::runtime {
+
+// The user inside.
+inline constexpr uint32_t kSandboxUid = 1000;
+
+// The same for all sandboxes of a spawner; made before it is forked.
+struct Confinement {
+  std::vector<MountStep> proc;
+  std::vector<linux::LandlockRule> landlock;
+  int landlock_abi = 0;
+  linux::SeccompProgram seccomp;
+  Fd runner;  // sealed program
+};
+
+// What differs between sandboxes; travels from node to spawner as bytes, between two halves of the
+// same program.
+struct SandboxSpec {
+  static constexpr size_t kMaxLimits = 16;
+
+  linux::IdMap ids;
+  uint64_t scratch_bytes = 0;
+  uint64_t scratch_inodes = 0;
+  std::array<linux::ResourceLimit, kMaxLimits> limits{};
+  uint32_t limit_count = 0;
+  uint32_t join_count = 0;   // descriptors after the runner's: cgroups to join (v1)
+  bool into_cgroup = false;  // one descriptor after the runner's: the cgroup to start in (v2)
+  bool deny_setgroups = false;
+  int32_t nice = 0;
+};
+
+// CLONE_NEW* of a sandbox; the cgroup namespace is entered by confine(), from within its cgroup.
+uint64_t sandboxNamespaces();
+// Their names as in /proc/PID/ns.
+std::vector<std::string> namespaceNames();
+
+// What Landlock lets a sandbox do.
+std::vector<linux::LandlockRule> landlockRules();
+
+struct ConfineFds {
+  Fd runner_socket;
+  std::vector<Fd> cgroups;  // to join
+  Fd mapped;                // one byte comes when the id maps are written
+};
+
+// Becomes the runner. What fails on the way is told on the runner's socket as kStartFailed, before
+// any kHello, and the process exits.
+[[noreturn]] void confine(const Confinement& confinement, const SandboxSpec& spec,
+                          const ConfineFds& fds);
+
+}  // namespace cloister::runtime

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/host.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include <grp.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "linux/message.h"
+
+namespace cloister::runtime {
+
+using State = model::Finding::State;
+
+Result<std::shared_ptr<ProcessHost>> ProcessHost::start(const ProcessConfig& config) {
+  std::shared_ptr<ProcessHost> host(new ProcessHost(config));
+  TRY(host->probe());
+  for (uint32_t slot = config.max_sandboxes; slot > 0; --slot)
+    host->free_slots_.push_back(slot - 1);
+  return host;
+}
+
+Result<> ProcessHost::probe() {
+  plan_.confinement.runner = TRY(linux::sealedProgram(config_.runner));
+  plan_.confinement.seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
+  plan_.confinement.proc = procSteps(findProcMasks());
+  plan_.confinement.landlock = landlockRules();
+  plan_.confinement.landlock_abi = linux::landlockAbi();
+  if (const int abi = plan_.confinement.landlock_abi; abi > 0) {
+    note("landlock", State::kOk, "ABI " + std::to_string(abi), "");
+  } else {
+    note("landlock", State::kReduced, "not available", "boot with lsm=landlock,... (Linux 5.13)");
+    weakened_.emplace_back("no Landlock: file access rests on mounts and permissions alone");
+  }
+  note("seccomp", State::kOk, config_.seccomp_policy, "");
+  probeIdentity();
+  probeCgroups();
+  return startSpawner();
+}
+
+namespace {
+
+// Whether this user namespace has the host ids [first, first + count).
+bool ownsIds(uint64_t first, uint64_t count) {
+  std::istringstream map(base::readFile("/proc/self/uid_map").value_or(std::string()));
+  for (uint64_t inside = 0, outside = 0, length = 0; map >> inside >> outside >> length;) {
+    if (first >= inside && first + count <= inside + length) return true;
+  }
+  return false;
+}
+
+bool hasExtraGroups() {
+  gid_t groups[64];
+  const int count = ::getgroups(64, groups);
+  return count < 0 || std::any_of(groups, groups + count, [](gid_t g) { return g != ::getegid(); });
+}
+
+}  // namespace
+
+void ProcessHost::probeIdentity() {
+  rootless_ = ::geteuid() != 0;
+  plan_.rootless = rootless_;
+  const uint64_t ids = uint64_t{config_.max_sandboxes} * config_.uids_each;
+  own_uids_ = !rootless_ && ownsIds(config_.uid_base, ids);
+  if (own_uids_) {
+    note("user ids", State::kOk,
+         std::to_string(config_.uid_base) + " and following, " + std::to_string(config_.uids_each) +
+             " for each sandbox",
+         "");
+    return;
+  }
+  weakened_.emplace_back("one host uid for all sandboxes");
+  note("user ids", State::kReduced, "all sandboxes run as host uid " + std::to_string(::geteuid()),
+       "run cloister-node as root");
+  if (rootless_ && hasExtraGroups()) {
+    weakened_.emplace_back("supplementary groups of the service's user remain");
+  }
+}
+
+void ProcessHost::probeCgroups() {
+  auto tree = linux::CgroupTree::open(config_.cgroup_parent);
+  if (!tree) {
+    weakened_.emplace_back(
+        "no cgroup: memory and processes are limited per process, cpu time by polling, cpu share "
+        "not at all");
+    note("cgroups", State::kReduced, tree.error().message,
+         "run as root, or as a systemd service with Delegate=yes");
+    return;
+  }
+  cgroups_ = *std::move(tree);
+  std::string missing;
+  for (const std::string& name : cgroups_->missing()) {
+    weakened_.push_back("no cgroup controller " + name);
+    missing += " without " + name;
+  }
+  note("cgroups", missing.empty() ? State::kOk : State::kReduced,
+       std::string(cgroups_->version()) + missing,
+       missing.empty() ? "" : "mount the missing controllers");
+}
+
+Result<> ProcessHost::startSpawner() {
+  plan_.root = rootSteps({config_.image_root, layered_});
+  auto spawner = Spawner::start(plan_);
+  if (!spawner && layered_) {
+    const std::string why = spawner.error().message;
+    layered_ = false;
+    plan_.root = rootSteps({config_.image_root, layered_});
+    spawner = Spawner::start(plan_);
+    if (spawner) {
+      weakened_.emplace_back("no overlayfs: mountinfo tells where the image lies");
+      note("overlayfs", State::kReduced, why, "");
+    }
+  }
+  if (!spawner) {
+    return std::unexpected(std::move(spawner).error());
+  }
+  note("namespaces", State::kOk, rootless_ ? "by an ordinary user" : "by root", "");
+  spawner_ = *std::move(spawner);
+  return {};
+}
+
+Result<> ProcessHost::renew() {
+  plan_.root = rootSteps({config_.image_root, layered_});
+  spawner_ = TRY(Spawner::start(plan_));
+  return {};
+}
+
+std::optional<uint32_t> ProcessHost::takeSlot() {
+  if (free_slots_.empty()) return std::nullopt;
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void ProcessHost::returnSlot(uint32_t slot) {
+  free_slots_.push_back(slot);
+}
+
+bool ProcessHost::hasController(std::string_view name) const {
+  return cgroups_ != nullptr &&
+         std::ranges::none_of(cgroups_->missing(), [&](const auto& m) { return m == name; });
+}
+
+void ProcessHost::note(std::string name, State state, std::string detail, std::string remedy) {
+  findings_.push_back({"isolation", std::move(name), state, std::move(detail), std::move(remedy)});
+}
+
+namespace {
+
+void add(SandboxSpec& spec, int resource, uint64_t value) {
+  spec.limits[spec.limit_count++] = {resource, value};
+}
+
+}  // namespace
+
+SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot) const {
+  SandboxPlan plan;
+  // The runner is not the program's: it gets its own process and a little memory of its limit.
+  plan.cgroup = {limits.memory_bytes, limits.cpu_millis, limits.pids + 1};
+  SandboxSpec& spec = plan.spec;
+  spec.ids = {kSandboxUid, config_.uid_base + slot * config_.uids_each, config_.uids_each};
+  if (!own_uids_) spec.ids = {kSandboxUid, 0, 1};
+  spec.deny_setgroups = rootless_;
+  spec.scratch_bytes = model::scratchBytes(limits);
+  spec.scratch_inodes = limits.inodes;
+  spec.nice = hasController("cpu") ? 0 : 10;
+  add(spec, RLIMIT_NOFILE, limits.open_files);
+  add(spec, RLIMIT_FSIZE, limits.file_bytes);
+  // 1, not 0: with 0 the kernel still starts a core_pattern program (core(5)).
+  add(spec, RLIMIT_CORE, 1);
+  // Only a backstop for one process; the node watches the sum.
+  add(spec, RLIMIT_CPU, static_cast<uint64_t>(limits.cpu_time.count()) / 1000 + 2);
+  add(spec, RLIMIT_MEMLOCK, 64 << 10);
+  add(spec, RLIMIT_MSGQUEUE, 64 << 10);
+  add(spec, RLIMIT_SIGPENDING, 1024);
+  add(spec, RLIMIT_NICE, 0);
+  add(spec, RLIMIT_RTPRIO, 0);
+  // Beside the pids controller it would hide from it what was refused.
+  if (!hasController("pids")) add(spec, RLIMIT_NPROC, limits.pids + 1);
+  // Not RLIMIT_AS: runtimes reserve far more addresses than they use.
+  if (!hasController("memory")) add(spec, RLIMIT_DATA, limits.memory_bytes);
+  return plan;
+}
+
+base::json::object ProcessHost::describePlan(const model::Limits& limits) const {
+  const SandboxPlan plan = planFor(limits, 0);
+  const auto list = [](const auto& items, auto&& convert) {
+    base::json::array array;
+    for (const auto& item : items)
+      array.push_back(convert(item));
+    return array;
+  };
+  const auto text = [](const std::string& s) { return base::json::value(s); };
+  const auto step = [](const MountStep& s) { return base::json::value(toJsonObject(s)); };
+  base::json::object object;
+  object["runtime"] = "process";
+  object["node"] = config_.node;
+  object["namespaces"] = list(namespaceNames(), text);
+  const linux::IdMap& ids = plan.spec.ids;
+  object["ids"] = {{"inside", ids.inside},
+                   {"outside", own_uids_ ? ids.outside : ::geteuid()},
+                   {"count", ids.count}};
+  object["root"] = list(plan_.root, step);
+  std::vector<MountStep> own = plan_.confinement.proc;
+  const auto scratch = scratchSteps(plan.spec.scratch_bytes, plan.spec.scratch_inodes);
+  own.insert(own.end(), scratch.begin(), scratch.end());
+  object["mounts"] = list(own, step);
+  base::json::object rlimits;
+  for (uint32_t i = 0; i < plan.spec.limit_count; ++i)
+    rlimits[linux::resourceName(plan.spec.limits[i].resource)] = plan.spec.limits[i].value;
+  object["rlimits"] = rlimits;
+  base::json::object cgroup{{"version", cgroups_ ? cgroups_->version() : "none"}};
+  if (cgroups_) {
+    for (const linux::CgroupValue& value : cgroups_->values(plan.cgroup))
+      cgroup[value.file] = value.value;
+  }
+  object["cgroup"] = cgroup;
+  object["landlock"] = {
+      {"abi", plan_.confinement.landlock_abi},
+      {"rules", list(plan_.confinement.landlock, [](const linux::LandlockRule& rule) {
+         return base::json::value{{"path", rule.path},
+                                  {"access", linux::landlockAccessName(rule.access)}};
+       })}};
+  object["seccomp"] = plan_.confinement.seccomp.description;
+  object["capabilities"] = base::json::array();
+  object["no_new_privs"] = true;
+  object["hostname"] = "cloister";
+  object["weakened"] = list(weakened_, text);
+  return object;
+}
+
+// ---- the early half of the public interface ----------------------------------------------------
+
+Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& config) {
+  return ProcessHost::start(config);
+}
+
+void describe(const ProcessHost& host, model::NodeOffer& offer) {
+  offer.runtimes.emplace_back("process");
+  offer.weakened = host.weakened();
+  offer.findings.insert(offer.findings.end(), host.findings().begin(), host.findings().end());
+  offer.max_sandboxes = host.config().max_sandboxes;
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProcessHost: what all sandboxes of a node share. The spawner, the cgroup tree, the host user ids,
+// and what this machine turned out to offer. Used from one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "linux/cgroup.h"
+#include "model/limits.h"
+#include "runtime/process/process_runtime.h"
+#include "runtime/process/spawner.h"
+
+namespace cloister::runtime {
+
+// Everything about one sandbox before it exists: printed by --dry-run, then carried out.
+struct SandboxPlan {
+  SandboxSpec spec;
+  linux::CgroupLimits cgroup;
+};
+
+class ProcessHost {
+ public:
+  static Result<std::shared_ptr<ProcessHost>> start(const ProcessConfig& config);
+
+  [[nodiscard]] const ProcessConfig& config() const { return config_; }
+  [[nodiscard]] const std::vector<std::string>& weakened() const { return weakened_; }
+  [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
+
+  // The spawner for new sandboxes. One that has lost its process, or whose root is out of date, is
+  // replaced by renew(); sandboxes keep theirs.
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
+  Result<> renew();
+
+  // nullptr: there are no usable cgroups.
+  [[nodiscard]] linux::CgroupTree* cgroups() const { return cgroups_.get(); }
+  [[nodiscard]] bool limitsWithoutCgroups() const { return cgroups_ == nullptr; }
+
+  // A host uid range, exclusive until given back; nullopt when all are taken.
+  std::optional<uint32_t> takeSlot();
+  void returnSlot(uint32_t slot);
+
+  [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot) const;
+  [[nodiscard]] base::json::object describePlan(const model::Limits& limits) const;
+
+ private:
+  explicit ProcessHost(ProcessConfig config) : config_(std::move(config)) {}
+  Result<> probe();
+  void probeCgroups();
+  void probeIdentity();
+  Result<> startSpawner();
+  [[nodiscard]] bool hasController(std::string_view name) const;
+  void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
+
+  ProcessConfig config_;
+  SpawnerPlan plan_;
+  std::shared_ptr<Spawner> spawner_;
+  std::unique_ptr<linux::CgroupTree> cgroups_;
+  bool rootless_ = false;
+  bool own_uids_ = true;  // a host uid range for each sandbox
+  bool layered_ = true;
+  std::vector<std::string> weakened_;
+  std::vector<model::Finding> findings_;
+  std::vector<uint32_t> free_slots_;
+};
+
+}  // namespace cloister::runtime

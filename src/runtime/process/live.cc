@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/live.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/log.h"
+#include "linux/proc_tree.h"
+#include "linux/process.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
+
+}  // namespace
+
+Live::Live(asio::any_io_executor executor, Parts parts)
+    : executor_(std::move(executor)), parts_(std::move(parts)) {}
+
+void Live::adopt(Fd pidfd, Fd runner_socket) {
+  pidfd_ = std::move(pidfd);
+  if (!parts_.group) pid_ = linux::pidOfPidfd(pidfd_.get());
+  channel_.emplace(executor_, std::move(runner_socket));
+}
+
+void Live::kill() {
+  if (pidfd_) std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
+}
+
+linux::CgroupUsage Live::usage() const {
+  if (parts_.group) return parts_.group->usage();
+  if (pid_ <= 0) return {};
+  const linux::TreeUsage tree = linux::usageOfTree(pid_);
+  return {
+      .cpu_micros = tree.cpu_micros, .memory_peak = tree.rss_bytes, .pids_peak = tree.processes};
+}
+
+linux::CgroupEvents Live::events() const {
+  return parts_.group ? parts_.group->events() : linux::CgroupEvents{};
+}
+
+// A pidfd is readable when its process has ended (pidfd_open(2)); the first process of a pid
+// namespace ends after all others in it.
+Task<Result<>> Live::waitForEnd() {
+  asio::posix::stream_descriptor ended(executor_, ::fcntl(pidfd_.get(), F_DUPFD_CLOEXEC, 0));
+  const auto [error] = co_await ended.async_wait(asio::posix::descriptor_base::wait_read, kUse);
+  if (error) co_return fail(Code::kInternal, "waiting for a sandbox's end: " + error.message());
+  co_return Result<>();
+}
+
+Task<Result<>> Live::removeGroup() {
+  // A cgroup is busy for a moment after its last process was seen to end.
+  asio::steady_timer pause(executor_);
+  for (auto wait = std::chrono::milliseconds(1); wait < std::chrono::seconds(4); wait *= 2) {
+    if (parts_.group->remove()) co_return Result<>();
+    parts_.group->kill();
+    pause.expires_after(wait);
+    co_await pause.async_wait(kUse);
+  }
+  co_return fail(Code::kInternal, "removing a sandbox's cgroup: it stays busy");
+}
+
+Task<Result<>> Live::bury() {
+  if (burying_) co_return Result<>();
+  burying_ = true;
+  const auto self = shared_from_this();
+  kill();
+  if (pidfd_) {
+    if (auto ended = co_await waitForEnd(); !ended) co_return ended;
+  }
+  channel_.reset();
+  if (parts_.group) {
+    if (auto removed = co_await removeGroup(); !removed) {
+      base::log(base::Level::kError, "sandbox not removed", {{"error", removed.error().message}});
+      co_return removed;  // its uids stay taken: something of it may be left
+    }
+  }
+  parts_.host->returnSlot(parts_.slot);
+  co_return Result<>();
+}
+
+}  // namespace cloister::runtime

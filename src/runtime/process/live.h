@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Live: one sandbox's hold on the machine, from its spawn until nothing of it is left: first
+// process, cgroup, host uids, socket. Shared between the Sandbox and the coroutine that buries it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "base/fd.h"
+#include "linux/cgroup.h"
+#include "model/limits.h"
+#include "model/outcome.h"
+#include "runtime/process/host.h"
+#include "runtime/process/runner_channel.h"
+
+namespace cloister::runtime {
+
+class Live : public std::enable_shared_from_this<Live> {
+ public:
+  struct Parts {
+    std::shared_ptr<ProcessHost> host;
+    std::shared_ptr<Spawner> spawner;
+    std::unique_ptr<linux::Cgroup> group;  // nullptr where there are none
+    uint32_t slot = 0;
+    model::Limits limits;
+  };
+  Live(boost::asio::any_io_executor executor, Parts parts);
+  Live(const Live&) = delete;
+  Live& operator=(const Live&) = delete;
+  ~Live() = default;
+
+  // Once spawned.
+  void adopt(Fd pidfd, Fd runner_socket);
+
+  [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
+  [[nodiscard]] const model::Limits& limits() const { return parts_.limits; }
+  [[nodiscard]] RunnerChannel& channel() { return *channel_; }
+  [[nodiscard]] const linux::Cgroup* group() const { return parts_.group.get(); }
+
+  // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
+  void kill();
+  // kill(), then waits until every process is gone, removes the cgroup and gives the uids back.
+  // Idempotent; a second caller does not wait.
+  Task<Result<>> bury();
+
+  // What it has used so far. Where there is no cgroup, the sum over its processes now.
+  [[nodiscard]] linux::CgroupUsage usage() const;
+  [[nodiscard]] linux::CgroupEvents events() const;
+
+ private:
+  Task<Result<>> waitForEnd();
+  Task<Result<>> removeGroup();
+
+  boost::asio::any_io_executor executor_;
+  Parts parts_;
+  Fd pidfd_;
+  pid_t pid_ = -1;  // only where there is no cgroup
+  std::optional<RunnerChannel> channel_;
+  bool burying_ = false;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/mount_plan.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <climits>
+
+#include <dirent.h>
+
+#include "base/file.h"
+
+namespace cloister::runtime {
+namespace {
+
+using Op = MountStep::Op;
+using linux::kNoDev;
+using linux::kNoExec;
+using linux::kNoSuid;
+using linux::kReadOnly;
+
+// Where masks come from: an empty file and an empty directory that nobody may open.
+constexpr char kMaskFile[] = "run/masked/file";
+constexpr char kMaskDirectory[] = "run/masked/directory";
+constexpr char kProcSys[] = "run/masked/sys";
+constexpr char kLower[] = "run/masked/lower";
+constexpr char kEmptyLayer[] = "run/masked/layer";
+
+// Of the host's /etc: what linkers, locales, certificates and languages need, and nothing that says
+// whose machine this is. Copied, so that no mount names the host's file system.
+constexpr const char* kEtc[] = {
+    "alternatives", "fonts",           "host.conf", "ld.so.cache", "ld.so.conf",
+    "ld.so.conf.d", "locale.alias",    "localtime", "magic",       "magic.mime",
+    "mime.types",   "os-release",      "perl",      "protocols",   "R",
+    "services",     "ssl/openssl.cnf", "ssl/certs", "terminfo",    "timezone"};
+constexpr std::string_view kEtcPrefixes[] = {"java-", "python3"};
+
+// The entries of /proc that every sandbox keeps, besides its own processes.
+constexpr std::string_view kProcKept[] = {"cpuinfo",     "filesystems", "loadavg", "meminfo",
+                                          "mounts",      "net",         "self",    "stat",
+                                          "thread-self", "uptime",      "version"};
+
+// The values of /proc/sys that programs ask for; the rest describes the host.
+constexpr const char* kProcSysKept[] = {
+    "crypto/fips_enabled", "fs/file-max",         "fs/nr_open",
+    "fs/pipe-max-size",    "kernel/cap_last_cap", "kernel/ngroups_max",
+    "kernel/osrelease",    "kernel/ostype",       "kernel/overflowgid",
+    "kernel/overflowuid",  "kernel/pid_max",      "kernel/sched_rr_timeslice_ms",
+    "kernel/threads-max",  "kernel/version",      "net/core/somaxconn",
+    "vm/max_map_count",    "vm/mmap_min_addr",    "vm/overcommit_memory",
+    "vm/overcommit_ratio", "vm/swappiness"};
+
+MountStep directory(std::string target, std::string_view why, mode_t mode = 0755) {
+  return {.op = Op::kDirectory, .target = std::move(target), .why = why, .mode = mode};
+}
+
+MountStep file(std::string target, std::string content, std::string_view why, mode_t mode = 0444) {
+  return {.op = Op::kFile,
+          .target = std::move(target),
+          .why = why,
+          .mode = mode,
+          .content = std::move(content)};
+}
+
+MountStep symlink(std::string target, std::string to, std::string_view why) {
+  return {.op = Op::kSymlink, .target = std::move(target), .source = std::move(to), .why = why};
+}
+
+MountStep copyOf(std::string target, std::string from, std::string_view why) {
+  return {.op = Op::kCopy, .target = std::move(target), .source = std::move(from), .why = why};
+}
+
+MountStep place(Op op, std::string source, std::string target, std::string_view why) {
+  return {.op = op, .target = std::move(target), .source = std::move(source), .why = why};
+}
+
+// A read-only view of a host directory. Through overlayfs, mountinfo names neither the file system
+// nor the place it comes from, and locks and watches on its files stay inside. overlayfs needs two
+// lower layers when there is no upper one; the second is an empty directory.
+void addLayer(std::vector<MountStep>& steps, const RootSource& source, const std::string& name) {
+  constexpr uint64_t kAttributes = kReadOnly | kNoSuid | kNoDev;
+  steps.push_back(directory(name, "mount point"));
+  steps.push_back({.op = Op::kBind,
+                   .target = source.layered ? kLower : name,
+                   .source = source.image_root + "/" + name,
+                   .why = "the programs and libraries of the image",
+                   .attributes = kAttributes});
+  if (!source.layered) return;
+  steps.push_back({.op = Op::kNew,
+                   .target = name,
+                   .source = "overlay",
+                   .why = "hides where the image lies and who else uses its files",
+                   .options = {{"lowerdir", std::string(kLower) + ":" + kEmptyLayer}},
+                   .attributes = kAttributes});
+  steps.push_back({.op = Op::kDetach, .target = kLower, .why = "overlayfs keeps its own hold"});
+}
+
+// /bin, /lib and so on: links into /usr where directories are merged, else layers themselves.
+void addTopLevel(std::vector<MountStep>& steps, const RootSource& source) {
+  addLayer(steps, source, "usr");
+  for (const char* name : {"bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
+    const std::string path = source.image_root + "/" + name;
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) continue;
+    char to[PATH_MAX] = {};
+    if (S_ISLNK(status.st_mode) && ::readlink(path.c_str(), to, sizeof to - 1) > 0) {
+      steps.push_back(symlink(name, to, "merged /usr"));
+    } else if (S_ISDIR(status.st_mode)) {
+      addLayer(steps, source, name);
+    }
+  }
+}
+
+void addSynthesised(std::vector<MountStep>& steps) {
+  constexpr std::string_view kWhy = "the sandbox's own, not the host's";
+  steps.push_back(file("etc/passwd",
+                       "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
+                       "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+                       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                       kWhy));
+  steps.push_back(file("etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n", kWhy));
+  steps.push_back(file("etc/hostname", "cloister\n", kWhy));
+  steps.push_back(
+      file("etc/hosts", "127.0.0.1 localhost cloister\n::1 localhost ip6-localhost\n", kWhy));
+  steps.push_back(file("etc/nsswitch.conf",
+                       "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+                       "services: files\nprotocols: files\n",
+                       kWhy));
+  steps.push_back(file("etc/resolv.conf", "", "no name resolution"));
+  steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
+}
+
+void addEtc(std::vector<MountStep>& steps, const std::string& image_root) {
+  steps.push_back(directory("etc", "configuration"));
+  steps.push_back(directory("etc/ssl", "certificates"));
+  for (const char* name : kEtc) {
+    const std::string path = std::string("/etc/") + name;
+    steps.push_back(copyOf(path.substr(1), image_root + path, "read by programs of the image"));
+  }
+  // With a version in the name: /etc/java-17-openjdk, /etc/python3.11.
+  if (DIR* etc = ::opendir((image_root + "/etc").c_str()); etc != nullptr) {
+    while (const dirent* entry = ::readdir(etc)) {
+      const std::string name = entry->d_name;
+      if (std::ranges::any_of(kEtcPrefixes,
+                              [&](auto prefix) { return name.starts_with(prefix); })) {
+        steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "read by its language"));
+      }
+    }
+    ::closedir(etc);
+  }
+  addSynthesised(steps);
+}
+
+void addDevices(std::vector<MountStep>& steps) {
+  struct Device {
+    const char* name;
+    unsigned minor;
+  };
+  steps.push_back(directory("dev", "mount point"));
+  steps.push_back({.op = Op::kNew,
+                   .target = "dev",
+                   .source = "tmpfs",
+                   .why = "the harmless devices, and nothing else",
+                   .options = {{"size", "64k"}, {"nr_inodes", "64"}, {"mode", "755"}},
+                   .attributes = kNoSuid | kNoExec});
+  for (const Device& device : {Device{"null", 3}, Device{"zero", 5}, Device{"full", 7},
+                               Device{"random", 8}, Device{"urandom", 9}}) {
+    steps.push_back({.op = Op::kDevice,
+                     .target = std::string("dev/") + device.name,
+                     .source = std::string("/dev/") + device.name,
+                     .why = "no state that another sandbox could see",
+                     .mode = 0666,
+                     .major = 1,
+                     .minor = device.minor});
+  }
+  steps.push_back(symlink("dev/fd", "/proc/self/fd", "POSIX shells"));
+  steps.push_back(symlink("dev/stdin", "/proc/self/fd/0", "POSIX shells"));
+  steps.push_back(symlink("dev/stdout", "/proc/self/fd/1", "POSIX shells"));
+  steps.push_back(symlink("dev/stderr", "/proc/self/fd/2", "POSIX shells"));
+  steps.push_back(directory("dev/shm", "mount point"));
+  steps.push_back(
+      {.op = Op::kSeal, .target = "dev", .why = "nothing can be added", .attributes = kReadOnly});
+}
+
+void addMaskSources(std::vector<MountStep>& steps) {
+  constexpr std::string_view kWhy = "covers what of /proc is the host's";
+  steps.push_back(directory("run", "empty, but for what covers /proc"));
+  steps.push_back(directory("run/masked", kWhy));
+  steps.push_back(directory(kLower, "where layers are put together"));
+  steps.push_back(directory(kEmptyLayer, "overlayfs wants a second layer"));
+  steps.push_back(file(kMaskFile, "", kWhy, 0));
+  steps.push_back(directory(kMaskDirectory, kWhy, 0));
+  steps.push_back(directory(kProcSys, "stands in for /proc/sys"));
+  for (const char* name : kProcSysKept) {
+    auto value = base::readFile(std::string("/proc/sys/") + name, 4096);
+    if (!value) continue;
+    const std::string path = std::string(kProcSys) + "/" + name;
+    for (size_t at = path.find('/', sizeof kProcSys); at != std::string::npos;
+         at = path.find('/', at + 1)) {
+      steps.push_back(directory(path.substr(0, at), "stands in for /proc/sys"));
+    }
+    steps.push_back(file(path, *std::move(value), "asked for by common programs"));
+  }
+}
+
+}  // namespace
+
+std::vector<MountStep> rootSteps(const RootSource& source) {
+  std::vector<MountStep> steps;
+  steps.push_back({.op = Op::kNew,
+                   .target = "",
+                   .source = "tmpfs",
+                   .why = "the skeleton",
+                   .options = {{"size", "32m"}, {"nr_inodes", "16k"}, {"mode", "755"}},
+                   .attributes = kNoSuid | kNoDev});
+  addMaskSources(steps);
+  addTopLevel(steps, source);
+  addEtc(steps, source.image_root);
+  addDevices(steps);
+  steps.push_back(directory("proc", "mount point"));
+  for (const char* name : {"workspace", "tmp"})
+    steps.push_back(directory(name, "mount point"));
+  steps.push_back(directory("var", "only for /var/tmp"));
+  steps.push_back(symlink("var/tmp", "../tmp", "used by compilers"));
+  steps.push_back({.op = Op::kNew,
+                   .target = "proc",
+                   .source = "proc",
+                   .why = "the spawner's own; a sandbox's covers it",
+                   .attributes = kNoSuid | kNoDev | kNoExec});
+  steps.push_back(
+      {.op = Op::kSeal, .target = "", .why = "nothing can be changed", .attributes = kReadOnly});
+  return steps;
+}
+
+std::vector<MountStep> procSteps(const std::vector<MountStep>& masks) {
+  std::vector<MountStep> steps;
+  steps.push_back({.op = Op::kNew,
+                   .target = "proc",
+                   .source = "proc",
+                   .why = "the sandbox's own processes",
+                   .attributes = kNoSuid | kNoDev | kNoExec});
+  steps.insert(steps.end(), masks.begin(), masks.end());
+  return steps;
+}
+
+std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes) {
+  constexpr std::string_view kWhy = "bounded together, charged to the sandbox's memory";
+  std::vector<MountStep> steps;
+  steps.push_back({.op = Op::kNew,
+                   .target = "workspace",
+                   .source = "tmpfs",
+                   .why = "one bounded file system for all that is writable",
+                   .options = {{"size", std::to_string(bytes)},
+                               {"nr_inodes", std::to_string(inodes)},
+                               {"mode", "755"}},
+                   .attributes = kNoSuid | kNoDev});
+  steps.push_back(directory("workspace/tmp", kWhy, 01777));
+  steps.push_back(directory("workspace/shm", kWhy, 01777));
+  steps.push_back(directory("workspace/workspace", kWhy, 0755));
+  steps.push_back(place(Op::kPlace, "workspace/tmp", "tmp", kWhy));
+  steps.push_back(place(Op::kPlace, "workspace/shm", "dev/shm", kWhy));
+  steps.push_back(place(Op::kPlace, "workspace/workspace", "workspace", kWhy));
+  return steps;
+}
+
+std::vector<MountStep> findProcMasks() {
+  std::vector<MountStep> masks;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return masks;
+  while (const dirent* entry = ::readdir(proc)) {
+    const std::string_view name = entry->d_name;
+    struct stat status{};
+    if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.' ||
+        std::ranges::find(kProcKept, name) != std::end(kProcKept) ||
+        ::fstatat(::dirfd(proc), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      continue;
+    }
+    const bool readable = (status.st_mode & 0007) != 0;  // the owner, root, is not mapped inside
+    if (S_ISLNK(status.st_mode) || !readable) continue;
+    const char* source = name == "sys"             ? kProcSys
+                         : S_ISDIR(status.st_mode) ? kMaskDirectory
+                                                   : kMaskFile;
+    masks.push_back(place(Op::kMask, source, "proc/" + std::string(name), "tells about the host"));
+  }
+  ::closedir(proc);
+  std::ranges::sort(masks, {}, &MountStep::target);
+  return masks;
+}
+
+base::json::object toJsonObject(const MountStep& step) {
+  static constexpr std::string_view kNames[] = {"mount",     "bind",    "bind",    "mask",
+                                                "directory", "file",    "symlink", "copy",
+                                                "device",    "remount", "detach"};
+  base::json::object object;
+  object["op"] = kNames[static_cast<size_t>(step.op)];
+  object["target"] = "/" + step.target;
+  if (step.op == Op::kNew) {
+    object["type"] = step.source;
+  } else if (!step.source.empty()) {
+    const bool inside = step.op == Op::kPlace || step.op == Op::kMask;
+    object["source"] = (inside ? "/" : "") + step.source;
+  }
+  std::string options = linux::attributeNames(step.attributes);
+  for (const auto& [key, value] : step.options)
+    options += (options.empty() ? "" : ",") + key + "=" + value;
+  if (!options.empty()) object["options"] = options;
+  object["why"] = step.why;
+  return object;
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file system of a sandbox as data: a list of steps, printed by --dry-run and carried out by
+// applyStep(). Two lists: the root, built once by the spawner and shared read-only by all
+// sandboxes, and the few steps that each sandbox adds for itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "linux/mounts.h"
+
+namespace cloister::runtime {
+
+struct MountStep {
+  enum class Op : uint8_t {
+    kNew,        // a new file system of type `source`
+    kBind,       // the mount at host path `source`, with `attributes` on top
+    kPlace,      // the directory or file `source` of this very tree, again
+    kMask,       // like kPlace; nothing to do where the target does not exist
+    kDirectory,  // mkdir with `mode`
+    kFile,       // a file with `content` and `mode`
+    kSymlink,    // to `source`
+    kCopy,       // host path `source`, whole, as data; nothing to do where it does not exist
+    kDevice,     // character device `major`:`minor`; where it may not be made, the host's bound
+    kSeal,       // mount_setattr: adds `attributes` to the mount
+    kDetach,     // umount2 MNT_DETACH
+  };
+  Op op = Op::kDirectory;
+  std::string target{};  // relative to the new root; "" is the root itself
+  std::string source{};
+  std::string_view why{};
+  linux::MountOptions options{};
+  uint64_t attributes = 0;
+  mode_t mode = 0755;
+  std::string content{};
+  unsigned major = 0;
+  unsigned minor = 0;
+};
+
+// What a root is made of.
+struct RootSource {
+  std::string image_root;  // "" = the host's own
+  bool layered = true;     // /usr through overlayfs, which hides where it lies; else a bind
+};
+
+// The root, up to and including its becoming read-only.
+std::vector<MountStep> rootSteps(const RootSource& source);
+
+// /proc, what is covered in it, and the one bounded tmpfs behind /workspace, /tmp and /dev/shm.
+std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
+std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes);
+
+// One kMask step for everything in the host's /proc that is global, readable by all, and not on
+// the list of what programs need: silence denies.
+std::vector<MountStep> findProcMasks();
+
+// Carries out one step; relative paths are below the working directory, the new root.
+Result<> applyStep(const MountStep& step);
+
+// One line of --dry-run.
+base::json::object toJsonObject(const MountStep& step);
+
+}  // namespace cloister::runtime

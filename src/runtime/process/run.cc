@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/clock.h"
+#include "model/execution.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+using model::End;
+using wire::FromRunner;
+using wire::ToRunner;
+
+// From kStart to kStarted, and for collecting: generous, since only a broken runner needs it.
+constexpr auto kStartGrace = std::chrono::seconds(10);
+constexpr auto kCollectGrace = std::chrono::seconds(30);
+// Frames are gathered up to this before they are written.
+constexpr size_t kBatch = size_t{256} << 10;
+constexpr uint32_t kCompiler = 1;  // channels
+constexpr uint32_t kProgram = 2;
+constexpr size_t kMaxPath = 4096;
+
+void addFile(std::string& out, const model::FileSpec& file) {
+  std::array<char, kMaxPath + 64> head;
+  wire::Writer w(head.data(), head.size());
+  w.bytes(file.path);
+  w.u32(file.mode);
+  w.u64(file.content.size());
+  addFrame(out, ToRunner::kFile, 0, w.view());
+}
+
+void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view text) {
+  constexpr size_t kPiece = wire::kRunnerMaxPayload - 2;
+  do {
+    const std::string_view piece = text.substr(0, kPiece);
+    text.remove_prefix(piece.size());
+    std::string payload{static_cast<char>(kind), static_cast<char>(text.empty() ? 0 : 1)};
+    addFrame(out, ToRunner::kText, channel, payload.append(piece));
+  } while (!text.empty());
+}
+
+}  // namespace
+
+Run::Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer)
+    : live_(std::move(live)),
+      spec_(spec),
+      observer_(observer),
+      wall_timer_(live_->executor()),
+      usage_timer_(live_->executor()),
+      stdin_changed_(live_->executor()) {}
+
+Task<Result<model::Outcome>> Run::go() {
+  const auto self = shared_from_this();
+  outcome_.started_at = base::wallMicros();
+  started_at_ = base::monotonicNow();
+  before_ = live_->usage();
+  watchMemory();
+  watchUsage();
+  if (auto sent = co_await sendFiles(); !sent && !cause_)
+    stop(End::kRunnerLost, sent.error().message);
+  if (!cause_) co_await compile();
+  if (!cause_ && !outcome_.compile_failed) co_await program();
+  done_ = true;
+  wall_timer_.cancel();
+  usage_timer_.cancel();
+  if (oom_) oom_->cancel();
+  compose();
+  co_return std::move(outcome_);
+}
+
+void Run::stop(End end, std::string message) {
+  if (cause_ || done_) return;
+  cause_ = end;
+  outcome_.message = std::move(message);
+  live_->kill();
+}
+
+Task<Result<>> Run::sendFiles() {
+  std::string out;
+  for (const model::FileSpec& file : spec_.files) {
+    if (file.path.size() > kMaxPath) co_return fail(Code::kInvalid, "sending files: path too long");
+    addFile(out, file);
+    for (std::string_view rest = file.content; !rest.empty();) {
+      const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
+      rest.remove_prefix(piece.size());
+      addFrame(out, ToRunner::kFileData, 0, piece);
+      if (out.size() < kBatch) continue;
+      CO_TRY(co_await live_->channel().write(out));
+      out.clear();
+    }
+  }
+  if (!out.empty()) CO_TRY(co_await live_->channel().write(out));
+  co_return Result<>();
+}
+
+Task<void> Run::compile() {
+  if (spec_.compile.empty()) co_return;
+  compiling_ = true;
+  const auto begin = base::monotonicNow();
+  outcome_.compile.emplace();
+  for (const model::Command& step : spec_.compile) {
+    const bool exited = co_await command(step, kCompiler);
+    outcome_.compile->wall_ms =
+        std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
+    if (report_)
+      outcome_.compile->exit_code = report_->signaled ? 128 + report_->value : report_->value;
+    outcome_.compile_failed = !exited || outcome_.compile->exit_code != 0;
+    if (outcome_.compile_failed) break;
+  }
+  compiling_ = false;
+}
+
+Task<void> Run::program() {
+  std::string mark;
+  addFrame(mark, ToRunner::kMark, 0, {});
+  if (auto sent = co_await live_->channel().write(mark); !sent) {
+    stop(End::kRunnerLost, sent.error().message);
+    co_return;
+  }
+  report_.reset();
+  const bool exited = co_await command(spec_.run, kProgram);
+  if (exited && !spec_.artifacts.globs.empty()) co_await collect();
+}
+
+Task<bool> Run::command(const model::Command& command, uint32_t channel) {
+  std::string out;
+  for (const std::string& argument : command.argv)
+    addText(out, channel, 0, argument);
+  for (const std::string& variable : spec_.env)
+    addText(out, channel, 1, variable);
+  const bool with_stdin = channel == kProgram && !spec_.input.empty();
+  char flags = wire::kStartKillRest;
+  if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
+  addFrame(out, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
+  started_ = false;
+  wall_ = command.timeout.count() > 0 ? command.timeout : live_->limits().wall;
+  armWall(wall_ + kStartGrace);
+  if (auto sent = co_await live_->channel().write(out); !sent) {
+    stop(End::kRunnerLost, sent.error().message);
+  } else if (with_stdin) {
+    asio::co_spawn(live_->executor(), feed(channel), asio::detached);
+  }
+  // Also once something else has ended it: the output until then is the program's.
+  for (bool more = true; more;) {
+    const auto frame = co_await live_->channel().read();
+    if (!frame) {
+      const bool ours = frame.error().code == Code::kInvalid;
+      stop(End::kRunnerLost, ours ? frame.error().message : "the runner died");
+      break;
+    }
+    if (frame->channel != channel && frame->channel != 0) {
+      stop(End::kRunnerLost, "the runner broke its protocol: wrong channel");
+      break;
+    }
+    more = co_await onFrame(*frame);
+  }
+  wall_timer_.cancel();
+  stdin_stop_ = true;
+  stdin_changed_.notify();
+  while (feeding_)
+    co_await stdin_changed_.wait();
+  co_return report_ && !cause_;
+}
+
+// True while the command goes on.
+Task<bool> Run::onFrame(const RunnerFrame& frame) {
+  wire::Reader r(frame.payload);
+  switch (frame.type) {
+    case FromRunner::kStarted:
+      if (!frame.payload.empty() || started_) break;
+      onStarted();
+      co_return true;
+    case FromRunner::kStdout:
+      if (!started_) break;
+      co_await onOutput(model::Stream::kStdout, frame.payload);
+      co_return true;
+    case FromRunner::kStderr:
+      if (!started_) break;
+      co_await onOutput(model::Stream::kStderr, frame.payload);
+      co_return true;
+    case FromRunner::kStdinTaken: {
+      const uint32_t taken = r.u32();
+      if (!r.done() || taken > wire::kStdinWindow - stdin_window_) break;
+      stdin_window_ += taken;
+      stdin_changed_.notify();
+      co_return true;
+    }
+    case FromRunner::kScratch:
+      scratch_ = {r.u64(), r.u64(), r.u64(), r.u64()};
+      if (!r.done()) break;
+      co_return true;
+    case FromRunner::kStartFailed: {
+      const uint32_t error = r.u32();
+      const std::string what(r.bytes());
+      if (!r.done() || started_) break;
+      stop(End::kStartFailed,
+           what + ": " + base::errnoError("", static_cast<int>(error)).message.substr(2));
+      co_return false;
+    }
+    case FromRunner::kFileFailed: {
+      const auto error = static_cast<int>(r.u32());
+      r.bytes();
+      if (!r.done()) break;
+      stop(End::kStartFailed, base::errnoError("writing the files", error).message);
+      co_return false;
+    }
+    case FromRunner::kExited: {
+      Report report;
+      report.signaled = r.u8() != 0;
+      report.value = static_cast<int>(r.u32());
+      r.u64();  // the times are taken from the kernel
+      r.u64();
+      report.max_rss = r.u64();
+      report.reaped = r.u32();
+      const bool sane = report.value >= 0 && report.value <= (report.signaled ? 64 : 255);
+      if (!r.done() || !started_ || !sane) break;
+      report_ = report;
+      co_return false;
+    }
+    default:
+      break;
+  }
+  stop(End::kRunnerLost, "the runner broke its protocol");
+  co_return false;
+}
+
+void Run::onStarted() {
+  started_ = true;
+  armWall(wall_);
+  if (compiling_) return;
+  started_at_ = base::monotonicNow();
+  outcome_.started_at = base::wallMicros();
+  observer_.onStarted();
+}
+
+Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
+  if (!compiling_) {
+    co_await observer_.onOutput(stream, bytes);
+    co_return;
+  }
+  model::CompileResult& result = *outcome_.compile;
+  std::string& text = stream == model::Stream::kStdout ? result.stdout_text : result.stderr_text;
+  text.append(bytes.substr(0, live_->limits().output_bytes - text.size()));
+}
+
+// Feeds stdin beside the reading of output, as far as the runner's window allows.
+Task<void> Run::feed(uint32_t channel) {
+  const auto self = shared_from_this();
+  feeding_ = true;
+  stdin_window_ = wire::kStdinWindow;
+  std::string_view rest = spec_.input;
+  for (bool ended = false; !ended && !stdin_stop_;) {
+    const size_t size = std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, stdin_window_});
+    if (size == 0 && !rest.empty()) {
+      co_await stdin_changed_.wait();
+      continue;
+    }
+    std::string out;
+    addFrame(out, ToRunner::kStdin, channel, rest.substr(0, size));
+    rest.remove_prefix(size);
+    stdin_window_ -= size;
+    ended = size == 0;
+    if (!co_await live_->channel().write(out)) break;
+  }
+  feeding_ = false;
+  stdin_changed_.notify();
+}
+
+Task<void> Run::collect() {
+  std::string payload(20, '\0');
+  for (const std::string& glob : spec_.artifacts.globs)
+    payload.append(4 + glob.size(), '\0');
+  if (payload.size() > wire::kRunnerMaxPayload) {
+    outcome_.artifacts_truncated = true;
+    co_return;
+  }
+  wire::Writer w(payload.data(), payload.size());
+  w.u32(spec_.artifacts.max_files);
+  w.u64(spec_.artifacts.max_bytes);
+  w.u32(static_cast<uint32_t>(spec_.artifacts.globs.size()));
+  for (const std::string& glob : spec_.artifacts.globs)
+    w.bytes(glob);
+  std::string out;
+  addFrame(out, ToRunner::kCollect, kProgram, w.view());
+  armWall(kCollectGrace);
+  bool complete = false;
+  if (co_await live_->channel().write(out)) {
+    for (bool more = true; more;) {
+      const auto frame = co_await live_->channel().read();
+      const auto next =
+          frame ? co_await onCollectFrame(*frame) : Result<bool>(std::unexpected(frame.error()));
+      complete = next && !*next;
+      more = next && *next;
+    }
+  }
+  // The program has ended, whatever happens to its files.
+  if (!complete) outcome_.artifacts_truncated = true;
+}
+
+// True while there is more to come.
+Task<Result<bool>> Run::onCollectFrame(const RunnerFrame& frame) {
+  wire::Reader r(frame.payload);
+  if (frame.type == FromRunner::kFileBegin && !in_file_) {
+    std::string path(r.bytes());
+    const uint64_t size = r.u64();
+    const bool fits = size <= spec_.artifacts.max_bytes - file_bytes_;
+    if (r.done() && fits && ++files_ <= spec_.artifacts.max_files && path.size() <= kMaxPath) {
+      file_bytes_ += size;
+      file_left_ = size;
+      in_file_ = size > 0;
+      co_await observer_.onFileBegin(std::move(path), size);
+      if (!in_file_) co_await observer_.onFileEnd();
+      co_return true;
+    }
+  } else if (frame.type == FromRunner::kFileContent && in_file_ &&
+             frame.payload.size() <= file_left_ && !frame.payload.empty()) {
+    file_left_ -= frame.payload.size();
+    in_file_ = file_left_ > 0;
+    co_await observer_.onFileData(frame.payload);
+    if (!in_file_) co_await observer_.onFileEnd();
+    co_return true;
+  } else if (frame.type == FromRunner::kCollected && !in_file_) {
+    const uint32_t left_out = r.u32();
+    if (left_out > 0) outcome_.artifacts_truncated = true;
+    if (r.done()) co_return false;
+  }
+  co_return fail(Code::kInvalid, "collecting: the runner broke its protocol");
+}
+
+}  // namespace cloister::runtime

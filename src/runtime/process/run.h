@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run: one exec in a live sandbox, from its files to its Outcome. Several things can end it; the
+// first cause is kept, and what the kernel says counts more than what the runner says.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/clock.h"
+#include "model/exec_spec.h"
+#include "model/outcome.h"
+#include "runtime/process/live.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+class Run : public std::enable_shared_from_this<Run> {
+ public:
+  // `spec` and `observer` outlive go().
+  Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer);
+
+  Task<Result<model::Outcome>> go();
+  // Ends it for `end`, unless something else already has.
+  void stop(model::End end, std::string message = {});
+
+ private:
+  // What the runner says of one command.
+  struct Report {
+    bool signaled = false;
+    int value = 0;  // exit code or signal
+    uint32_t reaped = 0;
+    uint64_t max_rss = 0;
+  };
+  struct Scratch {
+    uint64_t bytes = 0;
+    uint64_t bytes_total = 0;
+    uint64_t inodes = 0;
+    uint64_t inodes_total = 0;
+  };
+
+  Task<Result<>> sendFiles();
+  Task<void> compile();
+  Task<void> program();
+  // False when it did not come to an exit: `cause_` is set then.
+  Task<bool> command(const model::Command& command, uint32_t channel);
+  Task<bool> onFrame(const RunnerFrame& frame);
+  Task<void> onOutput(model::Stream stream, std::string_view bytes);
+  void onStarted();
+  Task<void> feed(uint32_t channel);
+  Task<void> collect();
+  Task<Result<bool>> onCollectFrame(const RunnerFrame& frame);
+
+  void watchMemory();
+  void watchUsage();
+  void checkUsage();
+  void armWall(std::chrono::milliseconds after);
+  void hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
+           bool fatal = false);
+  void stopForMemory();
+  void compose();
+  void judgeExit();
+  void addHits();
+  void measure();
+
+  std::shared_ptr<Live> live_;
+  const model::ExecSpec& spec_;
+  ExecObserver& observer_;
+  model::Outcome outcome_;
+  std::optional<model::End> cause_;  // once set, the sandbox has been killed
+  std::optional<Report> report_;     // of the command that ended last
+  Scratch scratch_;
+  bool compiling_ = false;
+  bool started_ = false;
+  bool done_ = false;
+  std::chrono::milliseconds wall_{0};  // of the running command
+  base::Monotonic started_at_{};
+  linux::CgroupUsage before_;
+  linux::CgroupUsage peak_;  // where usage is polled
+
+  boost::asio::steady_timer wall_timer_;
+  boost::asio::steady_timer usage_timer_;
+  std::optional<boost::asio::posix::stream_descriptor> oom_;
+
+  Signal stdin_changed_;
+  uint64_t stdin_window_ = 0;
+  bool stdin_stop_ = false;
+  bool feeding_ = false;
+
+  // Of the artifact that is arriving.
+  uint32_t files_ = 0;
+  uint64_t file_bytes_ = 0;
+  uint64_t file_left_ = 0;
+  bool in_file_ = false;
+};
+
+}  // namespace cloister::runtime

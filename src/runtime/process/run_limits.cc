@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of a run: watching them, and saying in the outcome what was met.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include <boost/asio/error.hpp>
+
+#include "base/clock.h"
+#include "runtime/process/run.h"
+
+namespace cloister::runtime {
+
+namespace asio = boost::asio;
+namespace limit_name = model::limit_name;
+using model::End;
+
+namespace {
+
+constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
+
+uint64_t millisOf(std::chrono::milliseconds time) {
+  return static_cast<uint64_t>(time.count());
+}
+
+}  // namespace
+
+void Run::armWall(std::chrono::milliseconds after) {
+  wall_timer_.expires_after(after);
+  wall_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    // A timer that had already fired when it was set anew reports no error.
+    if (error || self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
+    if (self->started_) {
+      self->stop(End::kTimedOut);
+    } else {
+      self->stop(End::kRunnerLost, "the runner did not start the program in time");
+    }
+  });
+}
+
+// Out of memory: whatever the kernel kills first, the rest goes with it.
+void Run::watchMemory() {
+  const linux::Cgroup* group = live_->group();
+  if (group == nullptr || group->oomFd() < 0) return;
+  oom_.emplace(live_->executor(), ::fcntl(group->oomFd(), F_DUPFD_CLOEXEC, 0));
+  oom_->async_wait(asio::posix::descriptor_base::wait_read,
+                   [self = shared_from_this()](const boost::system::error_code& error) {
+                     if (!error) self->stopForMemory();
+                   });
+}
+
+void Run::stopForMemory() {
+  if (cause_ || done_) return;
+  hit(limit_name::kMemory, live_->limits().memory_bytes,
+      std::max(live_->usage().memory_peak, peak_.memory_peak), "bytes", true);
+  stop(End::kLimit);
+}
+
+void Run::watchUsage() {
+  usage_timer_.expires_after(kUsagePeriod);
+  usage_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || self->done_ || self->cause_) return;
+    self->checkUsage();
+    self->watchUsage();
+  });
+}
+
+void Run::checkUsage() {
+  const linux::CgroupUsage now = live_->usage();
+  peak_.memory_peak = std::max(peak_.memory_peak, now.memory_peak);
+  peak_.pids_peak = std::max(peak_.pids_peak, now.pids_peak);
+  peak_.cpu_micros = std::max(peak_.cpu_micros, now.cpu_micros);
+  const auto limit = millisOf(live_->limits().cpu_time);
+  const uint64_t used = (peak_.cpu_micros - std::min(peak_.cpu_micros, before_.cpu_micros)) / 1000;
+  if (limit > 0 && used >= limit) {
+    hit(limit_name::kCpuTime, limit, used, "ms", true);
+    return stop(End::kLimit);
+  }
+  // Without a cgroup nobody else adds the processes up.
+  if (live_->group() == nullptr && now.memory_peak > live_->limits().memory_bytes) stopForMemory();
+  model::Usage usage;
+  usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
+  usage.cpu_ms = static_cast<int64_t>(used);
+  usage.max_rss_bytes = peak_.memory_peak;
+  usage.processes = peak_.pids_peak > 0 ? peak_.pids_peak - 1 : 0;
+  if (started_ && !compiling_) observer_.onUsage(usage);
+}
+
+void Run::hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
+              bool fatal) {
+  model::LimitHit entry{std::string(limit), value, used, std::string(unit), fatal};
+  outcome_.limits.insert(fatal ? outcome_.limits.begin() : outcome_.limits.end(), std::move(entry));
+}
+
+void Run::compose() {
+  outcome_.finished_at = base::wallMicros();
+  measure();
+  // The kernel's word first: it may have killed the runner with the rest.
+  const bool by_itself = !cause_ || *cause_ == End::kRunnerLost;
+  if (by_itself && live_->events().oom_kills > 0) {
+    hit(limit_name::kMemory, live_->limits().memory_bytes, outcome_.usage.max_rss_bytes, "bytes",
+        true);
+    outcome_.end = End::kLimit;
+    outcome_.message.clear();
+  } else if (cause_) {
+    outcome_.end = *cause_;
+  } else {
+    judgeExit();
+  }
+  addHits();
+}
+
+void Run::judgeExit() {
+  const model::Limits& limits = live_->limits();
+  outcome_.end = report_->signaled ? End::kSignaled : End::kExited;
+  (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
+  if (!report_->signaled) return;
+  const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
+  const bool cpu_kill =
+      report_->value == SIGKILL && limits.cpu_time.count() > 0 && cpu >= millisOf(limits.cpu_time);
+  if (report_->value == SIGXFSZ) {
+    hit(limit_name::kFileSize, limits.file_bytes, limits.file_bytes, "bytes", true);
+  } else if (report_->value == SIGXCPU || cpu_kill) {
+    hit(limit_name::kCpuTime, millisOf(limits.cpu_time), cpu, "ms", true);
+  } else {
+    return;
+  }
+  outcome_.end = End::kLimit;
+}
+
+// What the program ran into without being ended by it.
+void Run::addHits() {
+  constexpr uint64_t kPage = 4096;
+  const model::Limits& limits = live_->limits();
+  if (live_->events().pids_refused > 0) {
+    hit(limit_name::kPids, limits.pids, limits.pids + 1, "processes");
+  }
+  if (scratch_.bytes_total > 0 && scratch_.bytes + kPage > scratch_.bytes_total) {
+    hit(limit_name::kDisk, scratch_.bytes_total, scratch_.bytes, "bytes");
+  }
+  if (scratch_.inodes_total > 0 && scratch_.inodes >= scratch_.inodes_total) {
+    hit(limit_name::kInodes, scratch_.inodes_total, scratch_.inodes, "files");
+  }
+}
+
+void Run::measure() {
+  const linux::CgroupUsage now = live_->usage();
+  const auto since = [](uint64_t value, uint64_t before) {
+    return value - std::min(value, before);
+  };
+  model::Usage& usage = outcome_.usage;
+  usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
+  const uint64_t cpu = std::max(now.cpu_micros, peak_.cpu_micros);
+  usage.cpu_ms = static_cast<int64_t>(since(cpu, before_.cpu_micros) / 1000);
+  usage.max_rss_bytes = std::max(now.memory_peak, peak_.memory_peak);
+  usage.io_read_bytes = since(now.io_read_bytes, before_.io_read_bytes);
+  usage.io_write_bytes = since(now.io_write_bytes, before_.io_write_bytes);
+  const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
+  usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
+  if (live_->group() == nullptr && report_) {
+    usage.max_rss_bytes = std::max(usage.max_rss_bytes, report_->max_rss);
+    usage.processes = std::max(usage.processes, report_->reaped > 0 ? 1U : 0U);
+  }
+}
+
+}  // namespace cloister::runtime

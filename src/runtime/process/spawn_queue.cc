@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/spawn_queue.h"
+
+#include <fcntl.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace cloister::runtime {
+
+namespace asio = boost::asio;
+
+SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner)
+    : spawner_(std::move(spawner)),
+      socket_(executor, ::fcntl(spawner_->socket(), F_DUPFD_CLOEXEC, 0)),
+      turn_changed_(executor) {}
+
+Task<Result<Fd>> SpawnQueue::spawn(const SandboxSpec& spec, std::span<const int> fds) {
+  CO_TRY(spawner_->request(spec, fds));
+  const uint64_t number = next_++;
+  while (turn_ != number)
+    co_await turn_changed_.wait();
+  auto answer = spawner_->answer();
+  while (!answer && answer.error().code == Code::kUnavailable) {
+    co_await socket_.async_wait(asio::posix::descriptor_base::wait_read,
+                                asio::as_tuple(asio::use_awaitable));
+    answer = spawner_->answer();
+  }
+  ++turn_;
+  turn_changed_.notify();
+  co_return answer;
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
+// requests; any number may be on their way.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "runtime/process/spawner.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+class SpawnQueue {
+ public:
+  SpawnQueue(const boost::asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner);
+
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
+
+  // The pidfd of the sandbox's first process. The caller keeps the queue alive meanwhile.
+  Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
+
+ private:
+  std::shared_ptr<Spawner> spawner_;
+  boost::asio::posix::stream_descriptor socket_;
+  Signal turn_changed_;
+  uint64_t next_ = 0;  // the number of the next request
+  uint64_t turn_ = 0;  // the request whose answer comes next
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spawner: a small single-threaded copy of the node, forked to make sandboxes. It is pid 1 of a
+// pid namespace of its own, so that its end is the end of every sandbox; it lives in the finished
+// read-only root, in which there is nothing of the host; and it holds no descriptor but its control
+// socket, the runner's program, and what comes with a request.
+//
+// One request at a time, answered in order: {SandboxSpec, runner socket, cgroup descriptors} →
+// {error text, or pidfd}.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "runtime/process/confine.h"
+#include "runtime/process/mount_plan.h"
+
+namespace cloister::runtime {
+
+struct SpawnerPlan {
+  std::vector<MountStep> root;
+  Confinement confinement;
+  bool rootless = false;  // make a user namespace first, and live in it
+};
+
+// The node's end. Destroying it kills the spawner and all of its sandboxes.
+class Spawner {
+ public:
+  // Forks, and waits until the root stands. To be called from the node's main thread, whose end is
+  // the spawner's. Here `plan` stays as it is; the copy changes its own.
+  static Result<std::unique_ptr<Spawner>> start(SpawnerPlan& plan);
+
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+  ~Spawner();
+
+  // False once answer() has found it dead.
+  [[nodiscard]] bool alive() const { return alive_; }
+  // A SOCK_SEQPACKET socket, not blocking once started.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  // Sends a request; kUnavailable when the socket is full.
+  Result<> request(const SandboxSpec& spec, std::span<const int> fds);
+  // Reads the answer to the oldest request: the pidfd of the sandbox's first process. kUnavailable:
+  // none is there yet.
+  Result<Fd> answer();
+
+ private:
+  Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}
+  Fd socket_;
+  Fd pidfd_;
+  bool alive_ = true;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: one process host with the real runner, and runs in fresh sandboxes of it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "base/file.h"
+#include "base/id.h"
+#include "runtime/process/process_runtime.h"
+#include "wire/node.h"
+
+namespace cloister::runtime::testbed {
+
+inline ProcessConfig config() {
+  ProcessConfig config;
+  config.runner = base::programDir() + "/cloister-runner";
+  config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
+  config.cgroup_parent = "cloister-test";
+  config.max_sandboxes = 16;
+  return config;
+}
+
+// The one host of the test program; an error says what the machine lacks.
+inline const Result<std::shared_ptr<ProcessHost>>& host() {
+  static const auto started = startProcessHost(config());
+  return started;
+}
+
+inline model::SignedPermit permit(const model::Limits& limits = {}) {
+  model::PermitFields fields;
+  fields.id = base::newId("permit");
+  fields.execution_id = base::newId("exec");
+  fields.tenant = "test";
+  fields.runtime = "process";
+  fields.image = "host";
+  fields.network_tier = "none";
+  fields.limits = limits;
+  model::settle(fields.limits);
+  return {wire::encodePermit(fields), {}};
+}
+
+// Keeps everything it is told.
+class Recorder : public ExecObserver {
+ public:
+  void onStarted() override {
+    started = true;
+    if (on_started) on_started();
+  }
+  Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
+    std::string& text = stream == model::Stream::kStdout ? out : err;
+    total += bytes.size();
+    if (text.size() < (size_t{1} << 20)) text.append(bytes);
+    if (on_output) on_output();
+    co_return;
+  }
+  Task<void> onFileBegin(std::string path, uint64_t) override {
+    files.emplace_back(std::move(path), "");
+    co_return;
+  }
+  Task<void> onFileData(std::string_view bytes) override {
+    files.back().second.append(bytes);
+    co_return;
+  }
+  Task<void> onFileEnd() override { co_return; }
+
+  bool started = false;
+  size_t total = 0;
+  std::string out;
+  std::string err;
+  std::vector<std::pair<std::string, std::string>> files;
+  std::function<void()> on_started;
+  std::function<void()> on_output;
+};
+
+struct Ran {
+  Result<model::Outcome> outcome;
+  Recorder seen;
+};
+
+inline model::ExecSpec command(std::vector<std::string> argv, std::string input = {}) {
+  model::ExecSpec spec;
+  spec.run.argv = std::move(argv);
+  spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8"};
+  spec.input = std::move(input);
+  return spec;
+}
+
+inline model::ExecSpec shell(std::string script, std::string input = {}) {
+  return command({"/bin/sh", "-c", std::move(script)}, std::move(input));
+}
+
+// Runs `body` on an io_context of its own until it is done.
+template <class T>
+T await(boost::asio::io_context& io, Task<T> body) {
+  std::optional<T> result;
+  boost::asio::co_spawn(io, std::move(body), [&](std::exception_ptr error, T value) {
+    if (error) std::rethrow_exception(error);
+    result.emplace(std::move(value));
+  });
+  io.restart();
+  io.run();
+  return *std::move(result);
+}
+
+}  // namespace cloister::runtime::testbed
