@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloisterd`: the control plane. It parses what clients send, so it has no privilege: as soon as
+// its sockets, keys and data files are open it becomes its own user, without capabilities, under
+// its own system call filter, unreadable to other processes of that user.
+//
+//   cloisterd init    makes the state directory's layout and keys (as root or as the user)
+//   cloisterd         serves, until SIGTERM, SIGINT or the end of its lifeline
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <future>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "api/http_server.h"
+#include "api/metrics.h"
+#include "api/rest/rest.h"
+#include "api/router.h"
+#include "artifacts/blobs.h"
+#include "auth/auth.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "linux/credentials.h"
+#include "linux/process.h"
+#include "linux/seccomp.h"
+#include "model/config.h"
+#include "model/language.h"
+#include "orchestrator/node_link.h"
+#include "orchestrator/run_service.h"
+#include "policy/decide.h"
+#include "runtime/spawn.h"
+#include "store/store.h"
+
+namespace cloister {
+namespace {
+
+namespace asio = boost::asio;
+using base::Flag;
+using base::Flags;
+using base::Level;
+
+constexpr Flag kFlags[] = {
+    {.name = "state", .value = "DIR", .help = "the state directory"},
+    {.name = "config", .value = "FILE", .help = "the configuration"},
+    {.name = "listen", .value = "ADDR", .help = "host:port or unix:/path", .many = true},
+    {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
+    {.name = "ready-fd", .value = "FD", .help = "write the address here when it listens"},
+    {.name = "help", .value = "", .help = "print this", .letter = 'h'},
+};
+
+constexpr std::string_view kUsage =
+    "usage: cloisterd init [--state DIR] [--config FILE]\n"
+    "       cloisterd [--state DIR] [--config FILE] [--listen ADDR]... [--lifeline FD]\n"
+    "                 [--ready-fd FD]\n"
+    "`cloister serve` starts it; by hand only for diagnosis.\n";
+
+struct Options {
+  bool help = false;
+  bool init = false;
+  model::Config config;
+  std::string state;
+  std::vector<std::string> listen;
+  int lifeline = -1;
+  int ready_fd = -1;
+};
+
+Result<Options> parseOptions(const std::vector<std::string>& arguments) {
+  constexpr int64_t kMostFds = 1 << 20;
+  const Flags flags = TRY(Flags::parse(kFlags, arguments));
+  Options options;
+  options.help = flags.has("help");
+  if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
+  options.state = flags.text("state").value_or(model::stateDir(options.config));
+  options.listen = flags.all("listen");
+  if (options.listen.empty()) options.listen = {options.config.listen};
+  options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
+  options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
+  if (!flags.operands().empty()) {
+    options.init = flags.operands() == std::vector<std::string>{"init"};
+    if (!options.init) return fail(Code::kInvalid, "no such command; see --help");
+  }
+  return options;
+}
+
+// --- the state directory
+// --------------------------------------------------------------------------
+
+// Who serves: the configured user when started as root, otherwise whoever started us.
+Result<linux::User> serviceUser(const model::Config& config) {
+  if (::geteuid() != 0) return linux::User{::geteuid(), ::getegid()};
+  const linux::User user =
+      linux::findUser(config.user).value_or(linux::User{model::kFallbackId, model::kFallbackId});
+  if (user.uid == 0) return fail(Code::kInvalid, "user: must not be root", "user");
+  return user;
+}
+
+// Of a path whose parent only we can write, so that nothing can be put in its place meanwhile.
+Result<> give(const std::string& path, linux::User to, mode_t mode) {
+  if (::lchown(path.c_str(), to.uid, to.gid) != 0) return failErrno("giving away " + path);
+  if (::chmod(path.c_str(), mode) != 0) return failErrno("setting the mode of " + path);
+  return {};
+}
+
+Result<> makeDir(const std::string& path, linux::User owner, mode_t mode) {
+  TRY(base::makeDirs(path, mode));
+  return give(path, owner, mode);
+}
+
+Result<> makeKeyPair(const std::string& stem, linux::User owner) {
+  const base::SigningKey key = TRY(base::SigningKey::loadOrCreate(stem + ".key"));
+  TRY(give(stem + ".key", owner, 0600));
+  return base::writeFileAtomic(stem + ".pub", key.verifyKey().base64() + "\n", 0644);
+}
+
+Result<std::string> readLine(const std::string& path) {
+  std::string text = TRY(base::readFile(path, 4096));
+  while (text.ends_with('\n'))
+    text.pop_back();
+  return text;
+}
+
+Result<> ensureAdminKey(const std::string& path) {
+  const auto secret = readLine(path);
+  if (secret && !secret->empty()) return {};
+  if (!secret && secret.error().code != Code::kNotFound) return std::unexpected(secret.error());
+  return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
+}
+
+Result<> init(const Options& options) {
+  const linux::User service = TRY(serviceUser(options.config));
+  const linux::User self{::geteuid(), ::getegid()};
+  const std::string& state = options.state;
+  TRY(base::makeDirs(state, 0755));
+  TRY(ensureAdminKey(state + "/admin.key"));
+  TRY(makeDir(state + "/keys", self, 0755));
+  TRY(makeKeyPair(state + "/keys/permit", service));
+  TRY(makeKeyPair(state + "/keys/audit", service));
+  TRY(makeDir(state + "/ledger", service, 0700));
+  TRY(makeDir(state + "/blobs", service, 0700));
+  TRY(makeDir(state + "/cache", self, 0755));
+  return makeDir(state + "/run", {self.uid, service.gid}, 0750);
+}
+
+// --- what is read while we still may
+// --------------------------------------------------------------
+
+struct Data {
+  std::string admin_secret;
+  std::shared_ptr<const base::SigningKey> audit_key;
+  base::SigningKey permit_key;
+  model::LanguageSet languages;
+  policy::Policy policy;
+  std::string openapi;
+  linux::SeccompProgram seccomp;
+};
+
+Result<base::SigningKey> readKey(const std::string& path) {
+  auto text = readLine(path);
+  if (!text) return std::unexpected(std::move(text).error().within("run cloisterd init first"));
+  return base::SigningKey::fromBase64(*text);
+}
+
+Result<Data> readData(const Options& options) {
+  const std::string share = base::shareDir();
+  const std::string policy_path =
+      options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
+  const std::string policy = TRY(base::readFile(policy_path));
+  auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
+  return Data{
+      .admin_secret = TRY(readLine(options.state + "/admin.key")),
+      .audit_key = std::make_shared<const base::SigningKey>(std::move(audit_key)),
+      .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
+      .languages = TRY(model::LanguageSet::load(share + "/languages")),
+      .policy = TRY(policy::parsePolicy(policy, policy_path, options.config.limits)),
+      .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
+      .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
+  };
+}
+
+// Gives up everything that serving does not need. No thread may have been started.
+Result<> confine(const Options& options, const linux::SeccompProgram& seccomp) {
+  const linux::User user = TRY(serviceUser(options.config));
+  TRY(linux::setResourceLimit({RLIMIT_CORE, 0}));
+  TRY(linux::dropTo(user.uid, user.gid));
+  TRY(linux::hideMemory());
+  return linux::installSeccomp(seccomp.filter);
+}
+
+// --- settings
+// -------------------------------------------------------------------------------------
+
+// Raises the descriptor limit as far as it is of use; the number there is.
+size_t raiseDescriptors(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, wanted));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur;
+}
+
+api::HttpLimits httpLimits(const model::Config::Http& config) {
+  constexpr size_t kOwnDescriptors = 64;  // ledger, blobs, node, log
+  api::HttpLimits limits;
+  const size_t descriptors = raiseDescriptors(config.max_connections + kOwnDescriptors);
+  const size_t spare =
+      descriptors > 2 * kOwnDescriptors ? descriptors - kOwnDescriptors : kOwnDescriptors / 2;
+  limits.connections = std::min<size_t>(config.max_connections, spare);
+  limits.head_bytes = config.header_bytes;
+  limits.body_bytes = config.body_bytes;
+  limits.bodies_bytes = std::max(limits.bodies_bytes, 2 * limits.body_bytes);
+  limits.head_time = std::chrono::seconds(config.header_timeout_seconds);
+  limits.idle = std::chrono::seconds(config.idle_timeout_seconds);
+  return limits;
+}
+
+orchestrator::RunConfig runConfig(const model::Config& config) {
+  constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
+  orchestrator::RunConfig run;
+  run.concurrent = config.run.concurrent;
+  run.queue = config.run.queue;
+  run.queue_per_tenant = config.run.queue_per_tenant;
+  run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
+  run.output_artifact_bytes = config.run.output_artifact_bytes;
+  run.finished_in_memory = config.run.finished_in_memory;
+  run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
+                   .delete_after_us = config.retention.delete_after_days * kDayMicros,
+                   .keep_at_most = config.retention.keep_at_most};
+  return run;
+}
+
+std::string checkpointFile(const Options& options) {
+  const std::string& configured = options.config.audit.checkpoint_file;
+  return configured.empty() ? options.state + "/ledger/audit.checkpoints" : configured;
+}
+
+store::SqliteOptions storeOptions(const Options& options, const Data& data) {
+  store::SqliteOptions sqlite;
+  sqlite.path = options.state + "/ledger/ledger.db";
+  sqlite.durability = options.config.durability == model::Durability::kPower
+                          ? store::Durability::kPower
+                          : store::Durability::kProcess;
+  sqlite.audit_key = data.audit_key;
+  sqlite.checkpoint_file = checkpointFile(options);
+  sqlite.checkpoint_every = options.config.audit.checkpoint_every;
+  return sqlite;
+}
+
+model::RequestBounds requestBounds(const model::Config& config) {
+  model::RequestBounds bounds = model::defaultBounds();
+  bounds.body_bytes = config.http.body_bytes;
+  bounds.max = config.limits;
+  return bounds;
+}
+
+// --- the admin key
+// --------------------------------------------------------------------------------
+
+// Waits for a write of the ledger, before the io thread has anything else to do.
+Result<> await(const std::function<void(store::Done<void>)>& write) {
+  const auto promise = std::make_shared<std::promise<Result<>>>();
+  write([promise](Result<> result) { promise->set_value(std::move(result)); });
+  return promise->get_future().get();
+}
+
+// Makes the key in admin.key valid, and those that were in it before invalid: to rotate it, remove
+// the file and start again.
+Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
+  model::Principal admin;
+  admin.tenant = "default";
+  admin.user = "admin";
+  admin.role = model::Role::kAdmin;
+  const store::KeyRecord wanted = auth::recordFor(secret, admin, std::string(auth::kAdminKeyName));
+  const auto event = [&](std::string_view action, const std::string& id) {
+    return model::AuditEvent{.action = std::string(action),
+                             .subject = id,
+                             .principal = admin,
+                             .details = {{"name", auth::kAdminKeyName}}};
+  };
+  bool known = false;
+  for (const store::KeyRecord& key : TRY(store.keys(store::Scope::allTenants()))) {
+    if (key.name != auth::kAdminKeyName || key.revoked_at != 0) continue;
+    known |= key.sha256 == wanted.sha256;
+    if (key.sha256 == wanted.sha256) continue;
+    TRY(await([&](store::Done<void> done) {
+      store.revokeKey(store::Scope::allTenants(), key.id, event("key.revoked", key.id),
+                      std::move(done));
+    }));
+  }
+  if (known) return {};
+  return await([&](store::Done<void> done) {
+    store.putKey(wanted, event("key.created", wanted.id), std::move(done));
+  });
+}
+
+// --- serving
+// --------------------------------------------------------------------------------------
+
+// An io_context that can drop what still waits on it, while the things that this refers to are
+// there.
+struct IoContext : asio::io_context {
+  using asio::execution_context::shutdown;
+  using asio::io_context::io_context;
+};
+
+// Sockets from systemd or the supervisor; sd_listen_fds(3).
+std::vector<Fd> takeListeners() {
+  constexpr int kFirst = 3;
+  const char* pid = ::getenv("LISTEN_PID");
+  const char* count = ::getenv("LISTEN_FDS");
+  std::vector<Fd> listeners;
+  if (pid != nullptr && count != nullptr && std::atol(pid) == ::getpid()) {
+    for (int fd = kFirst; fd < kFirst + std::atoi(count); ++fd)
+      listeners.emplace_back(fd);
+  }
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"})
+    ::unsetenv(name);
+  return listeners;
+}
+
+// The addresses that are listened on, the first first.
+Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Options& options) {
+  std::vector<std::string> addresses;
+  for (Fd& listener : takeListeners())
+    addresses.push_back(TRY(server.adopt(std::move(listener))));
+  if (!addresses.empty()) return addresses;
+  for (const std::string& address : options.listen)
+    addresses.push_back(TRY(server.listen(address)));
+  return addresses;
+}
+
+// Tells `stop` of SIGTERM, SIGINT, and the end of the supervisor.
+class StopWatch {
+ public:
+  StopWatch(asio::io_context& io, int lifeline, std::function<void(std::string_view)> stop)
+      : signals_(io, SIGTERM, SIGINT), pipe_(io), stop_(std::move(stop)) {
+    waitSignal();
+    if (lifeline < 0) return;
+    pipe_.assign(lifeline);
+    pipe_.async_read_some(asio::buffer(byte_), [this](boost::system::error_code error, size_t) {
+      if (error != asio::error::operation_aborted) stop_("the supervisor is gone");
+    });
+  }
+
+ private:
+  void waitSignal() {
+    signals_.async_wait([this](boost::system::error_code error, int) {
+      if (error) return;
+      stop_("signal");
+      waitSignal();
+    });
+  }
+
+  asio::signal_set signals_;
+  asio::posix::stream_descriptor pipe_;
+  std::function<void(std::string_view)> stop_;
+  char byte_[1] = {};
+};
+
+api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
+                            orchestrator::RunService& service) {
+  constexpr Millis kAnswers{5'000};
+  co_await server.stop(Millis(0));  // no new requests
+  co_await service.drain();         // every run has its record
+  co_await server.stop(kAnswers);   // and every waiting client its answer
+  io.stop();
+}
+
+void sayReady(int fd, const std::string& address) {
+  if (fd < 0) return;
+  const std::string line = address + "\n";
+  [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+  ::close(fd);
+}
+
+Result<> serve(const Options& options) {
+  IoContext io(1);
+  api::HttpServer server(io.get_executor(), httpLimits(options.config.http),
+                         options.config.http.allowed_hosts);
+  const Data data = TRY(readData(options));
+  const auto addresses = TRY(openListeners(server, options));
+  TRY(confine(options, data.seccomp));
+
+  const auto store = TRY(store::openSqlite(storeOptions(options, data)));
+  const auto blobs =
+      TRY(artifacts::openLocalBlobs(options.state + "/blobs", options.config.durability));
+  TRY(enrolAdminKey(*store, data.admin_secret));
+  api::ServiceMetrics metrics;
+  orchestrator::RunService service(
+      io.get_executor(), {*store, *blobs, data.languages, data.policy, data.permit_key, metrics},
+      runConfig(options.config));
+  TRY(service.recover());
+  auth::Authenticator authenticator(*store);
+  asio::thread_pool background(1);
+  api::RestParts parts{.service = service,
+                       .store = *store,
+                       .authenticator = authenticator,
+                       .languages = data.languages,
+                       .metrics = metrics,
+                       .audit_key = data.audit_key->verifyKey(),
+                       .checkpoint_file = checkpointFile(options),
+                       .bounds = requestBounds(options.config),
+                       .heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds),
+                       .openapi = data.openapi,
+                       .version = std::string(base::version()),
+                       .background = background};
+  api::Router router(api::restRoutes(parts), authenticator, metrics);
+
+  bool stopping = false;
+  const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
+    if (stopping) return io.stop();  // asked twice: at once
+    stopping = true;
+    base::log(Level::kInfo, "stopping", {{"why", why}});
+    runtime::spawn(io.get_executor(), stopInOrder(io, server, service));
+  });
+  runtime::spawn(io.get_executor(),
+                 orchestrator::keepConnected(service, options.state + "/run/node.sock"));
+  server.start(router);
+  base::log(Level::kInfo, "listening", {{"address", addresses.front()}});
+  sayReady(options.ready_fd, addresses.front());
+  io.run();
+  io.shutdown();
+  return {};
+}
+
+Result<> run(const std::vector<std::string>& arguments) {
+  const Options options = TRY(parseOptions(arguments));
+  if (options.help) {
+    std::fputs(kUsage.data(), stdout);
+    return {};
+  }
+  return options.init ? init(options) : serve(options);
+}
+
+}  // namespace
+}  // namespace cloister
+
+int main(int argc, char** argv) {
+  cloister::base::initLog("cloisterd");
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto result = cloister::run({argv + 1, argv + argc});
+  if (result) return 0;
+  cloister::base::log(cloister::base::Level::kError, "ended", {{"error", result.error().message}});
+  return 1;
+}
