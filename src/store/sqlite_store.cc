@@ -162,13 +162,10 @@ Result<Fd> lockLedger(const std::string& path) {
 
 // What the last run left in the log goes into the database and is synced: if that run ended because
 // a sync failed, the kernel may show pages that are not on disk.
-Result<> settleLog(Database& db) {
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  if (code == SQLITE_OK) return {};
-  Error error = sqliteError(db.handle(), "moving the ledger's log into the database");
-  if (error.code != Code::kNoSpace) return std::unexpected(std::move(error));
-  base::log(base::Level::kWarn, "ledger opened on a full disk", {{"error", error.message}});
+Result<> settleLog(Database& db, Fault& fault) {
+  auto moved = moveLogIntoDatabase(db, SQLITE_CHECKPOINT_TRUNCATE, fault);
+  if (moved || moved.error().code != Code::kNoSpace) return moved;
+  base::log(base::Level::kWarn, "ledger opened on a full disk", {{"error", moved.error().message}});
   return {};
 }
 
@@ -185,7 +182,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(SqliteOptions options, SyncFunc
   made->lock_ = TRY(lockLedger(options.path));
   Database db = TRY(Database::open(options.path));
   TRY(migrate(db));
-  TRY(settleLog(db));
+  TRY(settleLog(db, made->fault_));
   Chain chain(options.audit_key);
   std::string problem = TRY(chain.load(db));
   const auto lines = readCheckpoints(options.checkpoint_file);

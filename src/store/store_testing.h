@@ -18,8 +18,8 @@ namespace cloister::store::testing {
 // A directory that goes with the object.
 class TempDir {
  public:
-  TempDir() {
-    std::string name = std::filesystem::temp_directory_path() / "cloister-store-XXXXXX";
+  explicit TempDir(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+    std::string name = in / "cloister-store-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     path_ = name;
   }

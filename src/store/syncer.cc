@@ -37,18 +37,29 @@ Result<> Fault::check() const {
   return std::unexpected(*error_);
 }
 
+Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault) {
+  sqlite3* handle = db.handle();
+  const int code = sqlite3_wal_checkpoint_v2(handle, nullptr, mode, nullptr, nullptr);
+  if (code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY) return {};
+  Error error = sqliteError(handle, "moving the ledger's log into the database");
+  if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) fault.set(error);
+  return std::unexpected(std::move(error));
+}
+
 Result<std::unique_ptr<Syncer>> Syncer::start(Options options, Fault& fault) {
   const std::string path = options.ledger + "-wal";
+  Database db = TRY(Database::open(options.ledger));
   Fd wal(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!wal) return failErrno("opening " + path);
   TRY(syncDirectoryOf(path));
-  std::unique_ptr<Syncer> made(new Syncer(std::move(options), fault, std::move(wal)));
+  std::unique_ptr<Syncer> made(
+      new Syncer(std::move(options), fault, std::move(wal), std::move(db)));
   made->thread_ = std::thread([raw = made.get()] { raw->loop(); });
   return made;
 }
 
-Syncer::Syncer(Options options, Fault& fault, Fd wal)
-    : options_(std::move(options)), fault_(fault), wal_(std::move(wal)) {}
+Syncer::Syncer(Options options, Fault& fault, Fd wal, Database db)
+    : options_(std::move(options)), fault_(fault), wal_(std::move(wal)), db_(std::move(db)) {}
 
 Syncer::~Syncer() {
   {
@@ -59,18 +70,26 @@ Syncer::~Syncer() {
   if (thread_.joinable()) thread_.join();
 }
 
+void Syncer::announce(const std::vector<std::unique_ptr<Write>>& batch) {
+  if (options_.durability == Durability::kProcess) return;
+  const Lock lock(mutex_);
+  ++announced_;
+  for (const auto& write : batch)
+    unsynced_[write->subject] = announced_;
+}
+
 void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint) {
   const bool at_once = options_.durability == Durability::kProcess;
   if (!at_once || checkpoint) {
     const Lock lock(mutex_);
-    if (checkpoint) checkpoint_ = std::move(checkpoint);
+    if (checkpoint) waiting_.checkpoint = std::move(checkpoint);
     if (!at_once) {
-      while (waiting_.size() >= options_.backlog)
+      while (waiting_.batch.size() >= options_.backlog)
         settled_.wait(mutex_);
       ++handed_;
       for (const Finished& one : batch)
         unsynced_[one.write->subject] = handed_;
-      std::ranges::move(batch, std::back_inserter(waiting_));
+      std::ranges::move(batch, std::back_inserter(waiting_.batch));
     }
     wake_.notifyOne();
   }
@@ -79,11 +98,17 @@ void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpo
     one.write->finish(std::move(one.outcome));
 }
 
+void Syncer::moveLog() {
+  const Lock lock(mutex_);
+  waiting_.move = true;
+  wake_.notifyOne();
+}
+
 Result<> Syncer::settle(const std::string& execution) {
   if (options_.durability == Durability::kProcess) return {};
   {
     const Lock lock(mutex_);
-    uint64_t needed = handed_;
+    uint64_t needed = announced_;
     if (!execution.empty()) {
       const auto found = unsynced_.find(execution);
       if (found == unsynced_.end()) return {};
@@ -97,28 +122,39 @@ Result<> Syncer::settle(const std::string& execution) {
 
 void Syncer::loop() {
   for (;;) {
-    std::vector<Finished> batch;
-    std::optional<Checkpoint> checkpoint;
-    uint64_t upto = 0;
-    {
-      const Lock lock(mutex_);
-      while (!stop_ && waiting_.empty() && !checkpoint_)
-        wake_.wait(mutex_);
-      if (waiting_.empty() && !checkpoint_) return;
-      batch.swap(waiting_);
-      checkpoint.swap(checkpoint_);
-      upto = handed_;
-    }
-    const Result<> synced = sync();
-    {
-      const Lock lock(mutex_);
-      synced_ = upto;
-      std::erase_if(unsynced_, [upto](const auto& entry) { return entry.second <= upto; });
-      settled_.notifyAll();
-    }
-    for (Finished& one : batch)
-      one.write->finish(synced ? std::move(one.outcome) : synced);
-    if (synced && checkpoint) record(*checkpoint);
+    Work work = take();
+    if (work.none()) return;
+    perform(std::move(work));
+  }
+}
+
+// All there is to do; nothing at the end.
+Syncer::Work Syncer::take() {
+  const Lock lock(mutex_);
+  while (!stop_ && waiting_.none())
+    wake_.wait(mutex_);
+  Work work = std::exchange(waiting_, {});
+  work.upto = handed_;
+  return work;
+}
+
+void Syncer::perform(Work work) {
+  const bool wait = !work.batch.empty() || work.checkpoint;
+  const Result<> synced = wait ? sync() : Result<>{};
+  {
+    const Lock lock(mutex_);
+    synced_ = work.upto;
+    std::erase_if(unsynced_, [&](const auto& entry) { return entry.second <= work.upto; });
+    settled_.notifyAll();
+  }
+  for (Finished& one : work.batch) {
+    one.write->finish(synced ? std::move(one.outcome) : synced);
+  }
+  if (synced && work.checkpoint) record(*work.checkpoint);
+  if (!work.move) return;
+  // What could not be moved stays in the log, and is not lost; a full disk shows in the writes.
+  if (const auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_PASSIVE, fault_); !moved) {
+    base::log(base::Level::kWarn, "ledger log not moved", {{"error", moved.error().message}});
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that waits for the disk, so that the writer need not: with Durability::kPower it syncs
 // the write-ahead log and only then finishes what was committed before; with either it puts signed
-// checkpoints into their file, behind a sync of the log they speak of.
+// checkpoints into their file, behind a sync of the log they speak of, and moves the log into the
+// database.
 //
 // A commit is in the -wal file before the writer hands it over, and SQLite's recovery takes every
 // whole transaction it finds there (sqlite.org/wal.html, "Performance Considerations" and
@@ -20,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "store/db.h"
 #include "store/mutex.h"
 #include "store/store.h"
 #include "store/write.h"
@@ -56,33 +58,54 @@ class Syncer {
   Syncer(const Syncer&) = delete;
   Syncer& operator=(const Syncer&) = delete;
 
-  // Finishes `batch`, which is committed (or refused): at once, or after a sync. `checkpoint` goes
-  // to the file. From the writer thread.
+  // A batch is about to be committed: from now on settle() waits for what it may change. Each is
+  // followed by hand(), however it ends. From the writer thread.
+  void announce(const std::vector<std::unique_ptr<Write>>& batch);
+  // Finishes the batch, which is committed (or refused): at once, or after a sync. `checkpoint`
+  // goes to the file.
   void hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint);
+  // Moves what is in the log into the database, while the writer goes on.
+  void moveLog();
 
   // Returns once what a reader may have seen of `execution` ("": of anything) is as durable as an
   // acknowledgement. From any thread.
   Result<> settle(const std::string& execution);
 
  private:
-  Syncer(Options options, Fault& fault, Fd wal);
+  struct Work {
+    std::vector<Finished> batch;
+    std::optional<Checkpoint> checkpoint;
+    bool move = false;
+    uint64_t upto = 0;  // of `handed_`
+    [[nodiscard]] bool none() const { return batch.empty() && !checkpoint && !move; }
+  };
+
+  Syncer(Options options, Fault& fault, Fd wal, Database db);
   void loop();
+  Work take();
+  void perform(Work work);
   void record(const Checkpoint& checkpoint);
   Result<> sync();
 
   const Options options_;
   Fault& fault_;
   const Fd wal_;
+  Database db_;
   Mutex mutex_;
   Condition wake_;
   Condition settled_;
   bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
-  std::vector<Finished> waiting_ CLOISTER_GUARDED_BY(mutex_);
-  std::optional<Checkpoint> checkpoint_ CLOISTER_GUARDED_BY(mutex_);
-  uint64_t handed_ CLOISTER_GUARDED_BY(mutex_) = 0;  // batches
+  Work waiting_ CLOISTER_GUARDED_BY(mutex_);
+  uint64_t announced_ CLOISTER_GUARDED_BY(mutex_) = 0;  // batches
+  uint64_t handed_ CLOISTER_GUARDED_BY(mutex_) = 0;
   uint64_t synced_ CLOISTER_GUARDED_BY(mutex_) = 0;
+  // Of each execution, the newest batch that writes it.
   std::unordered_map<std::string, uint64_t> unsynced_ CLOISTER_GUARDED_BY(mutex_);
   std::thread thread_;
 };
+
+// sqlite3_wal_checkpoint_v2() in `mode`. A sync that failed goes to `fault`; a reader in the way is
+// no error (the rest is moved next time).
+Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault);
 
 }  // namespace cloister::store

@@ -7,10 +7,10 @@ namespace cloister::store {
 namespace {
 
 constexpr std::chrono::milliseconds kProbeEvery{1000};
-// Past the first the log is moved into the database while readers read; past the second the writer
-// waits for them, so that the log's file cannot grow without end.
+// Each time the log has grown by the first it is moved into the database, while the writer goes on;
+// past the second the writer itself waits for that, so that the file cannot grow without end.
 constexpr int kMovePages = 1000;
-constexpr int kMoveAllPages = 16'000;
+constexpr int kMostPages = 16'000;
 
 // The cause is the ledger's, not this one write's.
 bool isFault(const Error& error) {
@@ -44,7 +44,10 @@ Writer::~Writer() {
   }
   wake_.notifyOne();
   thread_.join();
-  if (sealed_ && sealed_->seq > checkpointed_) syncer_.hand({}, sealed_);
+  if (sealed_ && sealed_->seq > checkpointed_) {
+    syncer_.announce({});
+    syncer_.hand({}, sealed_);
+  }
 }
 
 void Writer::submit(std::unique_ptr<Write> write) {
@@ -74,7 +77,7 @@ void Writer::loop() {
     } else {
       perform(std::exchange(batch, {}));
     }
-    moveWalIntoDatabase();
+    keepLogShort();
   }
 }
 
@@ -97,6 +100,7 @@ bool Writer::take(Batch& batch) {
 }
 
 void Writer::perform(Batch batch) {
+  syncer_.announce(batch);
   std::vector<Result<>> outcomes(batch.size());
   std::optional<Checkpoint> sealed;
   auto committed = attempt(batch, 0, batch.size(), outcomes);
@@ -169,19 +173,13 @@ std::optional<Checkpoint> Writer::due(std::optional<Checkpoint> sealed) {
   return sealed_;
 }
 
-void Writer::moveWalIntoDatabase() {
-  if (wal_pages_ < kMovePages) return;
-  const int mode =
-      wal_pages_ < kMoveAllPages ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_RESTART;
-  const int code = sqlite3_wal_checkpoint_v2(db_.handle(), nullptr, mode, nullptr, nullptr);
-  wal_pages_ = 0;
-  if (code == SQLITE_OK || code == SQLITE_BUSY) return;
-  Error error = sqliteError(db_.handle(), "moving the ledger's log into the database");
-  const int extended = sqlite3_extended_errcode(db_.handle());
-  if (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC) {
-    fault_.set(std::move(error));
-  } else {
-    note(std::unexpected(std::move(error)));  // the log still has it all
+void Writer::keepLogShort() {
+  if (wal_pages_ < kMovePages) moved_at_ = 0;  // SQLite has started the log over
+  if (wal_pages_ < moved_at_ + kMovePages) return;
+  moved_at_ = wal_pages_;
+  if (wal_pages_ < kMostPages) return syncer_.moveLog();
+  if (auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_RESTART, fault_); !moved) {
+    note(std::unexpected(std::move(moved).error()));  // the log still has it all
   }
 }
 

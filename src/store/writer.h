@@ -50,7 +50,7 @@ class Writer {
                                             std::vector<Result<>>& outcomes);
   Result<Result<>> applyOne(Write& write);
   std::optional<Checkpoint> due(std::optional<Checkpoint> sealed);
-  void moveWalIntoDatabase();
+  void keepLogShort();
   void probe();
   void note(const Result<>& outcome);
 
@@ -61,7 +61,8 @@ class Writer {
   Fault& fault_;
   uint64_t checkpointed_;
   std::optional<Checkpoint> sealed_;  // the newest
-  int wal_pages_ = 0;
+  int wal_pages_ = 0;                 // in the log after the last commit
+  int moved_at_ = 0;                  // `wal_pages_` when it was last asked to be moved
   mutable Mutex mutex_;
   Condition wake_;
   bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
