@@ -68,7 +68,7 @@ class LocalWriter : public BlobWriter {
 
   Result<std::string> finish() override {
     if (!file_) return fail(Code::kInternal, "finishing a blob: it is finished");
-    const std::string digest = hash_.hex();
+    std::string digest = hash_.hex();
     if (sync_ && ::fsync(file_.get()) != 0) return broken("syncing a blob");
     file_.reset();
     TRY(base::makeDirs(dirOf(root_, digest), kDirMode));

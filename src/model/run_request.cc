@@ -301,7 +301,7 @@ Result<std::optional<double>> limit(ObjectReader& reader, const LimitField& fiel
 }
 
 constexpr double mib(uint64_t bytes) {
-  return static_cast<double>(bytes / kMiB);
+  return static_cast<double>(bytes) / kMiB;
 }
 
 constexpr double seconds(std::chrono::milliseconds time) {

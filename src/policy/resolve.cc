@@ -62,6 +62,7 @@ std::vector<std::string> environment(const RunRequest& request, const Language* 
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());
   env.insert(std::begin(kBaseEnvironment), std::end(kBaseEnvironment));
   std::vector<std::string> list;
+  list.reserve(env.size());
   for (const auto& [name, value] : env)
     list.push_back(name + "=" + value);
   return list;
