@@ -15,6 +15,18 @@
 namespace cloister::cli {
 namespace {
 
+// Relative, and every component is a name.
+bool isPlain(std::string_view path) {
+  if (path.find('\0') != std::string_view::npos) return false;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view name = path.substr(at, end - at);
+    if (name.empty() || name == "." || name == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
 constexpr Millis kSilence{60'000};
 
 Result<> downloadOne(HttpClient& client, const json::object& artifact, const std::string& dir) {
@@ -50,22 +62,13 @@ Result<> downloadOne(HttpClient& client, const json::object& artifact, const std
 
 Result<Fd> createBelow(const std::string& dir, std::string_view path) {
   const std::string shown = dir + "/" + printable(path);
-  const auto unsafe = [&] {
+  if (!isPlain(path)) {
     return fail(Code::kInvalid, "writing " + shown + ": not a safe relative path");
-  };
-  if (path.find('\0') != std::string_view::npos) return unsafe();
+  }
   Fd at(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!at) return failErrno("opening " + dir);
-  for (;;) {
-    const size_t slash = path.find('/');
+  for (size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/')) {
     const std::string name(path.substr(0, slash));
-    if (name.empty() || name == "." || name == "..") return unsafe();
-    if (slash == std::string_view::npos) {
-      Fd file(::openat(at.get(), name.c_str(),
-                       O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
-      if (!file) return failErrno("creating " + shown);
-      return file;
-    }
     if (::mkdirat(at.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
       return failErrno("making a directory for " + shown);
     }
@@ -74,6 +77,10 @@ Result<Fd> createBelow(const std::string& dir, std::string_view path) {
     at = std::move(next);
     path.remove_prefix(slash + 1);
   }
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd file(::openat(at.get(), std::string(path).c_str(), kFlags, 0644));
+  if (!file) return failErrno("creating " + shown);
+  return file;
 }
 
 Result<size_t> downloadArtifacts(HttpClient& client, const json::object& execution,

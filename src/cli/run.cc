@@ -4,7 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <variant>
+
 #include "base/file.h"
+#include "base/id.h"
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/download.h"
@@ -59,34 +62,43 @@ Result<RunSource> readSource(const base::Flags& flags, const Signals& signals) {
   return source;
 }
 
-// Whatever happened, nothing may go on running for a user who has gone.
-int abandon(const Endpoint& endpoint, const std::string& id, const Signals& signals,
-            bool reader_gone) {
-  constexpr Millis kPatience{10'000};
-  HttpClient client(endpoint.url, endpoint.key);
+struct Run {
+  const Invocation& invocation;
+  const Endpoint& endpoint;
+  const Signals& signals;
+  HttpClient client;
+  json::object body = {};
+  // Makes asking again safe: the same key and body are the same execution.
+  std::string idempotency_key = base::randomHex(16);
+};
+
+Result<json::object> submit(Run& run, HttpClient& client, Millis timeout) {
+  const std::string text = base::toJson(run.body);
+  const HttpRequest request{.method = "POST",
+                            .target = "/v1/executions",
+                            .body = text,
+                            .headers = {{"Idempotency-Key", run.idempotency_key}}};
+  const HttpResponse answer = TRY(client.exchange(request, timeout));
+  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
+  return parseObject(answer.body);
+}
+
+// Whatever happened, nothing may go on running for a user who has gone. `id` is "" when the answer
+// that tells it was not waited for.
+int abandon(Run& run, std::string id, bool reader_gone) {
+  constexpr Millis kPatience{5'000};
+  HttpClient client(run.endpoint.url, run.endpoint.key);
+  if (id.empty()) {
+    if (const auto execution = submit(run, client, kPatience)) id = textOf(*execution, "id");
+  }
   if (!id.empty()) {
     const std::string target = "/v1/executions/" + percentEncode(id);
     const auto cancelled = client.exchange({.method = "DELETE", .target = target}, kPatience);
     if (!cancelled) writeTo(STDERR_FILENO, "cloister: " + cancelled.error().message + "\n");
   }
   if (reader_gone) return kStatusBrokenPipe;
-  const int signal = signals.take();
+  const int signal = run.signals.take();
   return signal > 0 ? kStatusSignal + signal : kStatusService;
-}
-
-struct Run {
-  const Invocation& invocation;
-  const Endpoint& endpoint;
-  const Signals& signals;
-  HttpClient client;
-};
-
-Result<json::object> finalState(Run& run, const std::string& id, const FollowOptions& options,
-                                bool& reader_gone) {
-  Follower follower(run.client, id, options);
-  auto ended = follower.toEnd();
-  reader_gone = follower.readerGone();
-  return ended;
 }
 
 Result<int> finish(Run& run, const json::object& execution) {
@@ -103,42 +115,42 @@ Result<int> finish(Run& run, const json::object& execution) {
   return exitStatus(execution);
 }
 
-Result<int> execute(Run& run, const json::object& body) {
-  const bool json_output = run.invocation.globals.json;
-  // With --json nothing streams, so the answer itself may be the result: one round trip.
-  const std::string target = json_output ? "/v1/executions?wait=300" : "/v1/executions";
-  constexpr Millis kPatience{330'000};
-  const std::string text = base::toJson(body);
-  const auto answer =
-      run.client.exchange({.method = "POST", .target = target, .body = text}, kPatience);
-  if (!answer) {
-    if (run.client.interrupted()) return abandon(run.endpoint, "", run.signals, false);
-    return std::unexpected(answer.error());
-  }
-  if (answer->head.status >= 300) return std::unexpected(refusal(answer->head, answer->body));
-  json::object execution = TRY(parseObject(answer->body));
-  const std::string id = textOf(execution, "id");
-  const auto status = model::statusFromName(textOf(execution, "status"));
-  if (status && model::isTerminal(*status)) return finish(run, execution);
-
-  bool reader_gone = false;
-  const bool raw = run.invocation.flags.has("raw");
-  const FollowOptions options{.print = !json_output, .raw = raw, .progress = !json_output};
-  auto ended = finalState(run, id, options, reader_gone);
+// Follows an accepted execution to its end: its last state, or this command's own exit status.
+Result<std::variant<json::object, int>> follow(Run& run, const std::string& id) {
+  const bool quiet = run.invocation.globals.json;
+  const FollowOptions options{
+      .print = !quiet, .raw = run.invocation.flags.has("raw"), .progress = !quiet};
+  Follower follower(run.client, id, options);
+  auto ended = follower.toEnd();
   if (!ended) {
-    const int status_now = abandon(run.endpoint, id, run.signals, reader_gone);
-    if (run.client.interrupted() || reader_gone) return status_now;
+    const int status = abandon(run, id, follower.readerGone());
+    if (run.client.interrupted() || follower.readerGone()) return status;
     return std::unexpected(ended.error());
   }
-  if (json_output) {
-    ended = call(run.client, "GET", "/v1/executions/" + percentEncode(id));
-    if (!ended) return std::unexpected(ended.error());
-  }
-  return finish(run, *ended);
+  if (quiet) return TRY(call(run.client, "GET", "/v1/executions/" + percentEncode(id)));
+  return *std::move(ended);
 }
 
-Result<int> dryRun(Run& run, const json::object& body) {
-  const json::object plan = TRY(call(run.client, "POST", "/v1/executions?dry_run=true", body));
+Result<int> execute(Run& run) {
+  constexpr Millis kPatience{60'000};
+  auto execution = submit(run, run.client, kPatience);
+  if (!execution && execution.error().code == Code::kUnavailable && !run.client.interrupted()) {
+    execution = submit(run, run.client, kPatience);  // the control plane may have been restarting
+  }
+  if (!execution) {
+    if (run.client.interrupted()) return abandon(run, "", false);
+    return std::unexpected(execution.error());
+  }
+  if (textOf(*execution, "status") == model::statusName(model::Status::kDenied)) {
+    return finish(run, *execution);
+  }
+  const auto ended = TRY(follow(run, textOf(*execution, "id")));
+  if (const int* own = std::get_if<int>(&ended)) return *own;
+  return finish(run, std::get<json::object>(ended));
+}
+
+Result<int> dryRun(Run& run) {
+  const json::object plan = TRY(call(run.client, "POST", "/v1/executions?dry_run=true", run.body));
   if (run.invocation.globals.json) {
     printJson(plan);
   } else {
@@ -154,15 +166,15 @@ Result<int> runCommand(const Invocation& invocation) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(source.error());
   }
-  const json::object body = TRY(runBody(invocation.flags, *source));
+  json::object body = TRY(runBody(invocation.flags, *source));
   const auto service = anyServer(invocation.globals, signals.fd());
   if (!service) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(service.error());
   }
   Run run{invocation, service->endpoint, signals,
-          HttpClient(service->endpoint.url, service->endpoint.key, signals.fd())};
-  return invocation.flags.has("dry-run") ? dryRun(run, body) : execute(run, body);
+          HttpClient(service->endpoint.url, service->endpoint.key, signals.fd()), std::move(body)};
+  return invocation.flags.has("dry-run") ? dryRun(run) : execute(run);
 }
 
 }  // namespace
@@ -173,11 +185,10 @@ const Command kRun = {
     .max_operands = 1,
     .summary = "run a program in a sandbox",
     .details =
-        "The program's output streams here, and its exit status becomes this command's. Input "
-        "that\n"
-        "is not a terminal is passed on. Other statuses: 124 the time was over, 137 killed by the\n"
-        "memory limit, 128+N ended by signal N, 125 the service refused or failed. With no server\n"
-        "on this account, a private one runs for as long as this command.",
+        "The program's output streams here, and its exit status becomes this command's. Input\n"
+        "that is not a terminal is passed on. Other statuses: 124 the time was over, 137 killed\n"
+        "by the memory limit, 128+N ended by signal N, 125 the service refused or failed. With no\n"
+        "server on this account, a private one runs for as long as this command.",
     .flags = runFlags(),
     .examples =
         "cloister run -c 'print(6 * 7)'\n"

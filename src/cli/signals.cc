@@ -19,7 +19,10 @@ Result<Signals> Signals::block(std::initializer_list<int> signals) {
 }
 
 Signals::~Signals() {
-  if (fd_) ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  if (!fd_) return;
+  while (take() != 0) {  // what came and was acted on must not strike afterwards
+  }
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 int Signals::take() const {

@@ -17,7 +17,7 @@ class Signals {
   static Result<Signals> block(std::initializer_list<int> signals);
   Signals(Signals&&) noexcept = default;
   Signals& operator=(Signals&&) noexcept = delete;
-  ~Signals();  // restores the mask
+  ~Signals();  // drops what has arrived, restores the mask
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   // The next one that has arrived, 0 if none.

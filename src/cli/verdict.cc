@@ -15,7 +15,7 @@ namespace {
 
 namespace limit = model::limit_name;
 
-// The flag of `cloister run` that raises a limit.
+// The flag of `cloister run` for a limit that the message names as the API does.
 struct LimitFlag {
   std::string_view limit;
   std::string_view flag;
@@ -28,7 +28,7 @@ constexpr LimitFlag kLimitFlags[] = {
 std::string remedy(std::string_view name) {
   const auto* found = std::ranges::find(kLimitFlags, name, &LimitFlag::limit);
   if (found == std::end(kLimitFlags)) return {};
-  return " (raise it with " + std::string(found->flag) + ")";
+  return " (" + std::string(found->flag) + ")";
 }
 
 std::string why(const json::object& execution) {

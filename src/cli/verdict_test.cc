@@ -53,7 +53,7 @@ TEST(Verdict, ExplanationsSayWhatAndHowToRaiseIt) {
   const std::string text = explain(execution(
       R"({"status":"failed","id":"exec_1","stdout_truncated":true,
           "error":{"type":"RESOURCE_LIMIT_EXCEEDED","message":"memory\u001b[2J","details":{"limit":"memory_mb"}}})"));
-  EXPECT_THAT(text, HasSubstr("the run was stopped: memory?[2J (raise it with --memory)"));
+  EXPECT_THAT(text, HasSubstr("the run was stopped: memory?[2J (--memory)"));
   EXPECT_THAT(text, HasSubstr("stdout was cut off at its limit"));
   EXPECT_EQ(explain(execution(R"({"status":"completed","exit_code":1,"error":null})")), "");
   EXPECT_THAT(explain(execution(R"({"status":"completed","signal":"SIGSEGV"})")),
