@@ -60,7 +60,9 @@ Result<> becomeUser(uid_t uid, gid_t gid) {
   return {};
 }
 
-Result<> dropCapabilities() {
+namespace {
+
+Result<> dropBoundingSet() {
   for (int cap = 0; ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; ++cap) {
     // EPERM: never had CAP_SETPCAP, so what is in the bounding set cannot be gained either once
     // no_new_privs is set.
@@ -68,6 +70,13 @@ Result<> dropCapabilities() {
       return failErrno("dropping a capability from the bounding set");
     }
   }
+  return {};
+}
+
+}  // namespace
+
+Result<> dropCapabilities() {
+  TRY(dropBoundingSet());
   const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                              SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                              SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
@@ -84,7 +93,10 @@ Result<> dropCapabilities() {
 }
 
 Result<> dropTo(uid_t uid, gid_t gid) {
-  if (::geteuid() == 0) TRY(becomeUser(uid, gid));
+  if (::geteuid() == 0) {
+    TRY(dropBoundingSet());  // which the new user may not
+    TRY(becomeUser(uid, gid));
+  }
   TRY(dropCapabilities());
   return setNoNewPrivs();
 }
