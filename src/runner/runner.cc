@@ -132,6 +132,7 @@ void Runner::start() {
   if (getsockopt(wire::kRunnerFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
     refuse("cloister-runner: fd 3 is not a stream socket\n");
   if (prctl(PR_SET_DUMPABLE, 0) != 0) systemError();
+  prctl(PR_SET_NAME, "cloister-runner");  // it runs from a memfd, whose name says nothing
   null_ = closeInherited();
   signals_ = takeSignals();
   umask(022);

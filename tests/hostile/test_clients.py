@@ -125,7 +125,7 @@ class Clients(HostileTest):
     def test_p54_no_newline_and_binary(self):
         result = self.run_code("python", "import sys\nfor _ in range(100): sys.stdout.buffer.write(bytes(range(256))*4096)",
                                timeout_seconds=60)
-        self.assertEnded(result, "completed")
+        self.assertEnded(result, "completed", "OUTPUT_LIMIT", "max_output_bytes")
         self.assertTrue(result["stdout_truncated"])
         self.assertEqual(result["stdout_encoding"], "base64")
         self.assertEqual(result["stdout_bytes"][:256], bytes(range(256)))
