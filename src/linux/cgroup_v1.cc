@@ -15,7 +15,7 @@ namespace cloister::linux {
 namespace {
 
 constexpr std::string_view kWanted[] = {"memory", "pids", "cpu", "cpuacct", "freezer", "blkio"};
-constexpr std::string_view kCpuShares = "128";  // of 1024, which everything else has by default
+constexpr std::string_view kCpuShares = "256";  // of 1024, which everything else has by default
 
 // Controllers that are mounted together share one directory, which then stands once in `dirs`.
 struct Directory {

@@ -18,7 +18,7 @@ namespace cloister::linux {
 namespace {
 
 constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
-constexpr std::string_view kCpuWeight = "10";  // of 100, which everything else has by default
+constexpr std::string_view kCpuWeight = "25";  // of 100, which everything else has by default
 
 class CgroupV2 : public Cgroup {
  public:

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "linux/message.h"
+#include "runtime/process/image_digest.h"
 
 namespace cloister::runtime {
 
@@ -243,6 +244,8 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
 void describe(const ProcessHost& host, model::NodeOffer& offer) {
   offer.runtimes.emplace_back("process");
   offer.weakened = host.weakened();
+  const std::string& image_root = host.config().image_root;
+  offer.image_digest = cachedImageDigest(image_root, imageKey(image_root));
   offer.findings.insert(offer.findings.end(), host.findings().begin(), host.findings().end());
   offer.max_sandboxes = host.config().max_sandboxes;
 }

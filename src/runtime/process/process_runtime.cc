@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "linux/message.h"
 #include "runtime/process/host.h"
+#include "runtime/process/image_watch.h"
 #include "runtime/process/live.h"
 #include "runtime/process/run.h"
 #include "runtime/process/spawn_queue.h"
@@ -70,7 +71,12 @@ class ProcessSandbox : public Sandbox {
 class ProcessRuntime : public Runtime {
  public:
   ProcessRuntime(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
-      : executor_(std::move(executor)), host_(std::move(host)) {}
+      : executor_(std::move(executor)),
+        host_(std::move(host)),
+        image_(std::make_shared<ImageWatch>(executor_, host_->config().image_root,
+                                            [host = host_] { renew(*host); })) {
+    image_->start();
+  }
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
@@ -79,9 +85,11 @@ class ProcessRuntime : public Runtime {
   Task<Result<>> start(Live& live, const SandboxPlan& plan, std::span<const int> groups);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   static Task<Result<>> hello(Live& live);
+  static void renew(ProcessHost& host);
 
   asio::any_io_executor executor_;
   std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<ImageWatch> image_;
   std::shared_ptr<SpawnQueue> queue_;
 };
 
@@ -109,6 +117,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   CO_TRY(checkPermit(fields));
+  const std::string digest = CO_TRY(co_await image_->digest());
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
   SandboxPlan plan = host_->planFor(fields.limits, *slot);
@@ -128,7 +137,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     std::ignore = co_await live->bury();
     co_return std::unexpected(std::move(started).error().within("starting the sandbox"));
   }
-  SandboxInfo info{"process", host_->config().node, "", host_->weakened()};
+  SandboxInfo info{"process", host_->config().node, digest, host_->weakened()};
   co_return std::make_unique<ProcessSandbox>(live, std::move(info));
 }
 
@@ -155,6 +164,14 @@ Task<Result<Fd>> ProcessRuntime::spawn(const SandboxSpec& spec, std::span<const 
   co_return co_await queue->spawn(spec, fds);
 }
 
+// The image has changed: new sandboxes get a root made of what is there now.
+void ProcessRuntime::renew(ProcessHost& host) {
+  base::log(base::Level::kInfo, "image changed, making a new root");
+  if (auto renewed = host.renew(); !renewed) {
+    base::log(base::Level::kError, "no new root", {{"error", renewed.error().message}});
+  }
+}
+
 // The runner's first frame, or that of confine() saying what failed.
 Task<Result<>> ProcessRuntime::hello(Live& live) {
   asio::steady_timer late(live.executor(), kHelloTimeout);
@@ -176,7 +193,9 @@ Task<Result<>> ProcessRuntime::hello(Live& live) {
 Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   CO_TRY(checkPermit(fields));
-  co_return host_->describePlan(fields.limits);
+  base::json::object plan = host_->describePlan(fields.limits);
+  plan["image_digest"] = CO_TRY(co_await image_->digest());
+  co_return plan;
 }
 
 }  // namespace

@@ -2,18 +2,15 @@
 // For tests: one process host with the real runner, and runs in fresh sandboxes of it.
 #pragma once
 
-#include <map>
-#include <optional>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-
 #include "base/file.h"
 #include "base/id.h"
 #include "runtime/process/process_runtime.h"
+#include "runtime/run_task.h"
 #include "wire/node.h"
 
 namespace cloister::runtime::testbed {
@@ -79,11 +76,6 @@ class Recorder : public ExecObserver {
   std::function<void()> on_output;
 };
 
-struct Ran {
-  Result<model::Outcome> outcome;
-  Recorder seen;
-};
-
 inline model::ExecSpec command(std::vector<std::string> argv, std::string input = {}) {
   model::ExecSpec spec;
   spec.run.argv = std::move(argv);
@@ -94,19 +86,6 @@ inline model::ExecSpec command(std::vector<std::string> argv, std::string input 
 
 inline model::ExecSpec shell(std::string script, std::string input = {}) {
   return command({"/bin/sh", "-c", std::move(script)}, std::move(input));
-}
-
-// Runs `body` on an io_context of its own until it is done.
-template <class T>
-T await(boost::asio::io_context& io, Task<T> body) {
-  std::optional<T> result;
-  boost::asio::co_spawn(io, std::move(body), [&](std::exception_ptr error, T value) {
-    if (error) std::rethrow_exception(error);
-    result.emplace(std::move(value));
-  });
-  io.restart();
-  io.run();
-  return *std::move(result);
 }
 
 }  // namespace cloister::runtime::testbed

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fresh sandbox costs: provision (to the runner's first word), one `true` in it, teardown.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include <boost/asio/io_context.hpp>
+
+#include "runtime/process/testbed.h"
+
+namespace cloister::runtime {
+namespace {
+
+using namespace testbed;
+using Clock = std::chrono::steady_clock;
+
+struct Times {
+  std::vector<double> provision, exec, teardown;
+};
+
+double millis(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+Task<int> once(Runtime& runtime, const model::ExecSpec& spec, Times& times) {
+  const auto t0 = Clock::now();
+  auto sandbox = co_await runtime.provision(permit());
+  if (!sandbox) {
+    std::fprintf(stderr, "%s\n", sandbox.error().message.c_str());
+    co_return 1;
+  }
+  const auto t1 = Clock::now();
+  Recorder seen;
+  auto outcome = co_await (*sandbox)->exec(spec, seen);
+  const auto t2 = Clock::now();
+  std::ignore = co_await (*sandbox)->teardown();
+  const auto t3 = Clock::now();
+  if (!outcome || outcome->end != model::End::kExited) std::fprintf(stderr, "not exited\n");
+  times.provision.push_back(millis(t0, t1));
+  times.exec.push_back(millis(t1, t2));
+  times.teardown.push_back(millis(t2, t3));
+  co_return 0;
+}
+
+void report(const char* what, std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  std::printf("  %-10s min %6.2f  median %6.2f  p90 %6.2f  p99 %6.2f ms\n", what, values.front(),
+              values[values.size() / 2], values[values.size() * 9 / 10],
+              values[values.size() * 99 / 100]);
+}
+
+int bench(int runs) {
+  if (!host()) {
+    std::fprintf(stderr, "%s\n", host().error().message.c_str());
+    return 1;
+  }
+  boost::asio::io_context io{1};
+  const auto runtime = makeProcessRuntime(io.get_executor(), *host());
+  for (const auto& [name, spec] :
+       {std::pair{"true", command({"/bin/true"})},
+        std::pair{"python3 -c pass", command({"/usr/bin/python3", "-c", "pass"})}}) {
+    Times times;
+    for (int i = 0; i < runs; ++i) {
+      if (runTask(io, once(*runtime, spec, times)) != 0) return 1;
+    }
+    std::printf("%s, %d runs\n", name, runs);
+    report("provision", times.provision);
+    report("exec", times.exec);
+    report("teardown", times.teardown);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace cloister::runtime
+
+int main(int argc, char** argv) {
+  return cloister::runtime::bench(argc > 1 ? std::atoi(argv[1]) : 200);
+}
