@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of store_suite.h: the audit log, keys, retention.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "store/suite/fixture.h"
+
+namespace cloister::store {
+
+TEST_P(StoreSuite, BytesThatAreNoTextDoNotMakeAnAuditRowUnreadable) {
+  ASSERT_TRUE(await<void>([&](Done<void> done) {
+    store_->append({.action = "a\xff",
+                    .subject = "s\xc3",
+                    .principal = principal("acme"),
+                    .details = {{"n\xff", base::json::array{"\xed\xa0\x80", 1.5}}}},
+                   std::move(done));
+  }));
+  const auto entries = auditAll();
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].event.action, "a\xef\xbf\xbd");
+  EXPECT_EQ(base::sha256Hex(model::canonicalForm(entries[0])), entries[0].hash);
+}
+
+TEST_P(StoreSuite, KeepsKeysByDigest) {
+  const auto put = [&](const KeyRecord& key) {
+    return await<void>([&](Done<void> done) {
+      store_->putKey(
+          key, {.action = "key.created", .subject = key.id, .principal = admin(), .details = {}},
+          std::move(done));
+    });
+  };
+  const auto revoke = [&](const Scope& scope, const std::string& id) {
+    return await<void>([&](Done<void> done) {
+      store_->revokeKey(
+          scope, id, {.action = "key.revoked", .subject = id, .principal = admin(), .details = {}},
+          std::move(done));
+    });
+  };
+  const KeyRecord key{.id = "key_a",
+                      .sha256 = std::string(64, '1'),
+                      .name = "ci",
+                      .principal = principal("acme"),
+                      .created_at = 5,
+                      .expires_at = 9,
+                      .revoked_at = 0};
+  ASSERT_TRUE(put(key));
+  EXPECT_EQ(put(key).error().code, Code::kConflict);
+  EXPECT_FALSE(store_->keyByHash(std::string(64, '2'))->has_value());
+  const auto found = store_->keyByHash(key.sha256);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->principal.tenant, "acme");
+  EXPECT_EQ((*found)->principal.key_id, "key_a");
+  EXPECT_EQ((*found)->expires_at, 9);
+  EXPECT_TRUE(store_->keys(Scope::of(principal("rival")))->empty());
+  EXPECT_EQ(store_->keys(Scope::of(principal("acme")))->size(), 1U);
+  EXPECT_EQ(revoke(Scope::of(principal("rival")), "key_a").error().code, Code::kNotFound);
+  ASSERT_TRUE(revoke(all_, "key_a"));
+  ASSERT_TRUE(revoke(all_, "key_a"));
+  EXPECT_GT((*store_->keyByHash(key.sha256))->revoked_at, 0);
+  EXPECT_EQ(auditAll().size(), 2U);
+}
+
+TEST_P(StoreSuite, ChainsEveryEntryToTheOneBefore) {
+  for (int i = 0; i < 25; ++i)
+    ASSERT_TRUE(testing::append(*store_, std::to_string(i), "acme"));
+  std::string prev(64, '0');
+  int64_t time = 0;
+  uint64_t seq = 0;
+  for (uint64_t after = 0; after < 25; after = seq) {
+    for (const model::AuditEntry& entry : store_->audit(all_, after, 10).value()) {
+      EXPECT_EQ(entry.seq, ++seq);
+      EXPECT_EQ(entry.prev, prev);
+      EXPECT_EQ(entry.hash, base::sha256Hex(model::canonicalForm(entry)));
+      EXPECT_GE(entry.at, time);
+      time = entry.at;
+      prev = entry.hash;
+    }
+    ASSERT_GT(seq, after);
+  }
+  EXPECT_EQ(seq, 25U);
+  const auto head = store_->head();
+  ASSERT_TRUE(head && *head);
+  EXPECT_EQ((*head)->seq, 25U);
+  EXPECT_EQ((*head)->hash, prev);
+}
+
+TEST_P(StoreSuite, ArchivesByAge) {
+  const model::Execution old = testing::finished(*store_, queued(), 1'000'000).value();
+  const model::Execution fresh =
+      testing::finished(*store_, queued(), INT64_C(4'000'000'000'000'000)).value();
+  const auto done = testing::retain(*store_, {.archive_after_us = 1'000'000});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->archived, 1U);
+  EXPECT_EQ(done->deleted, 0U);
+  const auto archived = store_->get(all_, old.id);
+  ASSERT_TRUE(archived);
+  EXPECT_TRUE(archived->out.bytes.empty());
+  EXPECT_TRUE(archived->out.truncated);
+  EXPECT_EQ(archived->out.total, 3U);
+  EXPECT_EQ(store_->get(all_, fresh.id)->out.bytes, "hi\n");
+  EXPECT_EQ(auditAll().back().event.action, "ledger.retained");
+  EXPECT_EQ(testing::retain(*store_, {.archive_after_us = 1'000'000})->archived, 0U);
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_P(StoreSuite, DeletesByAgeAndFreesBlobsNobodyNames) {
+  model::Execution ids[2];
+  for (int i = 0; i < 2; ++i) {
+    model::Execution e = accept(*store_, queued()).value().execution;
+    e.status = model::Status::kFailed;
+    e.finished_at = i == 0 ? 1'000'000 : INT64_C(4'000'000'000'000'000);
+    e.artifacts = {{.id = "art_shared" + std::to_string(i),
+                    .path = "a",
+                    .size = 1,
+                    .content_type = "",
+                    .sha256 = "shared"},
+                   {.id = "art_own" + std::to_string(i),
+                    .path = "b",
+                    .size = 1,
+                    .content_type = "",
+                    .sha256 = "own" + std::to_string(i)}};
+    ASSERT_TRUE(update(*store_, e));
+    ids[i] = e;
+  }
+  const auto done = testing::retain(*store_, {.delete_after_us = 1'000'000});
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->deleted, 1U);
+  EXPECT_EQ(done->blobs, std::vector<std::string>{"own0"});
+  EXPECT_EQ(store_->get(all_, ids[0].id).error().code, Code::kNotFound);
+  EXPECT_EQ(store_->artifact(all_, "art_own0").error().code, Code::kNotFound);
+  EXPECT_TRUE(store_->artifact(all_, "art_own1"));
+}
+
+TEST_P(StoreSuite, KeepsAtMostSoManyAndNoneThatRuns) {
+  const NewExecution running = queued();
+  ASSERT_TRUE(accept(*store_, running));
+  std::vector<std::string> ids;
+  for (int i = 0; i < 6; ++i) {
+    ids.push_back(testing::finished(*store_, queued(), 1'000 + i).value().id);
+  }
+  EXPECT_EQ(testing::retain(*store_, {.keep_at_most = 4})->deleted, 2U);
+  EXPECT_EQ(testing::retain(*store_, {.keep_at_most = 4})->deleted, 0U);
+  EXPECT_FALSE(store_->get(all_, ids[1]));
+  EXPECT_TRUE(store_->get(all_, ids[2]));
+  EXPECT_TRUE(store_->get(all_, running.execution.id));
+  EXPECT_EQ(testing::retain(*store_, {})->deleted, 0U);
+}
+
+TEST_P(StoreSuite, ADeletedRecordFreesItsIdempotencyKey) {
+  NewExecution request = queued();
+  request.idempotency_key = "k";
+  ASSERT_TRUE(testing::finished(*store_, request, 1'000));
+  ASSERT_EQ(testing::retain(*store_, {.delete_after_us = 1})->deleted, 1U);
+  NewExecution again = queued();
+  again.idempotency_key = "k";
+  EXPECT_FALSE(accept(*store_, again)->replayed);
+}
+
+}  // namespace cloister::store
