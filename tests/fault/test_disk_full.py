@@ -51,7 +51,7 @@ class DiskFull(unittest.TestCase):
         answer = harness.wait_for("a refusal", refused, 30)
         problem = answer.json()
         self.assertEqual(answer.headers["content-type"], "application/problem+json")
-        self.assertIn("space", (problem["detail"] + problem["error"]["message"]).lower())
+        self.assertIn("full", (problem["detail"] + problem["error"]["message"]).lower())
         self.assertEqual(self.server.get(self.before["id"])["stdout"], "before\n")
         self.assertEqual(self.server.request("GET", "/readyz").status, 503)
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)

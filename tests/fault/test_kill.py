@@ -134,8 +134,10 @@ class Kill(unittest.TestCase):
         """The sandbox's pid 1 is killed from outside: RUNNER_LOST, soon, and nothing lives on."""
         submitted = self.server.submit("sleep 120 & sleep 120", "bash", wait=0, timeout_seconds=100).json()
         self.server.wait_status(submitted["id"], "running")
+        # The one with the program in it; that of the warm-up may still be on its way out.
         runner = harness.wait_for("the runner", lambda: [
-            pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-runner"])[0]
+            pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-runner"
+            and "sleep" in map(harness.program_of, harness.descendants(pid))])[0]
         os.kill(runner, signal.SIGKILL)
         ended = self.server.wait_end(submitted["id"], 10)
         self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "RUNNER_LOST"))

@@ -99,7 +99,7 @@ for name in ["kallsyms","kcore","keys","key-users","sched_debug","timer_list","k
     except OSError as e: wrote = "no"
     print("proc", name, read, wrote)
 for path in ["/sys/firmware","/sys/kernel/debug","/sys/kernel/security","/sys/fs","/boot","/root","/home","/var","/run","/etc/shadow"]:
-    try: print("path", path, "list", len(set(os.listdir(path)) - {"tmp"}))
+    try: print("path", path, "list", len(set(os.listdir(path)) - {"tmp", "masked"}))
     except OSError as e: print("path", path, type(e).__name__)
 for line in open("/proc/self/mountinfo"): print("mount", line.strip())
 print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
