@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/event_feed.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/crypto.h"
@@ -11,7 +12,8 @@ namespace {
 namespace json = base::json;
 
 // Output bytes in one event.
-constexpr size_t kPiece = size_t{32} << 10;
+constexpr size_t kPiece = size_t{16} << 10;
+constexpr Millis kUsageEvery{1'000};
 
 uint64_t rankOf(model::Status status) {
   return static_cast<uint64_t>(status) + 1;
@@ -53,34 +55,50 @@ bool Position::ended() const {
 }
 
 EventFeed::EventFeed(std::shared_ptr<orchestrator::OutputLog> log, Position from, Millis heartbeat)
-    : log_(std::move(log)), position_(from), heartbeat_(heartbeat) {}
+    : log_(std::move(log)),
+      position_(from),
+      heartbeat_(heartbeat),
+      next_heartbeat_(base::monotonicNow() + heartbeat),
+      next_usage_(base::monotonicNow()) {}
 
 Task<std::optional<Event>> EventFeed::next() {
-  while (true) {
-    if (position_.ended()) co_return std::nullopt;
+  while (!position_.ended()) {
     const uint64_t seen = log_->version();
     if (auto event = ready()) co_return event;
-    if (log_->closed()) co_return std::nullopt;
-    co_await log_->wait(seen, heartbeat_);
-    if (log_->version() == seen && !log_->closed()) {
-      co_return Event{
-          .type = "heartbeat", .id = "", .data = {{"time", base::formatTime(base::wallMicros())}}};
-    }
+    if (log_->closed()) break;
+    co_await log_->wait(seen, patience());
   }
+  co_return std::nullopt;
+}
+
+// Until something is due that the log does not tell.
+Millis EventFeed::patience() const {
+  const bool usage_held_back = next_usage_ > base::monotonicNow();
+  const auto until = usage_held_back ? std::min(next_heartbeat_, next_usage_) : next_heartbeat_;
+  return std::max(Millis(1), std::chrono::ceil<Millis>(until - base::monotonicNow()));
 }
 
 // The order of a run's end: all output, then the artifacts, then the final use, then the status.
 std::optional<Event> EventFeed::ready() {
   const bool ended = model::isTerminal(log_->latest().status);
   if (!ended) {
+    if (auto event = heartbeatEvent()) return event;
     if (auto event = statusEvent()) return event;
   }
   if (auto event = outputEvent(model::Stream::kStdout, "stdout", position_.out)) return event;
   if (auto event = outputEvent(model::Stream::kStderr, "stderr", position_.err)) return event;
-  if (!ended) return usageEvent();
+  if (!ended) return usageEvent(false);
   if (auto event = artifactEvent()) return event;
-  if (auto event = usageEvent()) return event;
+  if (auto event = usageEvent(true)) return event;
   return statusEvent();
+}
+
+std::optional<Event> EventFeed::heartbeatEvent() {
+  const base::Monotonic now = base::monotonicNow();
+  if (now < next_heartbeat_) return std::nullopt;
+  next_heartbeat_ = now + heartbeat_;
+  return Event{
+      .type = "heartbeat", .id = "", .data = {{"time", base::formatTime(base::wallMicros())}}};
 }
 
 std::optional<Event> EventFeed::statusEvent() {
@@ -99,10 +117,13 @@ std::optional<Event> EventFeed::outputEvent(model::Stream stream, std::string_vi
   return event(std::string(name), {{"offset", at}, {"data", base::toBase64(bytes)}});
 }
 
-std::optional<Event> EventFeed::usageEvent() {
+std::optional<Event> EventFeed::usageEvent(bool final) {
+  const base::Monotonic now = base::monotonicNow();
+  if (!final && now < next_usage_) return std::nullopt;
   json::object usage = model::toJsonObject(log_->latest().usage);
   if (log_->latest().usage.wall_ms == 0 || usage == usage_) return std::nullopt;
   usage_ = usage;
+  next_usage_ = now + kUsageEvery;
   return event("usage", std::move(usage));
 }
 

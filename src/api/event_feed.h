@@ -42,23 +42,27 @@ class EventFeed {
  public:
   EventFeed(std::shared_ptr<orchestrator::OutputLog> log, Position from, Millis heartbeat);
 
-  // The next event, nothing once the terminal status was given. A heartbeat when nothing happened
-  // for so long.
+  // The next event, nothing once the terminal status was given. Usage comes at most every second
+  // until the end, a heartbeat every `heartbeat`.
   Task<std::optional<Event>> next();
 
  private:
   std::optional<Event> ready();
+  std::optional<Event> heartbeatEvent();
   std::optional<Event> statusEvent();
   std::optional<Event> outputEvent(model::Stream stream, std::string_view name, uint64_t& offset);
-  std::optional<Event> usageEvent();
+  std::optional<Event> usageEvent(bool final);
+  [[nodiscard]] Millis patience() const;
   std::optional<Event> artifactEvent();
   Event event(std::string type, base::json::object data) const;
 
   std::shared_ptr<orchestrator::OutputLog> log_;
   Position position_;
   Millis heartbeat_;
-  size_t artifacts_ = 0;  // given so far
-  base::json::object usage_;
+  base::Monotonic next_heartbeat_;
+  base::Monotonic next_usage_;
+  size_t artifacts_ = 0;      // given so far
+  base::json::object usage_;  // given last
 };
 
 // An execution without its output: what `status` events and lists show.

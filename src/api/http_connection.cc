@@ -2,6 +2,7 @@
 #include "api/http_connection.h"
 
 #include <algorithm>
+#include <ctime>
 #include <exception>
 
 #include <boost/asio/as_tuple.hpp>
@@ -18,11 +19,24 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-constexpr size_t kReadBytes = 16'384;
+// Many connections only wait for a head; a body is read by those that were let in.
+constexpr size_t kHeadRead = 4'096;
+constexpr size_t kBodyRead = 65'536;
+// A smaller body is sent together with its head.
+constexpr size_t kSmallBody = 65'536;
 constexpr Millis kLinger{1'000};
 
 bool mayHaveBody(int status) {
   return status >= 200 && status != 204 && status != 304;
+}
+
+// RFC 9110 §5.6.7, IMF-fixdate.
+std::string httpDate() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
 }
 
 std::string renderHead(const Request& request, const Response& response, bool keep_alive,
@@ -30,7 +44,7 @@ std::string renderHead(const Request& request, const Response& response, bool ke
   std::string head = request.http11 ? "HTTP/1.1 " : "HTTP/1.0 ";
   head += std::to_string(response.status) + " ";
   head += reasonPhrase(response.status);
-  head += "\r\nX-Request-Id: " + request.id +
+  head += "\r\nDate: " + httpDate() + "\r\nX-Request-Id: " + request.id +
           "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
   for (const Header& header : response.headers) {
     // A line break in a value would let data of a client's choosing become headers.
@@ -126,6 +140,7 @@ Task<void> Connection::run() {
 
 Task<bool> Connection::readHead() {
   parser_ = std::make_unique<RequestParser>(shared_->limits);
+  if (buffer_.empty()) buffer_.shrink_to_fit();
   wait();
   bool begun = !buffer_.empty();
   expireIn(begun ? shared_->limits.head_time : shared_->limits.idle);
@@ -138,7 +153,7 @@ Task<bool> Connection::readHead() {
     }
     buffer_.erase(0, *used);
     if (parser_->headDone()) break;
-    if (!co_await fill()) co_return false;
+    if (!co_await fill(kHeadRead)) co_return false;
     if (!begun) expireIn(shared_->limits.head_time);
     begun = true;
   }
@@ -147,11 +162,11 @@ Task<bool> Connection::readHead() {
   co_return true;
 }
 
-Task<bool> Connection::fill() {
+Task<bool> Connection::fill(size_t size) {
   const size_t before = buffer_.size();
-  buffer_.resize(before + kReadBytes);
+  buffer_.resize(before + size);
   const auto [error, n] =
-      co_await socket_.async_read_some(asio::buffer(buffer_.data() + before, kReadBytes), kTuple);
+      co_await socket_.async_read_some(asio::buffer(buffer_.data() + before, size), kTuple);
   buffer_.resize(before + n);
   co_return !error && open_;
 }
@@ -190,7 +205,8 @@ Task<std::optional<Response>> Connection::readBody() {
     const Millis allowed = shared_->limits.body_grace +
                            Millis(received * 1000 / std::max<size_t>(1, shared_->limits.body_rate));
     expireIn(std::chrono::ceil<Millis>(begin + allowed - base::monotonicNow()));
-    if (*used == 0 && !co_await fill()) co_return problem(408, "request body: did not arrive");
+    if (*used == 0 && !co_await fill(kBodyRead))
+      co_return problem(408, "request body: did not arrive");
   }
   timer_.cancel();
   co_return std::nullopt;
@@ -226,8 +242,9 @@ Task<bool> Connection::respond(const Request& request, Response response) {
   std::string bytes = renderHead(
       request, response, keep_alive_,
       body ? "Content-Length: " + std::to_string(response.body.size()) + "\r\n" : std::string());
-  if (body && request.method != "HEAD") bytes += response.body;
-  co_return co_await write(bytes);
+  if (!body || request.method == "HEAD") co_return co_await write(bytes);
+  if (response.body.size() <= kSmallBody) co_return co_await write(bytes + response.body);
+  co_return co_await write(bytes) && co_await write(response.body);
 }
 
 Task<bool> Connection::sendStream(const Request& request, Response& response, std::string head) {
@@ -290,7 +307,7 @@ Task<void> Connection::linger() {
   expireIn(kLinger);
   while (open_) {
     buffer_.clear();
-    if (!co_await fill()) break;
+    if (!co_await fill(kBodyRead)) break;
   }
 }
 

@@ -52,7 +52,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> readHead();  // false: the connection is over
   Task<Response> answer(Request& request);
   Task<std::optional<Response>> readBody();
-  Task<bool> fill();
+  Task<bool> fill(size_t size);
   Task<bool> respond(const Request& request, Response response);
   Task<Response> callHandler(Request& request);
   Task<bool> sendStream(const Request& request, Response& response, std::string head);

@@ -62,6 +62,8 @@ TEST(Json, RefusesWhatIsNotOneCleanDocument) {
   }
   EXPECT_FALSE(parseJson(std::string(100'000, '[')));
   EXPECT_EQ(parseJson("[1]", {.max_bytes = 2}).error().code, Code::kTooLarge);
+  EXPECT_EQ(parseJson("[1,2,3]", {.max_values = 3}).error().code, Code::kTooLarge);
+  EXPECT_TRUE(parseJson(R"([1,"[,{\",{"])", {.max_values = 3}));
   EXPECT_TRUE(parseJson(R"({"a":":\":","b":[{"a":1}]})"));
 }
 

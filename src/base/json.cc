@@ -42,6 +42,24 @@ size_t writtenMembers(std::string_view text) {
   return n;
 }
 
+// At least as many as there are values: each but the first follows a comma or a bracket.
+size_t mostValues(std::string_view text) {
+  size_t n = 1;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++n;
+    }
+  }
+  return n;
+}
+
 bool finiteNumbers(const json::value& value) {
   if (const double* number = value.if_double()) return std::isfinite(*number);
   if (const json::object* object = value.if_object()) {
@@ -59,6 +77,10 @@ Result<json::value> parseJson(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
     return fail(Code::kTooLarge,
                 "parsing JSON: larger than " + std::to_string(limits.max_bytes) + " bytes");
+  }
+  if (mostValues(text) > limits.max_values) {
+    return fail(Code::kTooLarge,
+                "parsing JSON: more than " + std::to_string(limits.max_values) + " values");
   }
   json::parse_options options;
   options.max_depth = limits.max_depth;

@@ -18,6 +18,7 @@ namespace json = boost::json;
 struct JsonLimits {
   size_t max_bytes = size_t{16} << 20;
   size_t max_depth = 32;
+  size_t max_values = 200'000;  // each takes some 30 bytes once parsed, far more than as text
 };
 
 // Refuses: text over the limits, trailing bytes, duplicate keys, invalid UTF-8, lone surrogates,

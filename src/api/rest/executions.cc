@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/executions: run, look, list, cancel, read the kept output.
 #include <algorithm>
+#include <charconv>
 
 #include "api/event_feed.h"
 #include "api/rest/rest.h"
@@ -73,14 +74,14 @@ Task<Result<Response>> cancel(RestParts& parts, Request& request) {
 }
 
 Result<uint64_t> parseCursor(const std::string& cursor) {
-  const auto text = base::fromBase64(cursor);
+  const std::string text = base::fromBase64(cursor).value_or("");
   uint64_t seq = 0;
-  const bool ours = text && text->starts_with(kCursorPrefix) &&
-                    std::sscanf(text->c_str() + kCursorPrefix.size(), "%lu", &seq) == 1;
-  if (!ours || seq == 0) {
-    return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
+  if (text.starts_with(kCursorPrefix)) {
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + kCursorPrefix.size(), end, seq);
+    if (parsed.ec == std::errc() && parsed.ptr == end && seq != 0) return seq;
   }
-  return seq;
+  return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
 }
 
 Result<store::ListQuery> parseListQuery(const Request& request) {

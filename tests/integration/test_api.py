@@ -1,0 +1,608 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTTP API, every answer held to spec/openapi.yaml."""
+
+import base64
+import contextlib
+import http.client
+import json
+import pathlib
+import re
+import socket
+import unittest
+import urllib.parse
+
+import harness
+import openapi
+import websocket
+
+DOCUMENT = openapi.Document()
+CONFIG = "http:\n  heartbeat_seconds: 1\n"
+
+
+def setUpModule():
+    global SERVER
+    SERVER = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(SERVER)
+
+
+class ApiTest(unittest.TestCase):
+    def call(self, method, path, body=None, headers=None, key=None, status=None):
+        """One request; the answer must be one that the document allows."""
+        answer = SERVER.request(method, path, body, headers, key)
+        DOCUMENT.check(method, urllib.parse.urlsplit(path).path, answer)
+        self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
+        self.assertEqual(answer.headers["cache-control"], "no-store")
+        self.assertRegex(answer.headers["x-request-id"], r"^req_[0-9a-z]{26}$")
+        if status is not None:
+            self.assertEqual(answer.status, status, answer.body[:1000])
+        return answer
+
+    def run_code(self, code, language="python", status=200, key=None, **request):
+        return self.call("POST", "/v1/executions?wait=60",
+                         {"language": language, "code": code, **request}, key=key,
+                         status=status).json()
+
+    def start(self, code, language="bash", **request):
+        return self.call("POST", "/v1/executions", {"language": language, "code": code, **request},
+                         status=201).json()
+
+    def cancel(self, execution):
+        self.call("DELETE", f"/v1/executions/{execution['id']}")
+        return SERVER.wait_end(execution["id"])
+
+    def new_key(self, tenant, **more):
+        return self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", **more},
+                         status=201).json()
+
+    def assertProblem(self, answer, status, kind="INVALID_REQUEST", field=None):
+        self.assertEqual(answer.status, status, answer.body[:500])
+        problem = answer.json()
+        self.assertEqual(answer.headers["content-type"], "application/problem+json")
+        self.assertEqual((problem["status"], problem["error"]["type"]), (status, kind))
+        if field is not None:
+            self.assertEqual(problem["error"]["details"].get("field"), field, problem)
+        return problem
+
+
+class Document(unittest.TestCase):
+    def test_document_is_served_and_whole(self):
+        answer = SERVER.request("GET", "/openapi.yaml", key=False)
+        self.assertEqual(answer.text, (harness.REPO / "spec" / "openapi.yaml").read_text())
+
+    def test_documents_every_route(self):
+        written = set()
+        for source in (harness.REPO / "src" / "api" / "rest").glob("*.cc"):
+            written |= set(re.findall(r'"(/(?:v1/|healthz|readyz|metrics|openapi)[^"]*)"',
+                                      source.read_text()))
+        written = {path for path in written if not path.endswith("/")}
+        self.assertEqual(written, set(DOCUMENT.root["paths"]))
+
+    def test_offers_every_documented_method(self):
+        for template in DOCUMENT.root["paths"]:
+            answer = SERVER.request("OPTIONS", template.replace("{id}", "x"))
+            self.assertEqual(answer.status, 405, template)
+            documented = {method for method, path in DOCUMENT.operations() if path == template}
+            self.assertEqual(set(answer.headers["allow"].split(", ")), documented, template)
+
+
+class Executions(ApiTest):
+    def test_contract_field_by_field(self):
+        done = self.run_code(
+            "import sys\nprint(input())\nopen('plot.txt','w').write('art')\nprint('e', file=sys.stderr)",
+            input="hi", args=["a"], env={"A": "b"},
+            files=[{"path": "a.txt", "content": "x", "encoding": "utf8"}], timeout_seconds=30,
+            cpu_millis=1000, memory_mb=256, disk_mb=1024, pids=64, max_output_bytes=1048576,
+            network_policy={"tier": "none"}, runtime=None, tier=None, artifacts=["**"],
+            metadata={"note": "n"}, deps=[])
+        self.assertEqual((done["status"], done["exit_code"], done["signal"], done["error"]),
+                         ("completed", 0, None, None))
+        self.assertEqual((done["stdout"], done["stderr"]), ("hi\n", "e\n"))
+        self.assertFalse(done["stdout_truncated"] or done["stderr_truncated"])
+        self.assertEqual([(a["path"], a["size"]) for a in done["artifacts"]], [("plot.txt", 3)])
+        self.assertEqual(done["provenance"]["runtime"], "process")
+        self.assertRegex(done["provenance"]["image_digest"], "^sha256:")
+        self.assertEqual(done["metadata"], {"note": "n"})
+        self.assertLessEqual(done["created_at"], done["started_at"])
+        self.assertLessEqual(done["started_at"], done["finished_at"])
+        again = self.call("GET", f"/v1/executions/{done['id']}", status=200).json()
+        self.assertEqual(again, done)
+
+    def test_exit_codes_and_signals(self):
+        self.assertEqual(self.run_code("exit 3", "bash")["exit_code"], 3)
+        crashed = self.run_code("kill -SEGV $$", "bash")
+        self.assertEqual((crashed["status"], crashed["signal"]), ("completed", "SIGSEGV"))
+        late = self.run_code("sleep 60", "bash", timeout_seconds=0.3)
+        self.assertEqual((late["status"], late["error"]["type"]), ("timed_out", "TIMEOUT"))
+
+    def test_wait(self):
+        answer = self.call("POST", "/v1/executions", {"language": "bash", "code": "sleep 30"},
+                           status=201)
+        execution = answer.json()
+        self.assertEqual(answer.headers["location"], f"/v1/executions/{execution['id']}")
+        self.assertIn(execution["status"], ("queued", "running"))
+        waiting = self.call("POST", "/v1/executions?wait=1", {"language": "bash", "code": "sleep 30"},
+                            status=202).json()
+        self.assertEqual(self.cancel(execution)["status"], "cancelled")
+        self.assertEqual(self.cancel(waiting)["error"]["type"], "CANCELLED")
+        for wait in ("301", "-1", "x", "1.5", ""):
+            with self.subTest(wait):
+                self.assertProblem(self.call("POST", f"/v1/executions?wait={wait}",
+                                             {"language": "bash", "code": ":"}), 400,
+                                   field="query.wait")
+
+    def test_denied_is_a_record(self):
+        denied = self.run_code(":", "bash", network_policy={"tier": "full"})
+        self.assertEqual((denied["status"], denied["error"]["type"]), ("denied", "PERMISSION_DENIED"))
+        self.assertIsNone(denied["started_at"])
+        stored = self.call("GET", f"/v1/executions/{denied['id']}", status=200).json()
+        self.assertEqual(stored["status"], "denied")
+
+    def test_dry_run_records_nothing(self):
+        before = self.call("GET", "/v1/executions?limit=1").json()["executions"]
+        plan = self.call("POST", "/v1/executions?dry_run=true",
+                         {"language": "python", "code": "print(1)"}, status=200).json()
+        self.assertNotIn("status", plan)
+        self.assertEqual(self.call("GET", "/v1/executions?limit=1").json()["executions"], before)
+
+    def test_refusals_name_the_field(self):
+        def post(body, headers=None):
+            return self.call("POST", "/v1/executions", body, headers)
+
+        good = {"language": "bash", "code": ":"}
+        fields = {
+            "unknown": {**good, "unknown": 1},
+            "timeout_seconds": {**good, "timeout_seconds": 1e9},
+            "memory_mb": {**good, "memory_mb": "much"},
+            "pids": {**good, "pids": 0},
+            "files[0].path": {**good, "files": [{"path": "../a", "content": ""}]},
+            "network_policy.extra": {**good, "network_policy": {"extra": 1}},
+            "encoding": {**good, "encoding": "gzip"},
+            "code": {"language": "bash"},
+            "language": {"language": "klingon", "code": ":"},
+        }
+        for field, body in fields.items():
+            with self.subTest(field):
+                self.assertProblem(post(body), 422, field=field)
+        for body in (b"", b"{", b"[]", b'"text"', b'{"code":"\xff"}', b'{"a":1,"a":2}', b"nul"):
+            with self.subTest(body):
+                self.assertProblem(post(body, {"Content-Type": "application/json"}), 400)
+        self.assertProblem(post({**good, "code": "x" * (5 << 20)}), 413, field="code")
+        self.assertProblem(self.call("POST", "/v1/executions?nope=1", good), 400, field="query.nope")
+        self.assertProblem(post(json.dumps(good).encode(), {"Content-Type": "text/plain"}), 415)
+        self.assertProblem(post(good, {"Content-Encoding": "gzip"}), 415)
+
+    def test_idempotency(self):
+        body = {"language": "bash", "code": "echo once"}
+        first = self.call("POST", "/v1/executions?wait=30", body, {"Idempotency-Key": "k1"})
+        second = self.call("POST", "/v1/executions?wait=30", body, {"Idempotency-Key": "k1"})
+        self.assertEqual(first.json(), second.json())
+        other = self.call("POST", "/v1/executions", {**body, "code": "echo two"},
+                          {"Idempotency-Key": "k1"})
+        self.assertProblem(other, 409)
+        for bad in ("", "a b", "x" * 256, "é".encode().decode("latin-1")):
+            with self.subTest(bad):
+                answer = self.call("POST", "/v1/executions", body, {"Idempotency-Key": bad})
+                self.assertProblem(answer, 400, field="header.Idempotency-Key")
+
+    def test_list_pages_and_filters(self):
+        key = self.new_key("lister", agent="lister-agent")["secret"]
+        made = [self.run_code(f"exit {n}", "bash", key=key)["id"] for n in range(5)]
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.call("GET", f"/v1/executions?limit=2{cursor}", key=key, status=200).json()
+            seen += [execution["id"] for execution in page["executions"]]
+            cursor = page["next_cursor"]
+            cursor = cursor and "&cursor=" + urllib.parse.quote(cursor)
+        self.assertEqual(seen, made[::-1])
+
+        def ids(query):
+            page = self.call("GET", f"/v1/executions?limit=500&{query}", status=200).json()
+            return {execution["id"] for execution in page["executions"]}
+
+        self.assertEqual(ids("agent=lister-agent"), set(made))
+        self.assertEqual(ids("agent=lister-agent&status=failed"), set())
+        self.assertEqual(ids("session_id=sess_none"), set())
+        for query in ("limit=0", "limit=501", "status=odd", "cursor=x", "cursor=YmVmb3JlOg=="):
+            with self.subTest(query):
+                self.assertProblem(self.call("GET", f"/v1/executions?{query}"), 400)
+
+    def test_logs(self):
+        done = self.run_code("for i in 1 2 3; do echo out$i; done; printf '\\377\\n' >&2", "bash")
+        path = f"/v1/executions/{done['id']}/logs"
+        whole = self.call("GET", path, status=200)
+        self.assertEqual(whole.body, b"out1\nout2\nout3\n")
+        self.assertEqual((whole.headers["x-cloister-next-offset"],
+                          whole.headers["x-cloister-total-bytes"],
+                          whole.headers["x-cloister-complete"]), ("15", "15", "true"))
+        self.assertEqual(self.call("GET", path + "?offset=5").body, b"out2\nout3\n")
+        self.assertEqual(self.call("GET", path + "?offset=99").body, b"")
+        for lines, expected in ((1, b"out3\n"), (2, b"out2\nout3\n"), (9, whole.body)):
+            self.assertEqual(self.call("GET", f"{path}?tail_lines={lines}").body, expected)
+        self.assertEqual(self.call("GET", path + "?stream=stderr").body, b"\xff\n")
+        self.assertProblem(self.call("GET", path + "?stream=both"), 400, field="query.stream")
+        self.assertProblem(self.call("GET", path + "?offset=1&tail_lines=1"), 400)
+
+    def test_binary_output(self):
+        done = self.run_code("import os; os.write(1, bytes(range(256)))")
+        self.assertEqual(done["stdout_encoding"], "base64")
+        self.assertEqual(base64.b64decode(done["stdout"]), bytes(range(256)))
+
+
+class Events(ApiTest):
+    def events(self, execution_id, last=None):
+        found = []
+        for event, position, data in SERVER.events(execution_id, last):
+            schema = {"status": "ExecutionSummary", "stdout": "Output", "stderr": "Output",
+                      "usage": "ResourceUsage", "artifact": "Artifact", "heartbeat": "Heartbeat"}
+            DOCUMENT.validate(data, schema[event])
+            found.append((event, position, data))
+        return found
+
+    @staticmethod
+    def output(events, stream):
+        text = b""
+        for event, _, data in events:
+            if event == stream:
+                text += base64.b64decode(data["data"])
+        return text
+
+    def test_follows_a_run_to_its_end(self):
+        execution = self.start("echo a; sleep 2.2; echo b >&2; echo c > f")
+        events = self.events(execution["id"])
+        names = [event for event, _, _ in events]
+        self.assertIn("heartbeat", names)
+        self.assertEqual(names[-1], "status")
+        self.assertEqual(events[-1][2]["status"], "completed")
+        self.assertEqual((self.output(events, "stdout"), self.output(events, "stderr")),
+                         (b"a\n", b"b\n"))
+        self.assertEqual([data["path"] for event, _, data in events if event == "artifact"], ["f"])
+
+    def test_resumes_from_every_event(self):
+        done = self.run_code("print('x' * 100000)")
+        whole = self.events(done["id"])
+        everything = self.output(whole, "stdout")
+        self.assertEqual(len(everything), 100_001)
+        for event, position, _ in whole[:-1]:
+            rest = self.events(done["id"], position)
+            offset = int(position.split(".")[1])
+            self.assertEqual(everything[:offset] + self.output(rest, "stdout"), everything)
+            self.assertEqual(rest[-1][0], "status")
+        path = f"/v1/executions/{done['id']}/events"
+        self.call("GET", path, headers={"Last-Event-ID": whole[-1][1]}, status=204)
+        self.call("GET", f"{path}?last_event_id={whole[-1][1]}", status=204)
+        self.assertProblem(self.call("GET", path, headers={"Last-Event-ID": "x"}), 400)
+
+    def test_positions_outlive_the_live_log(self):
+        """A record read back from the ledger gives the same events as the run did."""
+        server = harness.Server(config="run:\n  finished_in_memory: 1\n")
+        with server:
+            done = server.run("print('y' * 50000)")
+            live = [(event, position) for event, position, _ in server.events(done["id"])]
+            for _ in range(3):
+                server.run(":", "bash")
+            stored = [(event, position) for event, position, _ in server.events(done["id"])]
+        self.assertEqual(live, stored)
+
+    def open_socket(self, execution_id, headers=None, query=""):
+        return websocket.WebSocket(SERVER.host, SERVER.port,
+                                   f"/v1/executions/{execution_id}/events{query}",
+                                   {"Authorization": f"Bearer {SERVER.key}", **(headers or {})})
+
+    def test_websocket_tells_the_same(self):
+        execution = self.start("echo a; sleep 1.2; echo b >&2; echo c > f")
+        with self.open_socket(execution["id"]) as socket_:
+            messages = [json.loads(text) for text in socket_.messages()]
+            self.assertEqual(socket_.closed, 1000)
+        for message in messages:
+            DOCUMENT.validate(message, "WebSocketMessage")
+        self.assertEqual(messages[-1]["status"], "completed")
+        out = b"".join(base64.b64decode(m["data"]) for m in messages if m["type"] == "stdout")
+        self.assertEqual(out, b"a\n")
+        middle = next(m for m in messages if m["type"] == "stdout")["id"]
+        with self.open_socket(execution["id"], query=f"?last_event_id={middle}") as socket_:
+            rest = [json.loads(text) for text in socket_.messages()]
+        self.assertNotIn("stdout", [m["type"] for m in rest])
+        self.assertEqual(rest[-1]["status"], "completed")
+
+    def test_websocket_keeps_its_side(self):
+        execution = self.start("sleep 30")
+        with self.open_socket(execution["id"]) as socket_:
+            socket_.send(websocket.PING, b"are you there")
+            while True:
+                opcode, payload = socket_.receive()
+                if opcode == websocket.PONG:
+                    break
+            self.assertEqual(payload, b"are you there")
+            socket_.send(websocket.TEXT, b"data")
+            list(socket_.messages())
+            self.assertEqual(socket_.closed, 1008)
+        for headers, status in (({"Authorization": "Bearer no"}, 401),
+                                ({"Origin": "https://evil.test"}, 403)):
+            with self.open_socket(execution["id"], headers) as socket_:
+                self.assertEqual(socket_.status, status)
+        self.cancel(execution)
+
+
+class Artifacts(ApiTest):
+    def test_download(self):
+        done = self.run_code("open('é \"x\".html','w').write('<script>' + '0123456789' * 10)")
+        artifact = done["artifacts"][0]
+        self.assertEqual(self.call("GET", f"/v1/artifacts/{artifact['id']}", status=200).json(),
+                         artifact)
+        path = f"/v1/artifacts/{artifact['id']}/content"
+        whole = self.call("GET", path, status=200)
+        self.assertEqual(len(whole.body), artifact["size"])
+        self.assertTrue(whole.headers["content-disposition"].startswith("attachment;"))
+        self.assertNotIn("html", whole.headers["content-type"])
+        self.assertNotIn("\n", whole.headers["content-disposition"])
+        etag = whole.headers["etag"]
+        self.call("GET", path, headers={"If-None-Match": etag}, status=304)
+        size = artifact["size"]
+        for header, (start, end) in {"bytes=0-3": (0, 4), "bytes=8-": (8, size),
+                                     "bytes=-5": (size - 5, size), "bytes=5-999999": (5, size),
+                                     "bytes=-999999": (0, size)}.items():
+            with self.subTest(header):
+                part = self.call("GET", path, headers={"Range": header}, status=206)
+                self.assertEqual(part.body, whole.body[start:end])
+                self.assertEqual(part.headers["content-range"], f"bytes {start}-{end - 1}/{size}")
+        for header in ("bytes=a-b", "bytes=3-1", "bytes=0-1,3-4", "lines=0-1", "bytes=--1"):
+            with self.subTest(header):
+                self.assertEqual(self.call("GET", path, headers={"Range": header}, status=200).body,
+                                 whole.body)
+        for header in (f"bytes={size}-", "bytes=-0"):
+            self.call("GET", path, headers={"Range": header}, status=416)
+        self.assertEqual(self.call("GET", path, headers={"Range": "bytes=0-1", "If-Range": '"x"'},
+                                   status=200).body, whole.body)
+        self.call("GET", path, headers={"Range": "bytes=0-1", "If-Range": etag}, status=206)
+
+
+class Access(ApiTest):
+    def test_needs_a_key(self):
+        free = {"/healthz", "/readyz", "/metrics", "/openapi.yaml"}
+        for method, template in sorted(DOCUMENT.operations()):
+            with self.subTest(f"{method} {template}"):
+                path = template.replace("{id}", "x")
+                answer = self.call(method, path, key=False)
+                if template in free:
+                    self.assertEqual(answer.status, 200)
+                else:
+                    self.assertProblem(answer, 401, "PERMISSION_DENIED")
+                    self.assertEqual(answer.headers["www-authenticate"], "Bearer")
+
+    def test_both_headers_work(self):
+        self.call("GET", "/v1/languages", headers={"X-API-Key": SERVER.key}, key=False, status=200)
+        self.call("GET", "/v1/languages", headers={"Authorization": f"bearer {SERVER.key}"},
+                  status=200)
+        for bad in ("", "Bearer", f"Basic {SERVER.key}", f"Bearer {SERVER.key}x",
+                    f"Bearer  {SERVER.key}", "Bearer " + "x" * 5000):
+            with self.subTest(bad[:20]):
+                self.call("GET", "/v1/languages", headers={"Authorization": bad}, status=401)
+
+    def test_another_tenants_do_not_exist(self):
+        theirs = self.run_code("open('f','w').write('secret'); print('secret')")
+        artifact = theirs["artifacts"][0]["id"]
+        key = self.new_key("stranger")["secret"]
+        unknown_id = theirs["id"][:-4] + "zzzz"
+        unknown_artifact = artifact[:-4] + "zzzz"
+        for method, path, other in (
+                ("GET", f"/v1/executions/{theirs['id']}", f"/v1/executions/{unknown_id}"),
+                ("DELETE", f"/v1/executions/{theirs['id']}", f"/v1/executions/{unknown_id}"),
+                ("GET", f"/v1/executions/{theirs['id']}/events", f"/v1/executions/{unknown_id}/events"),
+                ("GET", f"/v1/executions/{theirs['id']}/logs", f"/v1/executions/{unknown_id}/logs"),
+                ("GET", f"/v1/artifacts/{artifact}", f"/v1/artifacts/{unknown_artifact}"),
+                ("GET", f"/v1/artifacts/{artifact}/content", f"/v1/artifacts/{unknown_artifact}/content")):
+            with self.subTest(path):
+                answer = self.call(method, path, key=key, status=404)
+                unknown = self.call(method, other, key=key, status=404)
+                self.assertEqual(answer.body.replace(theirs["id"].encode(), b"ID").replace(
+                    artifact.encode(), b"ID"), unknown.body.replace(unknown_id.encode(), b"ID").replace(
+                    unknown_artifact.encode(), b"ID"))
+        path = f"/v1/executions/{theirs['id']}/events"
+        with websocket.WebSocket(SERVER.host, SERVER.port, path, {"X-API-Key": key}) as socket_:
+            self.assertEqual(socket_.status, 404)
+        mine = self.call("GET", "/v1/executions?limit=500", key=key).json()["executions"]
+        self.assertEqual(mine, [])
+        spoofed = self.call("GET", "/v1/executions", headers={"X-Tenant-Id": "default"}, key=key)
+        self.assertEqual(spoofed.json()["executions"], [])
+
+    def test_administration_needs_an_administrator(self):
+        key = self.new_key("plain")["secret"]
+        for method, path in (("GET", "/v1/keys"), ("POST", "/v1/keys"), ("DELETE", "/v1/keys/x"),
+                             ("GET", "/v1/audit"), ("GET", "/v1/audit/verify"),
+                             ("GET", "/v1/audit/export")):
+            with self.subTest(path):
+                answer = self.call(method, path, key=key)
+                self.assertProblem(answer, 403, "PERMISSION_DENIED")
+
+    def test_browsers_are_kept_out(self):
+        def status(**headers):
+            names = {name.title(): value for name, value in headers.items()}
+            return SERVER.request("GET", "/healthz", headers=names, key=False).status
+
+        own = f"127.0.0.1:{SERVER.port}"
+        self.assertEqual(status(origin=f"http://{own}"), 200)
+        self.assertEqual(status(origin="https://evil.test"), 403)
+        self.assertEqual(status(origin="null"), 403)
+        self.assertEqual(status(host="evil.test"), 421)
+        self.assertEqual(status(host=f"localhost:{SERVER.port}"), 200)
+        self.assertEqual(status(host="127.0.0.1.evil.test"), 421)
+
+
+class Keys(ApiTest):
+    def test_life_of_a_key(self):
+        key = self.new_key("keyed", app="a", agent="b", user="c")
+        done = self.run_code(":", "bash", key=key["secret"])
+        self.assertEqual(done["principal"],
+                         {"tenant": "keyed", "app": "a", "agent": "b", "user": "c"})
+        listed = self.call("GET", "/v1/keys", status=200)
+        self.assertNotIn(key["secret"], listed.text)
+        self.assertIn(key["id"], [k["id"] for k in listed.json()["keys"]])
+        self.call("DELETE", f"/v1/keys/{key['id']}", status=204)
+        self.call("GET", "/v1/executions", key=key["secret"], status=401)
+        self.call("DELETE", "/v1/keys/key_none", status=404)
+        revoked = [k for k in self.call("GET", "/v1/keys").json()["keys"] if k["id"] == key["id"]]
+        self.assertIsNotNone(revoked[0]["revoked_at"])
+
+    def test_expires(self):
+        key = self.new_key("brief", expires_in_seconds=1)
+        self.assertIsNotNone(key["expires_at"])
+        harness.wait_for("the key to expire", lambda: self.call(
+            "GET", "/v1/languages", key=key["secret"]).status == 401, 10)
+
+    def test_refusals(self):
+        for field, body in {"tenant": {"name": "x"}, "role": {"tenant": "t", "role": "root"},
+                            "extra": {"tenant": "t", "extra": 1},
+                            "name": {"tenant": "t", "name": "x" * 200},
+                            "user": {"tenant": "t", "user": "a\nb"},
+                            "expires_in_seconds": {"tenant": "t", "expires_in_seconds": 0}}.items():
+            with self.subTest(field):
+                self.assertProblem(self.call("POST", "/v1/keys", body), 422, field=field)
+        reserved = self.call("POST", "/v1/keys", {"tenant": "t", "name": "admin.key"})
+        self.assertProblem(reserved, 422, field="name")
+
+    def test_a_new_admin_key_replaces_the_old(self):
+        with harness.Server() as server:
+            old = server.key
+            server.stop()
+            (server.state / "admin.key").unlink()
+            server.start()
+            self.assertNotEqual(server.key, old)
+            self.assertEqual(server.request("GET", "/v1/keys").status, 200)
+            self.assertEqual(server.request("GET", "/v1/keys", key=old).status, 401)
+
+    def test_secrets_stay_out_of_the_log(self):
+        key = self.new_key("quiet")["secret"]
+        self.call("GET", "/v1/executions", key=key + "x", status=401)
+        log = SERVER.log.read_text(errors="replace")
+        self.assertNotIn(key, log)
+        self.assertNotIn(SERVER.key, log)
+
+
+class Audit(ApiTest):
+    def test_list_export_verify(self):
+        done = self.run_code(":", "bash")
+        lines = self.call("GET", "/v1/audit/export", status=200).text.splitlines()
+        entries = [json.loads(line) for line in lines]
+        for entry in entries:
+            DOCUMENT.validate(entry, "AuditEntry")
+        self.assertEqual([e["seq"] for e in entries], list(range(1, len(entries) + 1)))
+        actions = [e["action"] for e in entries if e["subject"] == done["id"]]
+        self.assertEqual(actions, ["execution.accepted", "execution.started", "execution.finished"])
+        paged, after = [], 0
+        while after is not None and len(paged) < len(entries):
+            page = self.call("GET", f"/v1/audit?after={after}&limit=7", status=200).json()
+            paged += page["entries"]
+            after = page["next_after"]
+        self.assertEqual(paged[:len(entries)], entries)
+        rest = self.call("GET", f"/v1/audit/export?after={len(entries) - 2}").text.splitlines()
+        self.assertEqual(rest[:2], lines[-2:])
+        report = self.call("GET", "/v1/audit/verify", status=200).json()
+        self.assertTrue(report["ok"], report)
+        self.assertGreaterEqual(report["entries"], len(entries))
+
+
+class Operations(ApiTest):
+    def test_health_node_languages(self):
+        self.call("GET", "/healthz", status=200)
+        self.assertEqual(self.call("GET", "/readyz", status=200).json()["reasons"], [])
+        node = self.call("GET", "/v1/node", status=200).json()
+        self.assertTrue(node["connected"])
+        self.assertIn("process", node["runtimes"])
+        languages = self.call("GET", "/v1/languages", status=200).json()["languages"]
+        usable = {language["name"] for language in languages if language["usable"]}
+        self.assertIn("bash", usable)
+        self.assertEqual(usable, set(node["languages"]))
+
+    def test_metrics(self):
+        before = SERVER.metrics()
+        self.run_code("exit 1", "bash")
+        after = SERVER.metrics()
+
+        def grown(name):
+            return after.get(name, 0) - before.get(name, 0)
+
+        self.assertEqual(grown('cloister_executions_total{reason="none",status="completed"}'), 1)
+        self.assertEqual(grown("cloister_start_seconds_count"), 1)
+        self.assertEqual(grown("cloister_run_seconds_count"), 1)
+        self.assertIn("cloister_queue_depth", after)
+        self.assertIn("cloister_running", after)
+        self.assertEqual(grown('cloister_http_requests_total{method="POST",'
+                               'route="/v1/executions",status="200"}'), 1)
+
+    def test_not_ready_without_a_node(self):
+        with harness.Server() as server:
+            import os
+            import signal
+            victim = server.pid_of("cloister-node")
+            os.kill(victim, signal.SIGSTOP)  # so that nothing restarts it
+            os.kill(victim, signal.SIGCONT)
+            os.kill(victim, signal.SIGKILL)
+            seen = set()
+
+            def back():
+                answer = server.request("GET", "/readyz", key=False)
+                DOCUMENT.check("GET", "/readyz", answer)
+                seen.add(answer.status)
+                return answer.status == 200 and 503 in seen
+            harness.wait_for("readiness to go and come back", back, 20, every=0.001)
+
+    def test_unknown_paths(self):
+        for path in ("/", "/v1", "/v2/executions", "/v1/executions/", "//healthz", "/v1/../healthz"):
+            with self.subTest(path):
+                self.assertProblem(SERVER.request("GET", path), 404)
+
+    def test_head(self):
+        connection = http.client.HTTPConnection(SERVER.host, SERVER.port)
+        with contextlib.closing(connection):
+            for path in ("/healthz", "/metrics"):  # one after the other on one connection
+                connection.request("HEAD", path)
+                answer = connection.getresponse()
+                self.assertEqual((answer.status, answer.read()), (200, b""))
+
+    def test_unprivileged(self):
+        """The control plane has no capability, no way to gain one, a filter, and no readable memory."""
+        pid = SERVER.pid_of("cloisterd")
+        status = dict(line.split(":\t", 1) for line in
+                      pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        # An ordinary user cannot empty the bounding set, and without set-id programs nothing of
+        # it can be gained.
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb", *(["CapBnd"] if harness.ROOT else [])):
+            self.assertEqual(int(status[name], 16), 0, name)
+        self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
+        if harness.ROOT:
+            self.assertNotIn("0", status["Uid"].split())
+            self.assertNotIn("0", status["Gid"].split())
+            self.assertEqual(status["Groups"].split(), [])
+
+    def test_state_directory_is_closed(self):
+        mode = {path: (SERVER.state / path).stat().st_mode & 0o777
+                for path in ("admin.key", "keys/permit.key", "keys/audit.key", "ledger", "blobs", "run")}
+        self.assertEqual(mode, {"admin.key": 0o600, "keys/permit.key": 0o600, "keys/audit.key": 0o600,
+                                "ledger": 0o700, "blobs": 0o700, "run": 0o750})
+
+
+class Connections(ApiTest):
+    def test_pipelining_and_reuse(self):
+        request = (f"GET /healthz HTTP/1.1\r\nHost: {SERVER.host}\r\n\r\n").encode()
+        with socket.create_connection((SERVER.host, SERVER.port), timeout=10) as connection:
+            connection.sendall(request * 50)
+            received = b""
+            while received.count(b"HTTP/1.1 200") < 50:
+                received += connection.recv(65536)
+
+    def test_a_client_that_leaves_does_not_end_its_run(self):
+        body = json.dumps({"language": "bash", "code": "sleep 1; echo end", "metadata": {"m": "left"}})
+        with socket.create_connection((SERVER.host, SERVER.port)) as connection:
+            connection.sendall((f"POST /v1/executions?wait=60 HTTP/1.1\r\nHost: {SERVER.host}\r\n"
+                                f"Authorization: Bearer {SERVER.key}\r\n"
+                                f"Content-Length: {len(body)}\r\n\r\n{body}").encode())
+            harness.wait_for("the run", lambda: self.mine(), 10)
+        self.assertEqual(SERVER.wait_end(self.mine()[0])["stdout"], "end\n")
+
+    def mine(self):
+        page = self.call("GET", "/v1/executions?limit=5").json()["executions"]
+        return [e["id"] for e in page if e["metadata"] == {"m": "left"}]
+
+
+if __name__ == "__main__":
+    unittest.main()
