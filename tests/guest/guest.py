@@ -24,10 +24,13 @@ BOOT_SECONDS = 120
 
 
 def suites():
-    """Paths below tests/; "user:" before those that run again as an ordinary user."""
+    """Paths below tests/, with the modes that inside.py explains."""
     paths = [p.relative_to(TESTS) for folder in ("integration", "hostile")
              for p in sorted((TESTS / folder).glob("test_*.py"))]
-    names = [str(p) for p in paths] + [f"user:{p}" for p in paths if p.parts[0] == "hostile"]
+    names = [str(p) for p in paths]
+    # As an ordinary user: limits in a delegated cgroup (without one the host runs them), the rest bare.
+    names += [f"{'delegated' if p.stem == 'test_processes' else 'user'}:{p}"
+              for p in paths if p.parts[0] == "hostile"]
     wanted = os.environ.get("CLOISTER_GUEST_SUITES", "")
     return [name for name in names if wanted in name]
 

@@ -4,6 +4,9 @@ the suites that the kernel command line names, writes their results as JSON line
 port, and powers off.
 
     cloister.suites=integration/test_api.py,user:hostile/test_kernel.py   cloister.seconds=900
+
+"user:" runs a suite against a service of an ordinary user's, "delegated:" the same in a cgroup that has
+been given to that user, as a service manager does.
 """
 
 import ctypes
@@ -68,23 +71,31 @@ def report(out, **line):
     out.flush()
 
 
-def delegate_to_user():
-    """A cgroup of the ordinary user's own, as a service manager would delegate it."""
+def enter_delegated_cgroup():
+    """Puts this process into a cgroup that belongs to the ordinary user."""
     own = pathlib.Path("/sys/fs/cgroup/user")
     own.mkdir(exist_ok=True)
     for path in (own, own / "cgroup.procs", own / "cgroup.subtree_control", own / "cgroup.threads"):
         os.chown(path, USER_ID, USER_ID)
+    service = own / "service"  # a group that has handed controllers on may hold no process itself
+    service.mkdir(exist_ok=True)
+    for path in (service, service / "cgroup.procs", service / "cgroup.subtree_control"):
+        os.chown(path, USER_ID, USER_ID)
+    for controller in (own / "cgroup.controllers").read_text().split():
+        (own / "cgroup.subtree_control").write_text(f"+{controller}")
+    (service / "cgroup.procs").write_text("0")
 
 
 def run_suite(word, seconds):
     """Runs one suite; what it printed goes to the console when it fails."""
+    mode, _, name = word.rpartition(":")
     env = dict(os.environ)
-    name = word.removeprefix("user:")
-    if word.startswith("user:"):
+    if mode:
         env["CLOISTER_AS_USER"] = "1"
     with open("/run/report", "w+") as lines, open("/run/output", "w+b") as output:
         process = subprocess.Popen(["/usr/bin/python3", TESTS / "worker.py", TESTS / name, "/run/report"],
                                    env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                                   preexec_fn=enter_delegated_cgroup if mode == "delegated" else None,
                                    start_new_session=True)
         try:
             code = process.wait(seconds)

@@ -497,7 +497,7 @@ def _temporary_files(server):
     if server is not None and server.state is not None:
         for base, folders, files in os.walk(server.state):
             relative = os.path.relpath(base, server.state)
-            if relative.split("/")[0] in ("ledger", "blobs", "cache"):
+            if relative.split("/")[0] in ("ledger", "blobs", "cache", ".cache"):
                 folders.clear()
                 continue
             found |= {os.path.join(base, name) for name in files}
