@@ -76,6 +76,8 @@ while True:
     for what in select.select(watched, [], [])[0]:
         if what == lifeline:
             note("lifeline")
+            while told(f"slow.{name}"):
+                time.sleep(0.01)
             sys.exit(0)
         if what == wake_read:
             note("stop")
@@ -313,16 +315,15 @@ class StandIns(unittest.TestCase):
     def test_a_new_one_waits_for_the_parts_of_a_killed_one(self):
         process = self.serve_ready(listen=f"127.0.0.1:{harness.free_port()}")
         address = self.address()
-        node = self.pid_of("cloister-node")
-        os.kill(node, signal.SIGSTOP)  # slow to notice
+        (self.state / "slow.cloister-node").touch()
         process.kill()
         process.wait()
         (self.state / "address").unlink()
         second = self.serve(listen=address)
-        wait_for("cloisterd to end", lambda: len(self.events("lifeline")) >= 1)
+        wait_for("the lifelines", lambda: len(self.events("lifeline")) == 2)
         time.sleep(0.3)  # that nothing happens is what is tested
         self.assertEqual(len(self.events("start")), 2)
-        os.kill(node, signal.SIGCONT)
+        (self.state / "slow.cloister-node").unlink()
         self.assertEqual(self.address(), address)
         self.assertIsNone(second.poll())
 
