@@ -243,14 +243,14 @@ TEST_F(ProcessRuntimeTest, InputThatNobodyReadsIsNoHindrance) {
 }
 
 TEST_F(ProcessRuntimeTest, CompilesFirst) {
-  auto spec = shell("cat built");
+  auto spec = shell("cat built -", "input\n");
   spec.compile = {{{"/bin/sh", "-c", "echo note >&2; echo made > built"}, Millis{5000}}};
   const auto outcome = run(spec);
   EXPECT_EQ(outcome.end, End::kExited);
   ASSERT_TRUE(outcome.compile);
   EXPECT_EQ(outcome.compile->stderr_text, "note\n");
   EXPECT_FALSE(outcome.compile_failed);
-  EXPECT_EQ(seen_.out, "made\n");
+  EXPECT_EQ(seen_.out, "made\ninput\n");
 }
 
 TEST_F(ProcessRuntimeTest, AFailedCompilerEndsTheRun) {

@@ -120,6 +120,7 @@ Task<void> Run::compile() {
     if (outcome_.compile_failed) break;
   }
   compiling_ = false;
+  started_ = false;  // the program is not
 }
 
 Task<void> Run::program() {
@@ -145,6 +146,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
   addFrame(out, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
   started_ = false;
+  stdin_stop_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : live_->limits().wall;
   armWall(wall_ + kStartGrace);
   if (auto sent = co_await live_->channel().write(out); !sent) {
