@@ -39,6 +39,10 @@ bool isPassing(const Error& error) {
          error.code == Code::kUnavailable || error.code == Code::kInternal;
 }
 
+size_t keptBytes(const OutputLog& log) {
+  return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size();
+}
+
 }  // namespace
 
 void RunService::Impl::startWaiting() {
@@ -218,12 +222,20 @@ void RunService::Impl::retire(const LivePtr& run) {
   if (model::isTerminal(run->log->latest().status)) {
     finished[id] = run->log;
     finished_order.push_back(id);
+    finished_bytes += keptBytes(*run->log);
   }
-  while (finished_order.size() > config.finished_in_memory) {
-    finished.erase(finished_order.front());
-    finished_order.pop_front();
+  while (finished_order.size() > config.finished_in_memory ||
+         (finished_bytes > config.finished_bytes && !finished_order.empty())) {
+    forgetOldest();
   }
   changed.notify();
+}
+
+void RunService::Impl::forgetOldest() {
+  const auto oldest = finished.find(finished_order.front());
+  finished_bytes -= keptBytes(*oldest->second);
+  finished.erase(oldest);
+  finished_order.pop_front();
 }
 
 Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {

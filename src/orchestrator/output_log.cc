@@ -31,6 +31,8 @@ void OutputLog::append(model::Stream stream, std::string_view bytes) {
 
 void OutputLog::publish(const model::Execution& execution) {
   latest_ = execution;
+  latest_.out.bytes = {};
+  latest_.err.bytes = {};
   status_version_++;
   changed();
 }
@@ -43,6 +45,18 @@ void OutputLog::close() {
 std::string_view OutputLog::kept(model::Stream stream, uint64_t offset) const {
   const std::string_view bytes = of(stream).bytes;
   return offset < bytes.size() ? bytes.substr(static_cast<size_t>(offset)) : std::string_view{};
+}
+
+model::Execution OutputLog::withOutput() const {
+  model::Execution execution = latest_;
+  const auto fill = [](model::KeptOutput& shown, const Kept& kept) {
+    shown.bytes = kept.bytes;
+    shown.total = kept.total;
+    shown.truncated = shown.truncated || kept.total > kept.bytes.size();
+  };
+  fill(execution.out, out_);
+  fill(execution.err, err_);
+  return execution;
 }
 
 uint64_t OutputLog::total(model::Stream stream) const {

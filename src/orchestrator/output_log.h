@@ -31,13 +31,15 @@ class OutputLog {
                                              const model::Execution& execution);
 
   void append(model::Stream stream, std::string_view bytes);
-  void publish(const model::Execution& execution);  // a new status (or usage) to show
-  void close();                                     // the last status has been published
+  // A new status (or usage) to show; its output bytes are left out, this log has them.
+  void publish(const model::Execution& execution);
+  void close();  // the last status has been published
 
   // What is kept from `offset` on; valid until the next append.
   [[nodiscard]] std::string_view kept(model::Stream stream, uint64_t offset) const;
   [[nodiscard]] uint64_t total(model::Stream stream) const;  // bytes the program wrote
-  [[nodiscard]] const model::Execution& latest() const { return latest_; }
+  [[nodiscard]] const model::Execution& latest() const { return latest_; }  // no output bytes
+  [[nodiscard]] model::Execution withOutput() const;                        // with those kept
   [[nodiscard]] uint64_t version() const { return version_; }  // grows with every change
   // Grows with every publish(): the first part of an event id.
   [[nodiscard]] uint64_t statusVersion() const { return status_version_; }

@@ -44,6 +44,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Acceptance, step by step.
   Result<LivePtr> resolve(model::Principal principal, model::RunRequest request,
                           store::NewExecution& record);
+  [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
   policy::Decision decide(const Live& live, const std::string& permit_id) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied);
@@ -64,6 +65,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> persist(Live& live, model::AuditEvent event);
   Task<void> tearDown(LivePtr live);
   void retire(const LivePtr& live);
+  void forgetOldest();
 
   Task<void> cancelLive(LivePtr live, model::Principal by);
   void endFromOutside(Live& live, Cause cause);
@@ -89,6 +91,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::string, LivePtr> live;                         // accepted and not finished
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
+  size_t finished_bytes = 0;
   std::multiset<std::string> held_blobs;  // named by records that are not durable yet
   uint32_t running = 0;                   // sandboxes, up to the end of their teardown
   uint64_t running_memory = 0;            // sum of their limits

@@ -153,16 +153,19 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::Run
   return run;
 }
 
+policy::Question RunService::Impl::question(const Live& run, const std::string& permit_id) const {
+  return {.request = run.request,
+          .principal = run.execution.principal,
+          .execution_id = run.execution.id,
+          .permit_id = permit_id,
+          .spec_sha256 = run.facts.spec_sha256,
+          .now = base::wallMicros(),
+          .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
+          .language = run.rule_language};
+}
+
 policy::Decision RunService::Impl::decide(const Live& run, const std::string& permit_id) const {
-  return policy::decide(
-      parts.policy, {.request = run.request,
-                     .principal = run.execution.principal,
-                     .execution_id = run.execution.id,
-                     .permit_id = permit_id,
-                     .spec_sha256 = run.facts.spec_sha256,
-                     .now = base::wallMicros(),
-                     .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
-                     .language = run.rule_language});
+  return policy::decide(parts.policy, question(run, permit_id));
 }
 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
@@ -188,6 +191,7 @@ Result<> RunService::Impl::admit(const Live& run) {
 }
 
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
+  run->facts.rule = policy::decidingRule(parts.policy, question(*run, ""));
   record.execution = run->execution;
   auto accepted =
       co_await ledger.accept(std::move(record), acceptedEvent(run->execution, run->facts));
@@ -301,15 +305,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
 Result<Execution> RunService::get(const model::Principal& principal, const std::string& id) {
   const std::shared_ptr<OutputLog> log = impl_->findLog(principal, id);
   if (!log) return impl_->parts.store.get(store::Scope::of(principal), id);
-  Execution execution = log->latest();
-  if (log->closed()) return execution;
-  execution.out.bytes = log->kept(model::Stream::kStdout, 0);
-  execution.out.total = log->total(model::Stream::kStdout);
-  execution.out.truncated = execution.out.total > execution.out.bytes.size();
-  execution.err.bytes = log->kept(model::Stream::kStderr, 0);
-  execution.err.total = log->total(model::Stream::kStderr);
-  execution.err.truncated = execution.err.total > execution.err.bytes.size();
-  return execution;
+  return log->withOutput();
 }
 
 Result<std::vector<Execution>> RunService::list(const model::Principal& principal,

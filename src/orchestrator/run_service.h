@@ -42,8 +42,9 @@ struct RunConfig {
   double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
   std::chrono::milliseconds permit_life{30'000};
   uint64_t output_artifact_bytes = uint64_t{64}
-                                   << 20;  // of a stream past its cap, kept as artifact
-  size_t finished_in_memory = 256;         // logs kept for late readers
+                                   << 20;    // of a stream past its cap, kept as artifact
+  size_t finished_in_memory = 256;           // logs kept for late readers, at most
+  size_t finished_bytes = size_t{64} << 20;  // of output in them
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
 };

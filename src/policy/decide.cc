@@ -32,6 +32,11 @@ bool matches(const Rule& rule, const Question& question) {
          matches(rule.network_tiers, question.request.network_tier);
 }
 
+auto firstMatch(const Policy& policy, const Question& question) {
+  return std::ranges::find_if(policy.rules,
+                              [&](const Rule& each) { return matches(each, question); });
+}
+
 // What no node can do yet, whatever a rule says.
 std::optional<Denied> beyondUs(const RunRequest& request) {
   if (request.network_tier != "none") {
@@ -119,8 +124,7 @@ std::string ruleLanguage(const RunRequest& request, const model::LanguageSet& la
 
 Decision decide(const Policy& policy, const Question& question) {
   if (auto denied = beyondUs(question.request)) return *std::move(denied);
-  const auto rule =
-      std::ranges::find_if(policy.rules, [&](const Rule& each) { return matches(each, question); });
+  const auto rule = firstMatch(policy, question);
   if (rule == policy.rules.end() || question.language.empty()) {
     return Denied{"", "no rule of policy " + policy.id + " allows this run",
                   "ask the operator for a rule that does"};
@@ -140,6 +144,11 @@ Decision decide(const Policy& policy, const Question& question) {
   model::settle(limits);
   if (auto denied = overLimit(*rule, limits)) return *std::move(denied);
   return grant(policy, *rule, question, limits);
+}
+
+std::string decidingRule(const Policy& policy, const Question& question) {
+  const auto rule = firstMatch(policy, question);
+  return rule == policy.rules.end() ? "" : rule->name;
 }
 
 }  // namespace cloister::policy

@@ -73,6 +73,9 @@ using Decision = std::variant<model::Permit, Denied>;
 
 Decision decide(const Policy& policy, const Question& question);
 
+// The name of the rule that decides, for the record; "" when none matches.
+std::string decidingRule(const Policy& policy, const Question& question);
+
 // The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
 // an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,
 // so that /workspace holds only the request's files and what the program writes.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/fair_queue.h"
+
+#include <gmock/gmock.h>
+
+namespace cloister::orchestrator {
+namespace {
+
+using Queue = FairQueue<int>;
+
+void add(Queue& queue, const std::string& tenant, int item) {
+  ASSERT_TRUE(queue.reserve(tenant, 1));
+  queue.push(tenant, item);
+}
+
+std::vector<int> drain(Queue& queue) {
+  std::vector<int> items;
+  while (!queue.empty()) {
+    const int front = queue.front();
+    items.push_back(queue.pop());
+    EXPECT_EQ(items.back(), front);
+  }
+  return items;
+}
+
+TEST(FairQueue, TakesTenantsInTurnAndEachInOrder) {
+  Queue queue({});
+  for (int i = 1; i <= 4; i++)
+    add(queue, "a", i);
+  for (int i = 11; i <= 12; i++)
+    add(queue, "b", i);
+  add(queue, "c", 21);
+  EXPECT_EQ(queue.size(), 7U);
+  EXPECT_THAT(drain(queue), testing::ElementsAre(1, 11, 21, 2, 12, 3, 4));
+}
+
+TEST(FairQueue, ANewTenantWaitsForOneTurnOnly) {
+  Queue queue({});
+  for (int i = 1; i <= 100; i++)
+    add(queue, "a", i);
+  EXPECT_EQ(queue.pop(), 1);
+  add(queue, "b", 1000);
+  EXPECT_EQ(queue.pop(), 2);
+  EXPECT_EQ(queue.pop(), 1000);
+}
+
+TEST(FairQueue, HoldsItsBounds) {
+  Queue queue({.items = 3, .items_per_tenant = 2, .bytes = 100});
+  EXPECT_TRUE(queue.reserve("a", 10));
+  EXPECT_TRUE(queue.reserve("a", 10));
+  EXPECT_EQ(queue.reserve("a", 10).error().code, Code::kQuota);
+  EXPECT_EQ(queue.reserve("b", 90).error().code, Code::kQuota) << "too many bytes";
+  EXPECT_TRUE(queue.reserve("b", 10));
+  EXPECT_EQ(queue.reserve("c", 10).error().code, Code::kQuota) << "too many altogether";
+  queue.release("a", 10);
+  EXPECT_TRUE(queue.reserve("c", 10));
+}
+
+TEST(FairQueue, AHugeOneGetsItsPlaceAlone) {
+  Queue queue({.items = 3, .items_per_tenant = 3, .bytes = 100});
+  EXPECT_TRUE(queue.reserve("a", 1000));
+  EXPECT_FALSE(queue.reserve("a", 1));
+  queue.release("a", 1000);
+  EXPECT_TRUE(queue.reserve("a", 1));
+}
+
+TEST(FairQueue, APlaceIsHeldUntilItIsReleased) {
+  Queue queue({.items = 1, .items_per_tenant = 1, .bytes = 100});
+  add(queue, "a", 1);
+  EXPECT_EQ(queue.pop(), 1);
+  EXPECT_FALSE(queue.reserve("a", 1));
+  queue.release("a", 1);
+  EXPECT_TRUE(queue.reserve("a", 1));
+}
+
+TEST(FairQueue, RemovesFromTheMiddle) {
+  Queue queue({});
+  for (int i = 1; i <= 3; i++)
+    add(queue, "a", i);
+  add(queue, "b", 11);
+  EXPECT_TRUE(queue.remove("a", 2));
+  EXPECT_FALSE(queue.remove("a", 2));
+  EXPECT_FALSE(queue.remove("nobody", 2));
+  EXPECT_TRUE(queue.remove("b", 11));
+  EXPECT_THAT(drain(queue), testing::ElementsAre(1, 3));
+  add(queue, "b", 12);
+  EXPECT_THAT(drain(queue), testing::ElementsAre(12));
+}
+
+}  // namespace
+}  // namespace cloister::orchestrator

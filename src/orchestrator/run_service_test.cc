@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story of a run, as its callers see it.
+#include <gmock/gmock.h>
+
+#include "orchestrator/service_fixture.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Status;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Actions = std::vector<std::string>;
+
+TEST_F(ServiceTest, RunsAndRecords) {
+  open();
+  const auto accepted_run = run({"echo", "hello"});
+  ASSERT_TRUE(accepted_run) << accepted_run.error().message;
+  EXPECT_EQ(accepted_run->status, Status::kQueued);
+  EXPECT_GT(accepted_run->seq, 0U);
+  const auto execution = ended(accepted_run->id);
+  EXPECT_EQ(execution.status, Status::kCompleted);
+  EXPECT_EQ(execution.exit_code, 0);
+  EXPECT_EQ(execution.out.bytes, "hello\n");
+  EXPECT_EQ(execution.out.total, 6U);
+  EXPECT_FALSE(execution.error);
+  EXPECT_EQ(execution.principal.tenant, "acme");
+  EXPECT_EQ(execution.provenance.runtime, "fake");
+  EXPECT_TRUE(base::isId("permit", execution.provenance.permit_id));
+  EXPECT_EQ(execution.provenance.policy_id, policy_.id);
+  EXPECT_EQ(execution.provenance.code_sha256, base::sha256Hex(R"(["echo","hello"])"));
+  EXPECT_EQ(execution.provenance.output_sha256, base::sha256Hex("hello\n"));
+  EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex("hello\n"));
+  EXPECT_EQ(execution.provenance.stderr_sha256, base::sha256Hex(""));
+  EXPECT_FALSE(execution.provenance.weakened.empty());
+  EXPECT_LE(execution.created_at, execution.started_at);
+  EXPECT_LE(execution.started_at, execution.finished_at);
+  EXPECT_THAT(auditOf(execution.id),
+              ElementsAre("execution.accepted", "execution.started", "execution.finished"));
+  EXPECT_EQ(detailsOf(execution.id, "execution.accepted").at("rule"), "all");
+  EXPECT_EQ(stored(execution.id).out.bytes, "hello\n");
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+  runUntil([&] { return metrics_.running == 0; });
+  EXPECT_EQ(fake_->live(), 0U);
+  EXPECT_EQ(metrics_.accepted_runs, 1);
+  EXPECT_EQ(metrics_.started_runs, 1);
+  EXPECT_EQ(metrics_.finished_runs, 1);
+}
+
+TEST_F(ServiceTest, WhatTheProgramDidIsAResult) {
+  open();
+  EXPECT_EQ(finished({"exit", "3"}).exit_code, 3);
+  const auto segv = finished({"segv"});
+  EXPECT_EQ(segv.status, Status::kCompleted);
+  EXPECT_EQ(segv.signal, "SIGSEGV");
+  EXPECT_FALSE(segv.exit_code);
+  const auto pids = finished({"fork", "1000"});
+  EXPECT_EQ(pids.status, Status::kCompleted);
+  EXPECT_EQ(pids.error->type, "RESOURCE_LIMIT_EXCEEDED");
+  const auto memory = finished({"memory", "100000000000"});
+  EXPECT_EQ(memory.status, Status::kFailed);
+  EXPECT_EQ(memory.error->details.at("limit"), "memory_mb");
+  const auto missing = finished({"no-such-program"});
+  EXPECT_EQ(missing.status, Status::kFailed);
+  EXPECT_EQ(missing.error->type, "SANDBOX_STARTUP_FAILED");
+  const auto lost = finished({"lost"});
+  EXPECT_EQ(lost.error->type, "RUNNER_LOST");
+  EXPECT_TRUE(lost.error->retryable);
+  const auto broken = finished({"broken"});
+  EXPECT_EQ(broken.status, Status::kFailed);
+  EXPECT_EQ(broken.error->type, "SANDBOX_STARTUP_FAILED");
+}
+
+TEST_F(ServiceTest, TimesOut) {
+  open();
+  auto slow = request({"sleep", "60000"});
+  slow.limits.wall = Millis{30};
+  const auto accepted_run = await(service_->run(principal(), slow, ""));
+  ASSERT_TRUE(accepted_run);
+  const auto execution = ended(accepted_run->id);
+  EXPECT_EQ(execution.status, Status::kTimedOut);
+  EXPECT_EQ(execution.error->type, "TIMEOUT");
+  EXPECT_EQ(execution.error->details.at("value"), 30);
+}
+
+TEST_F(ServiceTest, ADenialIsARecordAndStartsNothing) {
+  open();
+  const auto denied = run({"echo", "x"}, "evil");
+  ASSERT_TRUE(denied) << denied.error().message;
+  EXPECT_EQ(denied->status, Status::kDenied);
+  EXPECT_EQ(denied->error->type, "PERMISSION_DENIED");
+  EXPECT_THAT(denied->error->message, HasSubstr("not trusted"));
+  EXPECT_EQ(ended(denied->id, "evil").status, Status::kDenied);
+  EXPECT_THAT(auditOf(denied->id), ElementsAre("execution.denied"));
+  EXPECT_TRUE(fake_->provisioned().empty());
+  EXPECT_EQ(metrics_.refusals["denied"], 1);
+}
+
+TEST_F(ServiceTest, RefusesWhatItCannotResolve) {
+  open();
+  model::RunRequest unknown;
+  unknown.language = "cobol";
+  unknown.code = "x";
+  const auto refused = await(service_->run(principal(), unknown, ""));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "language");
+}
+
+TEST_F(ServiceTest, OneRunForAnIdempotencyKey) {
+  open();
+  std::vector<Result<model::Execution>> answers;
+  for (int i = 0; i < 50; i++) {
+    runtime::spawn(io_->get_executor(),
+                   [](ServiceTest&, RunService& service, auto& out, model::Principal who,
+                      model::RunRequest what) -> Task<void> {
+                     out.push_back(co_await service.run(std::move(who), std::move(what), "same"));
+                   }(*this, *service_, answers, principal(), request({"echo", "x"})));
+  }
+  runUntil([&] { return answers.size() == 50; });
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(answer->id, answers[0]->id);
+  }
+  EXPECT_EQ(ended(answers[0]->id).status, Status::kCompleted);
+  EXPECT_EQ(fake_->provisioned().size(), 1U);
+  EXPECT_EQ(metrics_.accepted_runs, 1);
+
+  const auto other_body = run({"echo", "y"}, "acme", "same");
+  ASSERT_FALSE(other_body);
+  EXPECT_EQ(other_body.error().code, Code::kConflict);
+  const auto other_tenant = run({"echo", "x"}, "other", "same");
+  ASSERT_TRUE(other_tenant);
+  EXPECT_NE(other_tenant->id, answers[0]->id);
+  const auto replay = run({"echo", "x"}, "acme", "same");
+  ASSERT_TRUE(replay);
+  EXPECT_EQ(replay->status, Status::kCompleted) << "a replay tells how it ended";
+}
+
+TEST_F(ServiceTest, TenantsTakeTurns) {
+  config_.concurrent = 1;
+  open();
+  const std::string first = accepted({"hold"}, "greedy");
+  std::vector<std::string> greedy;
+  for (int i = 0; i < 3; i++)
+    greedy.push_back(accepted({"echo", "g"}, "greedy"));
+  const std::string modest = accepted({"echo", "m"}, "modest");
+  await([](runtime::FakeRuntime& fake) -> Task<bool> {
+    co_await fake.waitProvisioned(1);
+    co_return true;
+  }(*fake_));
+  fake_->release();
+  EXPECT_EQ(ended(greedy[2], "greedy").status, Status::kCompleted);
+  EXPECT_EQ(ended(modest, "modest").status, Status::kCompleted);
+  EXPECT_THAT(fake_->provisioned(), ElementsAre(first, greedy[0], modest, greedy[1], greedy[2]));
+  EXPECT_EQ(metrics_.most_running, 1U);
+}
+
+TEST_F(ServiceTest, RefusesOverItsBounds) {
+  config_.concurrent = 1;
+  config_.queue = 3;
+  config_.queue_per_tenant = 2;
+  open();
+  accepted({"hold"}, "a");
+  runUntil([&] { return fake_->provisioned().size() == 1; });
+  accepted({"hold"}, "a");
+  accepted({"hold"}, "a");
+  const auto of_tenant = run({"hold"}, "a");
+  ASSERT_FALSE(of_tenant);
+  EXPECT_EQ(of_tenant.error().code, Code::kQuota);
+  EXPECT_GE(of_tenant.error().retry_after_seconds, 1);
+  EXPECT_THAT(of_tenant.error().message, HasSubstr("tenant"));
+  const std::string last = accepted({"hold"}, "b");
+  const auto of_all = run({"hold"}, "c");
+  ASSERT_FALSE(of_all);
+  EXPECT_EQ(of_all.error().code, Code::kQuota);
+  EXPECT_EQ(metrics_.refusals["quota"], 2);
+  fake_->release();
+  EXPECT_EQ(ended(last, "b").status, Status::kCompleted);
+  EXPECT_TRUE(run({"echo", "x"}, "c")) << "there is room again";
+}
+
+TEST_F(ServiceTest, RunsWithinTheMemoryOfTheMachine) {
+  offer_.memory_bytes = uint64_t{640} << 20;  // 80 % of it hold two of 256 MiB
+  open();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 4; i++)
+    ids.push_back(accepted({"sleep", "1"}));
+  for (const std::string& id : ids)
+    EXPECT_EQ(ended(id).status, Status::kCompleted);
+  EXPECT_EQ(metrics_.most_running, 2U);
+}
+
+TEST_F(ServiceTest, WaitsForANode) {
+  open(false);
+  EXPECT_FALSE(service_->ready());
+  const std::string id = accepted({"echo", "x"});
+  const auto waiting = await(service_->wait(principal(), id, Millis{20}));
+  EXPECT_EQ(waiting->status, Status::kQueued);
+  connect();
+  EXPECT_TRUE(service_->ready());
+  EXPECT_EQ(ended(id).status, Status::kCompleted);
+}
+
+TEST_F(ServiceTest, SaysThatASandboxCouldNotStart) {
+  open();
+  fake_->failProvision(Error{Code::kUnsupported, "making the sandbox: no namespaces", {}});
+  const auto execution = finished({"echo", "x"});
+  EXPECT_EQ(execution.status, Status::kFailed);
+  EXPECT_EQ(execution.error->type, "SANDBOX_STARTUP_FAILED");
+  EXPECT_THAT(execution.error->message, HasSubstr("no namespaces"));
+}
+
+TEST_F(ServiceTest, KeepsTheHeadAndStoresTheWhole) {
+  open();
+  const auto execution = finished({"flood", "3000000"});
+  EXPECT_EQ(execution.status, Status::kCompleted);
+  EXPECT_EQ(execution.out.bytes.size(), size_t{1} << 20);
+  EXPECT_EQ(execution.out.total, 3'000'000U);
+  EXPECT_TRUE(execution.out.truncated);
+  EXPECT_EQ(execution.error->type, "OUTPUT_LIMIT");
+  EXPECT_EQ(execution.error->details.at("used"), 3'000'000);
+  const std::string whole(3'000'000, 'x');
+  EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex(whole));
+  const auto artifact = service_->artifact(principal(), execution.out.artifact, 0, size_t{4} << 20);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(artifact->first.sha256, base::sha256Hex(whole));
+  EXPECT_EQ(artifact->second, whole);
+}
+
+TEST_F(ServiceTest, StoresAWholeUpToItsBoundAndHashesOn) {
+  config_.output_artifact_bytes = 2'000'000;
+  open();
+  const auto execution = finished({"flood", "3000000"});
+  const std::string whole(3'000'000, 'x');
+  EXPECT_EQ(execution.provenance.output_sha256, base::sha256Hex(whole));
+  ASSERT_EQ(execution.artifacts.size(), 1U);
+  EXPECT_EQ(execution.artifacts[0].size, 2'000'000U);
+  EXPECT_EQ(execution.artifacts[0].sha256, base::sha256Hex(whole.substr(0, 2'000'000)));
+}
+
+TEST_F(ServiceTest, KeepsArtifacts) {
+  open();
+  const auto execution = finished({"write", "notes.md", "some text"});
+  ASSERT_EQ(execution.artifacts.size(), 1U);
+  const auto& ref = execution.artifacts[0];
+  EXPECT_EQ(ref.path, "notes.md");
+  EXPECT_EQ(ref.sha256, base::sha256Hex("some text"));
+  const auto content = service_->artifact(principal(), ref.id, 5, 100);
+  ASSERT_TRUE(content);
+  EXPECT_EQ(content->second, "text");
+  const auto foreign = service_->artifact(principal("other"), ref.id, 0, 100);
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code, Code::kNotFound);
+}
+
+TEST_F(ServiceTest, ShowsOutputWhileItRuns) {
+  open();
+  const std::string id = accepted({"hold"});
+  runUntil([&] { return fake_->provisioned().size() == 1; });
+  const auto log = *service_->log(principal(), id);
+  EXPECT_EQ(log->latest().status, Status::kRunning);
+  EXPECT_FALSE(log->closed());
+  log->append(model::Stream::kStdout, "so far");
+  EXPECT_EQ(service_->get(principal(), id)->out.bytes, "so far");
+  fake_->release();
+  EXPECT_EQ(ended(id).out.bytes, "so far");
+  EXPECT_TRUE(log->closed());
+  EXPECT_EQ(log->latest().status, Status::kCompleted);
+}
+
+TEST_F(ServiceTest, RebuildsALogFromTheLedger) {
+  config_.finished_in_memory = 0;
+  open();
+  const auto execution = finished({"echo", "x"});
+  runUntil([&] { return metrics_.running == 0; });
+  const auto log = service_->log(principal(), execution.id);
+  ASSERT_TRUE(log) << log.error().message;
+  EXPECT_TRUE((*log)->closed());
+  EXPECT_EQ((*log)->kept(model::Stream::kStdout, 0), "x\n");
+}
+
+TEST_F(ServiceTest, TenantsSeeOnlyTheirOwn) {
+  open();
+  const std::string id = accepted({"hold"});
+  const auto is_hidden = [&](const auto& result) {
+    return !result && result.error().code == Code::kNotFound;
+  };
+  EXPECT_TRUE(is_hidden(service_->get(principal("other"), id)));
+  EXPECT_TRUE(is_hidden(service_->log(principal("other"), id)));
+  EXPECT_TRUE(is_hidden(await(service_->cancel(principal("other"), id))));
+  EXPECT_TRUE(is_hidden(await(service_->wait(principal("other"), id, Millis{10}))));
+  EXPECT_TRUE(service_->list(principal("other"), {})->empty());
+  auto admin = principal("ops");
+  admin.role = model::Role::kAdmin;
+  EXPECT_TRUE(service_->get(admin, id));
+  fake_->release();
+  EXPECT_EQ(ended(id).status, Status::kCompleted);
+  EXPECT_TRUE(is_hidden(service_->get(principal("other"), id))) << "nor when it has ended";
+}
+
+TEST_F(ServiceTest, PlansWithoutRecording) {
+  open();
+  const auto plan = await(service_->plan(principal(), request({"echo", "x"})));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->at("command").as_array().size(), 2U);
+  EXPECT_TRUE(service_->list(principal(), {})->empty());
+  const auto denied = await(service_->plan(principal("evil"), request({"echo", "x"})));
+  ASSERT_FALSE(denied);
+  EXPECT_EQ(denied.error().code, Code::kDenied);
+}
+
+TEST_F(ServiceTest, RetainsByCountAndRemovesBlobs) {
+  config_.retention.keep_at_most = 1;
+  config_.retention_every = Millis{1};
+  config_.finished_in_memory = 0;
+  open();
+  const auto first = finished({"write", "a.txt", "first"});
+  const auto second = finished({"write", "a.txt", "second"});
+  runUntil([&] { return !blobs_->size(first.artifacts[0].sha256); });
+  EXPECT_FALSE(service_->get(principal(), first.id));
+  EXPECT_TRUE(service_->get(principal(), second.id));
+  EXPECT_TRUE(blobs_->size(second.artifacts[0].sha256));
+}
+
+}  // namespace
+}  // namespace cloister::orchestrator
