@@ -28,20 +28,14 @@ bool isTerminalRank(uint64_t rank) {
 
 Result<Position> Position::parse(std::string_view text) {
   Position position;
-  uint64_t* const parts[] = {&position.status, &position.out, &position.err};
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  for (size_t i = 0; i < std::size(parts); ++i) {
-    if (i > 0 && (at == end || *at++ != '.')) at = nullptr;
-    const auto parsed = at == nullptr ? std::from_chars_result{end, std::errc::invalid_argument}
-                                      : std::from_chars(at, end, *parts[i]);
-    if (parsed.ec != std::errc()) {
-      return fail(Code::kInvalid, "event id: not one of this service", "header.Last-Event-ID");
-    }
-    at = parsed.ptr;
-  }
-  if (at != end) {
-    return fail(Code::kInvalid, "event id: not one of this service", "header.Last-Event-ID");
+  const auto refused =
+      fail(Code::kInvalid, "event id: not one of this service", "header.Last-Event-ID");
+  for (uint64_t* part : {&position.status, &position.out, &position.err}) {
+    const size_t dot = part == &position.err ? text.size() : text.find('.');
+    if (dot == std::string_view::npos) return refused;
+    const auto parsed = std::from_chars(text.data(), text.data() + dot, *part);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + dot) return refused;
+    text.remove_prefix(std::min(dot + 1, text.size()));
   }
   return position;
 }

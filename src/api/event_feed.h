@@ -54,7 +54,7 @@ class EventFeed {
   std::optional<Event> usageEvent(bool final);
   [[nodiscard]] Millis patience() const;
   std::optional<Event> artifactEvent();
-  Event event(std::string type, base::json::object data) const;
+  [[nodiscard]] Event event(std::string type, base::json::object data) const;
 
   std::shared_ptr<orchestrator::OutputLog> log_;
   Position position_;

@@ -88,13 +88,13 @@ class WebSocket {
 
 struct Response {
   int status = 200;
-  std::vector<Header> headers = {};
-  std::string body = {};
+  std::vector<Header> headers;
+  std::string body;
   // When set, makes the body instead: of `stream_length` bytes, or until it returns.
-  std::function<Task<void>(BodyWriter&)> stream = {};
-  std::optional<uint64_t> stream_length = {};
+  std::function<Task<void>(BodyWriter&)> stream;
+  std::optional<uint64_t> stream_length;
   // When set, the connection becomes a WebSocket; status and body are not used.
-  std::function<Task<void>(WebSocket&)> websocket = {};
+  std::function<Task<void>(WebSocket&)> websocket;
 
   Response& with(std::string name, std::string value) &;
   Response&& with(std::string name, std::string value) &&;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/http_connection.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <exception>
 
@@ -111,7 +114,10 @@ Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local
 }
 
 Connection::~Connection() {
-  close();
+  if (open_) {  // dropped with its coroutine
+    unwait();
+    --shared_->open;
+  }
   releaseBody();
 }
 
@@ -353,11 +359,8 @@ void Connection::watchPeer() {
     if (!self || !self->open_ || error) return;
     self->watching_ = false;
     char byte = 0;
-    boost::system::error_code peek_error;
-    const size_t n =
-        self->socket_.receive(asio::buffer(&byte, 1), Socket::message_peek, peek_error);
-    const bool nothing = peek_error == asio::error::would_block;
-    if (n == 0 && !nothing) self->close();
+    const ssize_t n = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->close();
   });
 }
 

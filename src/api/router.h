@@ -27,7 +27,7 @@ struct Route {
   std::string_view method;   // HEAD goes where GET goes
   std::string_view pattern;  // "/v1/executions/{id}"; segments of {…} match anything but nothing
   Access access = Access::kKey;
-  std::vector<std::string_view> query = {};  // parameters it knows; others are refused
+  std::vector<std::string_view> query;  // parameters it knows; others are refused
   std::function<Task<Result<Response>>(Request&)> handle;
   bool json_body = false;  // takes a JSON body; otherwise a body is refused
 };

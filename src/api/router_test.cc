@@ -30,12 +30,16 @@ Task<Result<Response>> bad(Request&) {
 
 std::vector<Route> routes() {
   return {
-      {.method = "GET", .pattern = "/open", .access = Access::kOpen, .handle = ok},
-      {.method = "GET", .pattern = "/local", .access = Access::kLocal, .handle = ok},
+      {.method = "GET", .pattern = "/open", .access = Access::kOpen, .query = {}, .handle = ok},
+      {.method = "GET", .pattern = "/local", .access = Access::kLocal, .query = {}, .handle = ok},
       {.method = "GET", .pattern = "/v1/things", .query = {"limit", "all"}, .handle = ok},
-      {.method = "POST", .pattern = "/v1/things", .handle = bad, .json_body = true},
-      {.method = "GET", .pattern = "/v1/things/{id}", .handle = ok},
-      {.method = "DELETE", .pattern = "/v1/things/{id}", .access = Access::kAdmin, .handle = ok},
+      {.method = "POST", .pattern = "/v1/things", .query = {}, .handle = bad, .json_body = true},
+      {.method = "GET", .pattern = "/v1/things/{id}", .query = {}, .handle = ok},
+      {.method = "DELETE",
+       .pattern = "/v1/things/{id}",
+       .access = Access::kAdmin,
+       .query = {},
+       .handle = ok},
   };
 }
 

@@ -111,9 +111,11 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
 std::vector<Route> artifactRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/artifacts/{id}",
+           .query = {},
            .handle = [&parts](Request& request) { return show(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/artifacts/{id}/content",
+           .query = {},
            .handle = [&parts](Request& request) { return content(parts, request); }}};
 }
 

@@ -82,6 +82,7 @@ std::vector<Route> auditRoutes(RestParts& parts) {
           {.method = "GET",
            .pattern = "/v1/audit/verify",
            .access = Access::kAdmin,
+           .query = {},
            .handle = [&parts](Request& request) { return verify(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/audit/export",

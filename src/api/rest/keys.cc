@@ -114,7 +114,9 @@ Task<Result<Response>> revoke(RestParts& parts, Request& request) {
   });
   parts.authenticator.forget();
   if (!revoked) co_return std::unexpected(revoked.error());
-  co_return Response{.status = 204};
+  Response response;
+  response.status = 204;
+  co_return response;
 }
 
 }  // namespace
@@ -123,15 +125,18 @@ std::vector<Route> keyRoutes(RestParts& parts) {
   return {{.method = "POST",
            .pattern = "/v1/keys",
            .access = Access::kAdmin,
+           .query = {},
            .handle = [&parts](Request& request) { return create(parts, request); },
            .json_body = true},
           {.method = "GET",
            .pattern = "/v1/keys",
            .access = Access::kAdmin,
+           .query = {},
            .handle = [&parts](Request& request) { return list(parts, request); }},
           {.method = "DELETE",
            .pattern = "/v1/keys/{id}",
            .access = Access::kAdmin,
+           .query = {},
            .handle = [&parts](Request& request) { return revoke(parts, request); }}};
 }
 

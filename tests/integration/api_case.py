@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A test of the HTTP API whose every answer is held to spec/openapi.yaml."""
+
+import unittest
+import urllib.parse
+
+import harness
+import openapi
+
+DOCUMENT = openapi.Document()
+CONFIG = "http:\n  heartbeat_seconds: 1\n"
+
+
+def start_server():
+    """For setUpModule: one server for all tests of the module."""
+    ApiTest.server = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(ApiTest.server)
+
+
+class ApiTest(unittest.TestCase):
+    server = None
+
+    def call(self, method, path, body=None, headers=None, key=None, status=None):
+        """One request; the answer must be one that the document allows."""
+        answer = self.server.request(method, path, body, headers, key)
+        DOCUMENT.check(method, urllib.parse.urlsplit(path).path, answer)
+        self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
+        self.assertEqual(answer.headers["cache-control"], "no-store")
+        self.assertRegex(answer.headers["x-request-id"], r"^req_[0-9a-z]{26}$")
+        if status is not None:
+            self.assertEqual(answer.status, status, answer.body[:1000])
+        return answer
+
+    def run_code(self, code, language="python", status=200, key=None, **request):
+        return self.call("POST", "/v1/executions?wait=60",
+                         {"language": language, "code": code, **request}, key=key,
+                         status=status).json()
+
+    def start(self, code, language="bash", **request):
+        return self.call("POST", "/v1/executions", {"language": language, "code": code, **request},
+                         status=201).json()
+
+    def cancel(self, execution):
+        self.call("DELETE", f"/v1/executions/{execution['id']}")
+        return self.server.wait_end(execution["id"])
+
+    def new_key(self, tenant, **more):
+        return self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", **more},
+                         status=201).json()
+
+    def assertProblem(self, answer, status, kind="INVALID_REQUEST", field=None):
+        self.assertEqual(answer.status, status, answer.body[:500])
+        problem = answer.json()
+        self.assertEqual(answer.headers["content-type"], "application/problem+json")
+        self.assertEqual((problem["status"], problem["error"]["type"]), (status, kind))
+        if field is not None:
+            self.assertEqual(problem["error"]["details"].get("field"), field, problem)
+        return problem
