@@ -87,14 +87,14 @@ def unit_suites(preset):
 
 
 def fuzz_suites(long):
-    programs = sorted((BUILD / "fuzz" / "bin").glob("fuzz_*"))
+    programs = sorted((BUILD / "asan" / "bin").glob("fuzz_*"))
     if not programs:
         return
     total = int(os.environ.get("CLOISTER_FUZZ_SECONDS", FUZZ_SECONDS[long]))
     each = max(1, total // len(programs))
     for program in programs:
         kept = REPO / "fuzz" / "corpus" / program.name.removeprefix("fuzz_")
-        found = BUILD / "fuzz" / "corpus" / program.name
+        found = BUILD / "asan" / "corpus" / program.name
         found.mkdir(parents=True, exist_ok=True)
         command = [str(program), f"-max_total_time={each}", "-rss_limit_mb=1024", "-timeout=10",
                    "-print_final_stats=0", "-verbosity=0", f"-artifact_prefix={found}.crash-", str(found)]

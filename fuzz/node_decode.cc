@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every value that travels to or from a node. There is one encoding of each: what is read is
+// written back byte for byte. The first byte says which value.
+#include <functional>
+
+#include "wire/node.h"
+
+#include "require.h"
+
+using namespace cloister;
+
+namespace {
+
+template <class Decode, class Encode>
+void roundTrip(std::string_view bytes, Decode decode, Encode encode) {
+  const auto value = decode(bytes);
+  if (!value) return;
+  REQUIRE(encode(*value) == bytes);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0]) {
+    case 'P':
+      roundTrip(bytes, wire::decodePermit, wire::encodePermit);
+      break;
+    case 'S':
+      roundTrip(bytes, wire::decodeSignedPermit, wire::encodeSignedPermit);
+      break;
+    case 'E':
+      roundTrip(bytes, wire::decodeExecSpec, wire::encodeExecSpec);
+      break;
+    case 'O':
+      roundTrip(bytes, wire::decodeOutcome, wire::encodeOutcome);
+      break;
+    case 'U':
+      roundTrip(bytes, wire::decodeUsage, wire::encodeUsage);
+      break;
+    case 'N':
+      roundTrip(bytes, wire::decodeOffer, wire::encodeOffer);
+      break;
+    case 'X':
+      roundTrip(bytes, wire::decodeError, wire::encodeError);
+      break;
+    case 'I':
+      roundTrip(bytes, wire::decodeProvisioned, wire::encodeProvisioned);
+      break;
+    default:
+      break;
+  }
+  return 0;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A hostile runner: whatever it sends, the node's Run comes to an outcome, keeps its observer's
+// rules, and reads nothing that is not there. The first byte chooses what is run.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "runtime/process/live.h"
+#include "runtime/process/run.h"
+
+#include "observer.h"
+
+using namespace cloister;
+
+namespace {
+
+model::ExecSpec specOf(uint8_t shape) {
+  model::ExecSpec spec;
+  spec.files = {{"main.py", "print()", 0644}};
+  spec.run = {{"python3", "main.py"}, std::chrono::milliseconds(1000)};
+  spec.env = {"A=1"};
+  if ((shape & 1) != 0) spec.compile = {{{"cc"}, std::chrono::milliseconds(1000)}};
+  if ((shape & 2) != 0) spec.input = std::string(1000, 'i');
+  if ((shape & 4) != 0) spec.artifacts.globs = {"**"};
+  spec.artifacts.max_files = 2;
+  spec.artifacts.max_bytes = 1000;
+  return spec;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0 || size > 100'000) return 0;
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const Fd hostile(ends[0]);
+  REQUIRE(write(hostile.get(), data + 1, size - 1) == static_cast<ssize_t>(size - 1));
+  shutdown(hostile.get(), SHUT_WR);
+
+  boost::asio::io_context io;
+  const auto live = std::make_shared<runtime::Live>(io.get_executor(), runtime::Live::Parts{});
+  live->adopt(Fd(), Fd(ends[1]));
+  const model::ExecSpec spec = specOf(data[0]);
+  fuzz::StrictObserver observer(spec.artifacts.max_files, spec.artifacts.max_bytes);
+  bool ended = false;
+  const auto run = std::make_shared<runtime::Run>(live, spec, observer);
+  boost::asio::co_spawn(
+      io,
+      [&]() -> runtime::Task<void> {
+        const auto outcome = co_await run->go();
+        REQUIRE(outcome);
+        REQUIRE(outcome->end >= model::End::kExited && outcome->end <= model::End::kStartFailed);
+        ended = true;
+      },
+      boost::asio::detached);
+  io.run();
+  REQUIRE(ended);
+  return 0;
+}
