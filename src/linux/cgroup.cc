@@ -205,6 +205,10 @@ void sweepDeadNodes(const std::string& parent, bool v2) {
   }
 }
 
+void removeNode(GroupDir& dir) {
+  if (dir.remove()) ::rmdir(dir.path().substr(0, dir.path().rfind('/')).c_str());
+}
+
 Result<GroupDir> makeLocked(const std::string& parent, const std::string& name) {
   GroupDir dir = TRY(GroupDir::make(parent + "/" + name));
   if (::flock(dir.fd(), LOCK_EX | LOCK_NB) != 0) return failErrno("locking " + dir.path());
@@ -219,11 +223,14 @@ Result<std::unique_ptr<CgroupTree>> CgroupTree::open(const std::string& parent) 
   for (const CgroupMount& mount : mounts) {
     if (!mount.v2) continue;
     auto tree = openV2(mount, own, parent);
+    if (!tree && tree.error().code == Code::kNotFound) tree = openV2(mount, own, parent);
     if (tree) return tree;
     why = std::move(tree).error().message;
   }
   if (std::ranges::all_of(mounts, &CgroupMount::v2)) return fail(Code::kUnsupported, why);
   auto tree = openV1(mounts, own, parent);
+  // Another node that ended just now may have taken the shared directory away.
+  if (!tree && tree.error().code == Code::kNotFound) tree = openV1(mounts, own, parent);
   if (tree) return tree;
   return fail(Code::kUnsupported, std::move(tree).error().message);
 }

@@ -127,7 +127,7 @@ class TreeV1 : public CgroupTree {
   explicit TreeV1(std::vector<Directory> dirs) : dirs_(std::move(dirs)) {}
   ~TreeV1() override {
     for (Directory& directory : dirs_)
-      directory.dir.remove();
+      removeNode(directory.dir);
   }
   TreeV1(const TreeV1&) = delete;
   TreeV1& operator=(const TreeV1&) = delete;

@@ -59,7 +59,7 @@ class CgroupV2 : public Cgroup {
 class TreeV2 : public CgroupTree {
  public:
   explicit TreeV2(GroupDir dir) : dir_(std::move(dir)) {}
-  ~TreeV2() override { dir_.remove(); }
+  ~TreeV2() override { removeNode(dir_); }
   TreeV2(const TreeV2&) = delete;
   TreeV2& operator=(const TreeV2&) = delete;
 

@@ -14,7 +14,7 @@ import subprocess
 REPO = pathlib.Path(__file__).resolve().parents[2]
 WORK = pathlib.Path(os.environ.get("CLOISTER_BUILD", REPO / "build")) / "guest"
 KERNEL_META = "linux-image-cloud-amd64"
-MODULES = ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk")
+MODULES = ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk", "overlay")
 # The user space of the guest, with all that these depend on.
 PACKAGES = ("bash", "dash", "coreutils", "util-linux", "mount", "procps", "grep", "sed", "findutils", "tar", "gzip",
             "python3", "busybox-static", "nodejs", "esbuild", "gcc", "g++", "libc6-dev", "strace", "sqlite3",

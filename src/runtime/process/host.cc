@@ -87,8 +87,8 @@ void ProcessHost::probeCgroups() {
   auto tree = linux::CgroupTree::open(config_.cgroup_parent);
   if (!tree) {
     weakened_.emplace_back(
-        "no cgroup: memory and processes are limited per process, cpu time by polling, cpu share "
-        "not at all");
+        "no cgroup: memory and cpu time are limited by polling, processes without a word, cpu "
+        "share not at all");
     note("cgroups", State::kReduced, tree.error().message,
          "run as root, or as a systemd service with Delegate=yes");
     return;

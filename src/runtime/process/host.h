@@ -37,11 +37,11 @@ class ProcessHost {
 
   // nullptr: there are no usable cgroups.
   [[nodiscard]] linux::CgroupTree* cgroups() const { return cgroups_.get(); }
-  [[nodiscard]] bool limitsWithoutCgroups() const { return cgroups_ == nullptr; }
 
   // A host uid range, exclusive until given back; nullopt when all are taken.
   std::optional<uint32_t> takeSlot();
   void returnSlot(uint32_t slot);
+  [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
 
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot) const;
   [[nodiscard]] base::json::object describePlan(const model::Limits& limits) const;

@@ -153,15 +153,19 @@ Task<Result<>> ProcessRuntime::start(Live& live, const SandboxPlan& plan,
 }
 
 Task<Result<Fd>> ProcessRuntime::spawn(const SandboxSpec& spec, std::span<const int> fds) {
-  if (!host_->spawner()->alive()) {
-    base::log(base::Level::kError, "spawner lost, starting another");
-    CO_TRY(host_->renew());
+  for (bool again = true;; again = false) {
+    if (!queue_ || queue_->spawner() != host_->spawner()) {
+      queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
+    }
+    const auto queue = queue_;
+    auto pidfd = co_await queue->spawn(spec, fds);
+    if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
+    // Others may have noticed, and replaced it, already.
+    if (queue->spawner() == host_->spawner()) {
+      base::log(base::Level::kError, "spawner lost, starting another");
+      CO_TRY(host_->renew());
+    }
   }
-  if (!queue_ || queue_->spawner() != host_->spawner()) {
-    queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
-  }
-  const auto queue = queue_;
-  co_return co_await queue->spawn(spec, fds);
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.

@@ -2,6 +2,7 @@
 // What programs in a real sandbox can see and do, and how their runs end.
 #include "runtime/process/process_runtime.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "linux/proc_tree.h"
 #include "runtime/process/host.h"
 #include "runtime/process/testbed.h"
 
@@ -25,6 +25,16 @@ using model::End;
 using testing::HasSubstr;
 using testing::Not;
 
+std::vector<pid_t> childrenOf(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::istringstream words(
+      base::readFile(process + "/task/" + std::to_string(pid) + "/children").value_or(""));
+  std::vector<pid_t> children;
+  for (pid_t child = 0; words >> child;)
+    children.push_back(child);
+  return children;
+}
+
 class ProcessRuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -33,7 +43,7 @@ class ProcessRuntimeTest : public testing::Test {
   }
 
   void TearDown() override {
-    if (host()) EXPECT_EQ(linux::usageOfTree(::getpid()).processes, 2U) << "something was left";
+    if (host()) EXPECT_EQ(left(), 0U);
   }
 
   Task<Result<model::Outcome>> runOnce(const model::ExecSpec& spec, model::Limits limits) {
@@ -106,6 +116,9 @@ TEST_F(ProcessRuntimeTest, NoDescriptorIsLeaked) {
 }
 
 TEST_F(ProcessRuntimeTest, MountsNameNothingOfTheHost) {
+  for (const std::string& weak : (*host())->weakened()) {
+    if (weak.contains("overlayfs")) GTEST_SKIP() << weak;
+  }
   std::istringstream lines(output("cat /proc/self/mountinfo"));
   const std::vector<std::string> types = {"tmpfs", "overlay", "proc"};
   size_t count = 0;
@@ -143,7 +156,7 @@ TEST_F(ProcessRuntimeTest, ProcShowsOnlyItsOwn) {
 }
 
 TEST_F(ProcessRuntimeTest, TheHostCannotBeSeen) {
-  EXPECT_EQ(output("hostname; id -u; pwd; ls -A"), "cloister\n1000\n/workspace\n");
+  EXPECT_EQ(output("uname -n; id -u; pwd; ls -A"), "cloister\n1000\n/workspace\n");
   EXPECT_THAT(output("ls -d /sys /root /home /opt /srv /boot /var/lib"), Not(HasSubstr("\n/")));
   EXPECT_EQ(output("cat /proc/self/cgroup | cut -d: -f3 | sort -u"), "/\n");
   EXPECT_EQ(output("ls /dev | tr '\\n' ' '"),
@@ -289,13 +302,61 @@ TEST_F(ProcessRuntimeTest, ASandboxThatIsNotTornDownIsKilled) {
   const auto body = [&]() -> Task<Result<int>> {
     std::ignore = CO_TRY(co_await runtime_->provision(permit()));
     boost::asio::steady_timer pause(io_);
-    for (int i = 0; i < 500 && linux::usageOfTree(::getpid()).processes > 2; ++i) {
+    for (int i = 0; i < 500 && (*host())->slotsInUse() > 0; ++i) {
       pause.expires_after(Millis{10});
       co_await pause.async_wait(boost::asio::use_awaitable);
     }
     co_return 0;
   };
   EXPECT_TRUE(runTask(io_, body()));
+  EXPECT_EQ((*host())->slotsInUse(), 0U);
+}
+
+TEST_F(ProcessRuntimeTest, ADeadRunnerIsSaid) {
+  seen_.on_started = [] { ::kill(childrenOf(childrenOf(::getpid()).front()).front(), SIGKILL); };
+  const auto outcome = run(shell("echo begun; sleep 60"));
+  seen_.on_started = nullptr;
+  EXPECT_EQ(outcome.end, End::kRunnerLost);
+  EXPECT_EQ(outcome.message, "the runner died");
+}
+
+TEST_F(ProcessRuntimeTest, ADeadSpawnerTakesItsSandboxesAndIsReplaced) {
+  seen_.on_started = [] { ::kill(childrenOf(::getpid()).front(), SIGKILL); };
+  const auto outcome = run(shell("sleep 60"));
+  seen_.on_started = nullptr;
+  EXPECT_EQ(outcome.end, End::kRunnerLost);
+  EXPECT_EQ(output("echo alive"), "alive\n");
+}
+
+TEST_F(ProcessRuntimeTest, CancelledBeforeItBegins) {
+  on_sandbox_ = [](Sandbox& sandbox) { sandbox.cancel(); };
+  const auto outcome = run(shell("echo never"));
+  on_sandbox_ = nullptr;
+  EXPECT_EQ(outcome.end, End::kCancelled);
+  EXPECT_EQ(seen_.out, "");
+}
+
+TEST_F(ProcessRuntimeTest, RefusesRuntimesAndNetworksItHasNot) {
+  for (const bool network : {false, true}) {
+    auto fields = wire::decodePermit(permit().encoded);
+    ASSERT_TRUE(fields);
+    (network ? fields->network_tier : fields->runtime) = "other";
+    const auto sandbox = runTask(io_, runtime_->provision({wire::encodePermit(*fields), {}}));
+    ASSERT_FALSE(sandbox);
+    EXPECT_EQ(sandbox.error().code, Code::kUnsupported);
+  }
+}
+
+TEST_F(ProcessRuntimeTest, APlanSaysEverythingThatIsApplied) {
+  const auto plan = runTask(io_, runtime_->plan(permit()));
+  ASSERT_TRUE(plan) << plan.error().message;
+  for (const char* part : {"namespaces", "ids", "root", "mounts", "rlimits", "cgroup", "landlock",
+                           "seccomp", "weakened", "image_digest"}) {
+    EXPECT_TRUE(plan->contains(part)) << part;
+  }
+  const std::string text = base::toJson(*plan);
+  EXPECT_THAT(text, HasSubstr(R"("target":"/workspace")"));
+  EXPECT_THAT(text, HasSubstr("RLIMIT_NOFILE"));
 }
 
 TEST_F(ProcessRuntimeTest, SaysWhenAllSandboxesAreInUse) {

@@ -133,7 +133,8 @@ void Run::judgeExit() {
 void Run::addHits() {
   constexpr uint64_t kPage = 4096;
   const model::Limits& limits = live_->limits();
-  if (live_->events().pids_refused > 0) {
+  // Without a cgroup only a look at the right moment tells.
+  if (live_->events().pids_refused > 0 || peak_.pids_peak > limits.pids) {
     hit(limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
   if (scratch_.bytes_total > 0 && scratch_.bytes + kPage > scratch_.bytes_total) {

@@ -2,6 +2,8 @@
 // For tests: one process host with the real runner, and runs in fresh sandboxes of it.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/id.h"
+#include "linux/proc_tree.h"
 #include "runtime/process/process_runtime.h"
 #include "runtime/run_task.h"
 #include "wire/node.h"
@@ -41,6 +44,17 @@ inline model::SignedPermit permit(const model::Limits& limits = {}) {
   fields.limits = limits;
   model::settle(fields.limits);
   return {wire::encodePermit(fields), {}};
+}
+
+// Processes besides this one and the spawner. One that has just ended is given a second to go.
+inline size_t left() {
+  size_t count = 0;
+  for (int i = 0; i < 1000; ++i) {
+    count = linux::usageOfTree(::getpid()).processes - 2;
+    if (count == 0) break;
+    ::usleep(1000);
+  }
+  return count;
 }
 
 // Keeps everything it is told.

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "linux/cgroup.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "linux/cgroup_files.h"
+#include "linux/in_child.h"
+
+namespace cloister::linux {
+namespace {
+
+constexpr char kMountinfo[] =
+    "24 1 0:21 / /proc rw,relatime - proc proc rw\n"
+    "31 24 0:26 / /sys/fs/cgroup ro,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+    "33 32 0:28 /pod /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
+    "nonsense\n";
+
+TEST(CgroupText, FindsMounts) {
+  const auto mounts = parseCgroupMounts(kMountinfo);
+  ASSERT_EQ(mounts.size(), 2U);
+  EXPECT_TRUE(mounts[0].v2);
+  EXPECT_EQ(mounts[0].path, "/sys/fs/cgroup");
+  EXPECT_FALSE(mounts[1].v2);
+  EXPECT_EQ(mounts[1].root, "/pod");
+  EXPECT_TRUE(contains(mounts[1].controllers, "cpuacct"));
+}
+
+TEST(CgroupText, FindsTheOwnGroup) {
+  constexpr char kText[] = "12:cpu,cpuacct:/pod/x\n1:name=systemd:/y\n0::/user.slice\n";
+  EXPECT_EQ(findOwnGroup(kText, "cpuacct"), "/pod/x");
+  EXPECT_EQ(findOwnGroup(kText, ""), "/user.slice");
+  EXPECT_EQ(findOwnGroup(kText, "memory"), std::nullopt);
+}
+
+TEST(CgroupText, StaysInsideWhatIsMounted) {
+  CgroupMount mount{"/proc", "/pod", false, {}};
+  EXPECT_EQ(directoryOf(mount, "/pod/self"), "/proc/self");
+  EXPECT_EQ(directoryOf(mount, "/../../elsewhere"), "/proc");
+  EXPECT_EQ(directoryOf(mount, "/pod/not-there"), "/proc");
+}
+
+TEST(CgroupText, AddsUp) {
+  EXPECT_EQ(sumOf("8:0 rbytes=10 wbytes=1\n8:1 rbytes=32 wbytes=2\n", "rbytes="), 42U);
+  EXPECT_EQ(sumOf("", "rbytes="), 0U);
+}
+
+class CgroupTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto tree = CgroupTree::open("cloister-unit");
+    if (!tree) GTEST_SKIP() << tree.error().message;
+    tree_ = *std::move(tree);
+  }
+
+  // A child that is in the group before it runs `body`.
+  Cloned startIn(const Cgroup& group, const std::function<void()>& body) {
+    auto child = cloneProcess(0, group.cloneFd());
+    EXPECT_TRUE(child) << child.error().message;
+    if (child->pid == 0) {
+      for (const int fd : group.joinFds()) {
+        if (::write(fd, "0", 1) != 1) ::_exit(1);
+      }
+      body();
+      ::_exit(0);
+    }
+    return *std::move(child);
+  }
+
+  static bool removeSoon(Cgroup& group) {
+    for (int i = 0; i < 500; ++i) {
+      if (group.remove()) return true;
+      ::usleep(2000);
+    }
+    return false;
+  }
+
+  std::unique_ptr<CgroupTree> tree_;
+};
+
+TEST_F(CgroupTest, CountsAndRefusesProcesses) {
+  auto group = tree_->create("one", {uint64_t{64} << 20, 1000, 3});
+  ASSERT_TRUE(group) << group.error().message;
+  const Cloned child = startIn(**group, [] {
+    for (int i = 0; i < 5; ++i) {
+      if (::fork() == 0) {
+        for (;;)
+          ::pause();
+      }
+    }
+    for (;;)
+      ::pause();
+  });
+  while ((*group)->events().pids_refused < 3)
+    ::usleep(1000);
+  EXPECT_FALSE((*group)->remove()) << "removed with processes in it";
+  (*group)->kill();
+  EXPECT_TRUE(reapPidfd(child.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**group));
+}
+
+TEST_F(CgroupTest, MeasuresProcessorTimeAndMemory) {
+  auto group = tree_->create("two", {uint64_t{64} << 20, 1000, 3});
+  ASSERT_TRUE(group) << group.error().message;
+  const Cloned child = startIn(**group, [] {
+    std::vector<char> block(8 << 20, 'x');
+    volatile uint64_t sum = 0;
+    while (::clock() < CLOCKS_PER_SEC / 20)
+      sum = sum + static_cast<uint64_t>(block[sum % block.size()]);
+  });
+  EXPECT_TRUE(reapPidfd(child.pidfd.get()));
+  const CgroupUsage usage = (*group)->usage();
+  EXPECT_GT(usage.cpu_micros, 20'000U);
+  if (usage.memory_peak > 0) EXPECT_GT(usage.memory_peak, 8U << 20);
+  EXPECT_TRUE(removeSoon(**group));
+}
+
+TEST_F(CgroupTest, TellsOfMemoryThatRanOut) {
+  auto group = tree_->create("three", {uint64_t{16} << 20, 1000, 3});
+  ASSERT_TRUE(group) << group.error().message;
+  const Cloned child = startIn(**group, [] {
+    constexpr size_t kBytes = size_t{64} << 20;
+    auto* block = static_cast<volatile char*>(::malloc(kBytes));
+    for (size_t at = 0; at < kBytes; at += 4096)
+      block[at] = 'x';
+  });
+  EXPECT_TRUE(reapPidfd(child.pidfd.get()));
+  EXPECT_GE((*group)->events().oom_kills, 1U);
+  if ((*group)->oomFd() >= 0) {
+    pollfd told{(*group)->oomFd(), POLLIN, 0};
+    EXPECT_EQ(::poll(&told, 1, 0), 1);
+  }
+  EXPECT_TRUE(removeSoon(**group));
+}
+
+TEST_F(CgroupTest, SweepsWhatADeadNodeLeft) {
+  auto group = tree_->create("four", {uint64_t{16} << 20, 1000, 3});
+  ASSERT_TRUE(group) << group.error().message;
+  const Cloned child = startIn(**group, [] {
+    if (!closeFrom(3)) ::_exit(1);  // the tree's lock is not for sandboxes
+    for (;;)
+      ::pause();
+  });
+  // Wait until it has joined and let go, then leave the tree as a killed node would: not cleared.
+  const std::string inherited = "/proc/" + std::to_string(child.pid) + "/fd/3";
+  ASSERT_EQ(::access("/proc/self/fd/3", F_OK), 0);
+  while (::access(inherited.c_str(), F_OK) == 0)
+    ::usleep(1000);
+  tree_.reset();
+  group->reset();
+  auto next = CgroupTree::open("cloister-unit");
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_TRUE(reapPidfd(child.pidfd.get())) << "killed by the sweep";
+  EXPECT_FALSE(base::readFile("/proc/" + std::to_string(child.pid) + "/cgroup"));
+}
+
+TEST_F(CgroupTest, SaysWhatItWrites) {
+  const auto values = tree_->values({12'345'678, 1500, 7});
+  const auto has = [&](std::string_view file, std::string_view value) {
+    for (const CgroupValue& v : values) {
+      if (v.file == file && v.value == value) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(has("pids.max", "7"));
+  if (tree_->version() == "v1") {
+    EXPECT_TRUE(has("memory.limit_in_bytes", "12345678"));
+    EXPECT_TRUE(has("cpu.cfs_quota_us", "150000"));
+  } else {
+    EXPECT_TRUE(has("memory.max", "12345678"));
+    EXPECT_TRUE(has("cpu.max", "150000 100000"));
+  }
+}
+
+}  // namespace
+}  // namespace cloister::linux
