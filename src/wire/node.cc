@@ -148,7 +148,7 @@ template <class A, class T>
 void describe(A& a, T& v) {
   a.choice(v.code, Code::kInvalid, Code::kInternal);
   a.text(v.message, kSentence);
-  a.text(v.field, kSentence);
+  a.text(v.field, kName);
 }
 
 template <class A, class T>
