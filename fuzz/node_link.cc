@@ -3,6 +3,8 @@
 // are kept.
 #include <unistd.h>
 
+#include <tuple>
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -32,7 +34,7 @@ runtime::Task<void> node(stream_protocol::acceptor& acceptor, std::string_view b
   constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
   auto [error, socket] = co_await acceptor.async_accept(kUse);
   if (error) co_return;
-  const auto [ignored, n] = co_await asio::async_write(socket, asio::buffer(bytes), kUse);
+  std::ignore = co_await asio::async_write(socket, asio::buffer(bytes), kUse);
   boost::system::error_code quiet;
   socket.shutdown(stream_protocol::socket::shutdown_send, quiet);
   char buffer[4096];  // until the other side hangs up
