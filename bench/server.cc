@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contestant that is ours: a private server, asked over HTTP as any client would.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <spawn.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "bench/contestant.h"
+
+namespace cloister::bench {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using Tcp = asio::ip::tcp;
+
+std::string trimmed(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text;
+}
+
+struct Answer {
+  unsigned status = 0;
+  std::string body;
+};
+
+// One kept connection.
+class Connection {
+ public:
+  Result<> open(const std::string& address) {
+    const size_t colon = address.rfind(':');
+    if (colon == std::string::npos) return fail(Code::kInternal, "no port in " + address);
+    boost::system::error_code error;
+    const auto port = static_cast<uint16_t>(std::stoi(address.substr(colon + 1)));
+    socket_.connect({asio::ip::make_address(address.substr(0, colon), error), port}, error);
+    if (!error) socket_.set_option(Tcp::no_delay(true), error);
+    if (error) return fail(Code::kUnavailable, "connecting to " + address + ": " + error.message());
+    host_ = address;
+    return {};
+  }
+
+  Result<Answer> ask(http::verb verb, const std::string& target, const std::string& key,
+                     const std::string& body) {
+    http::request<http::string_body> request(verb, target, 11);
+    request.set(http::field::host, host_);
+    request.set(http::field::authorization, "Bearer " + key);
+    request.set(http::field::content_type, "application/json");
+    request.body() = body;
+    request.prepare_payload();
+    boost::system::error_code error;
+    http::write(socket_, request, error);
+    http::response<http::string_body> response;
+    if (!error) http::read(socket_, buffer_, response, error);
+    if (error) return fail(Code::kUnavailable, target + ": " + error.message());
+    return Answer{response.result_int(), std::move(response.body())};
+  }
+
+ private:
+  asio::io_context context_;
+  Tcp::socket socket_{context_};
+  boost::beast::flat_buffer buffer_;
+  std::string host_;
+};
+
+class HttpClient : public Client {
+ public:
+  explicit HttpClient(std::string key) : key_(std::move(key)) {}
+  Result<> open(const std::string& address) { return connection_.open(address); }
+
+  Result<std::string> run(const Work& work) override {
+    const Answer answer =
+        TRY(connection_.ask(http::verb::post, "/v1/executions?wait=30", key_, work.request));
+    const base::json::value body = TRY(base::parseJson(answer.body));
+    const base::json::object* object = body.if_object();
+    const base::json::value* code = object != nullptr ? object->if_contains("exit_code") : nullptr;
+    if (answer.status != 200 || code == nullptr || *code != base::json::value(0)) {
+      return fail(Code::kInternal,
+                  "cloister: " + std::to_string(answer.status) + " " + answer.body);
+    }
+    return std::string(object->at("stdout").as_string());
+  }
+
+ private:
+  std::string key_;
+  Connection connection_;
+};
+
+class Server : public Contestant {
+ public:
+  explicit Server(std::string dir) : dir_(std::move(dir)) {}
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server() override {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGTERM);
+    ::waitpid(pid_, nullptr, 0);
+  }
+
+  [[nodiscard]] std::string name() const override { return "cloister"; }
+
+  Result<std::unique_ptr<Client>> client() override {
+    auto client = std::make_unique<HttpClient>(key_);
+    TRY(client->open(address_));
+    return client;
+  }
+
+  Result<> start(const std::string& bin) {
+    const std::string program = bin + "/cloister";
+    const std::string log = dir_ + "/log";
+    const char* argv[] = {program.c_str(), "serve",      "--listen", "127.0.0.1:0",
+                          "--state",       dir_.c_str(), nullptr};
+    const char* env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "CLOISTER_LOG=warn", nullptr};
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT, 0644);
+    ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    const int error = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr,
+                                    const_cast<char**>(argv), const_cast<char**>(env));
+    ::posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) return failErrno("starting " + program, error);
+    return waitUntilReady();
+  }
+
+ private:
+  Result<> waitUntilReady() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < end) {
+      if (ready()) return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    const auto log = base::readFile(dir_ + "/log");
+    return fail(Code::kUnavailable, "the server did not become ready: " + log.value_or(""));
+  }
+
+  bool ready() {
+    const auto address = base::readFile(dir_ + "/address");
+    const auto key = base::readFile(dir_ + "/admin.key");
+    if (!address || !key) return false;
+    address_ = trimmed(*address);
+    key_ = trimmed(*key);
+    Connection connection;
+    if (!connection.open(address_)) return false;
+    const auto answer = connection.ask(http::verb::get, "/readyz", key_, "");
+    return answer && answer->status == 200;
+  }
+
+  std::string dir_;
+  std::string address_;
+  std::string key_;
+  pid_t pid_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir) {
+  TRY(base::makeDirs(dir));
+  auto server = std::make_unique<Server>(dir);
+  TRY(server->start(bin));
+  return server;
+}
+
+}  // namespace cloister::bench
