@@ -13,11 +13,8 @@
 //   size_t left();                sandboxes, cgroups, mounts … that are still there
 #pragma once
 
-#include <algorithm>
-#include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,102 +26,10 @@
 #include "base/id.h"
 #include "runtime/run_task.h"
 #include "runtime/runtime.h"
-#include "runtime/signal.h"
+#include "runtime/suite_programs.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
-
-// What the suite's programs do; `args` beside each.
-enum class Program {
-  kEcho,     // WORD: it and a newline on stdout
-  kErr,      // WORD: the same on stderr
-  kCat,      // stdin to stdout
-  kEnv,      // the environment, a line each
-  kExit,     // CODE
-  kSegv,     // ends by SIGSEGV
-  kShow,     // PATH: a file to stdout
-  kWrite,    // PATH TEXT: makes a file
-  kFlood,    // BYTES of 'x' on stdout
-  kMix,      // COUNT numbers, a line each, in turn on stdout and stderr
-  kSleep,    // MS
-  kMemory,   // BYTES of memory
-  kSpin,     // MS of processor time
-  kFork,     // COUNT processes at once
-  kDisk,     // BYTES into a file
-  kMissing,  // a program that does not exist
-};
-
-// The programs as commands of a POSIX shell and its tools.
-inline std::vector<std::string> shellArgv(Program program, const std::vector<std::string>& args) {
-  static const std::map<Program, std::string> kScripts = {
-      {Program::kEcho, "echo \"$1\""},
-      {Program::kErr, "echo \"$1\" >&2"},
-      {Program::kCat, "cat"},
-      {Program::kEnv, "env"},
-      {Program::kExit, "exit \"$1\""},
-      {Program::kSegv, "kill -SEGV $$"},
-      {Program::kShow, "cat \"$1\""},
-      {Program::kWrite, "printf %s \"$2\" > \"$1\""},
-      {Program::kFlood, "head -c \"$1\" /dev/zero | tr '\\0' x"},
-      {Program::kMix,
-       "i=0; while [ $i -lt $1 ]; do "
-       "if [ $((i % 2)) = 0 ]; then echo $i; else echo $i >&2; fi; i=$((i + 1)); done"},
-      {Program::kSleep, "sleep $(($1 / 1000)).$(printf %03d $(($1 % 1000)))"},
-      {Program::kMemory, "head -c \"$1\" /dev/zero | tail | wc -c"},
-      {Program::kSpin, "while :; do :; done"},
-      {Program::kFork, "i=0; while [ $i -lt $1 ]; do sleep 5 & i=$((i + 1)); done; wait"},
-      {Program::kDisk, "head -c \"$1\" /dev/zero > filling"},
-  };
-  if (program == Program::kMissing) return {"/usr/bin/no-such-program"};
-  std::vector<std::string> argv = {"sh", "-c", kScripts.at(program), "sh"};
-  argv.insert(argv.end(), args.begin(), args.end());
-  return argv;
-}
-
-// Keeps what an exec produces; slow when told to be.
-class Collector : public ExecObserver {
- public:
-  explicit Collector(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
-
-  void onStarted() override { started++; }
-  Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
-    EXPECT_EQ(started, 1) << "output before the start";
-    (stream == model::Stream::kStdout ? out : err) += bytes;
-    if (on_output) on_output();
-    if (delay.count() == 0) co_return;
-    boost::asio::steady_timer timer(executor_, delay);
-    co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-  }
-  Task<void> onFileBegin(std::string path, uint64_t size) override {
-    EXPECT_FALSE(file) << "a file within a file";
-    file = std::move(path);
-    sizes[*file] = size;
-    files[*file] = "";
-    co_return;
-  }
-  Task<void> onFileData(std::string_view bytes) override {
-    EXPECT_TRUE(file) << "bytes of no file";
-    if (file) files[*file] += bytes;
-    co_return;
-  }
-  Task<void> onFileEnd() override {
-    EXPECT_TRUE(file) << "the end of no file";
-    file.reset();
-    co_return;
-  }
-
-  int started = 0;
-  std::string out;
-  std::string err;
-  std::map<std::string, std::string> files;
-  std::map<std::string, uint64_t> sizes;
-  std::optional<std::string> file;
-  Millis delay{0};                  // after each piece of output
-  std::function<void()> on_output;  // at each piece
-
- private:
-  boost::asio::any_io_executor executor_;
-};
 
 template <class Harness>
 class RuntimeSuite : public testing::Test {
@@ -190,11 +95,6 @@ class RuntimeSuite : public testing::Test {
   }
   Ran run(Program program, const std::vector<std::string>& args = {}) {
     return run(spec(program, args));
-  }
-
-  static const model::LimitHit* hit(const model::Outcome& outcome, std::string_view limit) {
-    const auto found = std::ranges::find(outcome.limits, limit, &model::LimitHit::limit);
-    return found == outcome.limits.end() ? nullptr : &*found;
   }
 
   Harness harness_;
@@ -298,7 +198,7 @@ TYPED_TEST_P(RuntimeSuite, EndsAProgramThatNeedsTooMuchMemory) {
   this->limits_.memory_bytes = uint64_t{32} << 20;
   const auto ran = this->run(Program::kMemory, {std::to_string(128U << 20)});
   EXPECT_EQ(ran.outcome.end, model::End::kLimit);
-  const auto* hit = this->hit(ran.outcome, model::limit_name::kMemory);
+  const auto* hit = findHit(ran.outcome, model::limit_name::kMemory);
   ASSERT_NE(hit, nullptr);
   EXPECT_EQ(hit->value, this->limits_.memory_bytes);
   EXPECT_TRUE(hit->fatal);
@@ -310,7 +210,7 @@ TYPED_TEST_P(RuntimeSuite, EndsAProgramAtItsProcessorTime) {
   this->limits_.cpu_time = Millis{1000};
   const auto ran = this->run(Program::kSpin, {"60000"});
   EXPECT_EQ(ran.outcome.end, model::End::kLimit);
-  const auto* hit = this->hit(ran.outcome, model::limit_name::kCpuTime);
+  const auto* hit = findHit(ran.outcome, model::limit_name::kCpuTime);
   ASSERT_NE(hit, nullptr);
   EXPECT_EQ(hit->value, 1000U);
   EXPECT_TRUE(hit->fatal);
@@ -320,7 +220,7 @@ TYPED_TEST_P(RuntimeSuite, HoldsProcessesToTheirNumber) {
   CLOISTER_NEEDS(Program::kFork);
   this->limits_.pids = 16;
   const auto ran = this->run(Program::kFork, {"100"});
-  const auto* hit = this->hit(ran.outcome, model::limit_name::kPids);
+  const auto* hit = findHit(ran.outcome, model::limit_name::kPids);
   ASSERT_NE(hit, nullptr);
   EXPECT_EQ(hit->value, 16U);
   EXPECT_FALSE(hit->fatal);
@@ -336,7 +236,7 @@ TYPED_TEST_P(RuntimeSuite, HoldsFilesToTheirSpace) {
   const auto ran = this->run(spec);
   EXPECT_EQ(ran.outcome.end, model::End::kExited);
   EXPECT_NE(ran.outcome.exit_code, 0);
-  const auto* hit = this->hit(ran.outcome, model::limit_name::kDisk);
+  const auto* hit = findHit(ran.outcome, model::limit_name::kDisk);
   ASSERT_NE(hit, nullptr);
   EXPECT_FALSE(hit->fatal);
 }
