@@ -103,13 +103,15 @@ Result<Database> Database::open(const std::string& path) {
   }
   sqlite3_extended_result_codes(handle, 1);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_busy_timeout(handle, 5000);
+  sqlite3_busy_timeout(handle, kBusyMillis);
   // A damaged or doctored file must not run code or read out of bounds: sqlite.org/security.html.
-  // The writer checkpoints by itself (wal_autocheckpoint) to hear of a failed sync.
+  // The log is moved by the syncer (not by wal_autocheckpoint), to hear of a failed sync. What is
+  // deleted is overwritten: a secret that retention removed is gone.
   TRY(
       db.run("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
              "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-             "PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-8192;"));
+             "PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-8192;"
+             "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
 }
 
@@ -121,6 +123,11 @@ Result<> Database::run(const char* sql) {
 Result<> Database::runKept(std::string_view sql) {
   Statement statement = TRY(use(sql));
   return statement.run();
+}
+
+void Database::rollBack() {
+  // Fails only where there is no transaction: SQLite has rolled it back by itself.
+  if (inTransaction()) sqlite3_exec(handle_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 Result<Statement> Database::use(std::string_view sql) {

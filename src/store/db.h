@@ -16,6 +16,9 @@
 
 namespace cloister::store {
 
+// How long a connection waits for a lock.
+inline constexpr int kBusyMillis = 5000;
+
 // The error of the last call on `db`. A full disk is kNoSpace, a broken UNIQUE kConflict, a lock
 // that was not granted in time kUnavailable.
 Error sqliteError(sqlite3* db, std::string_view doing);
@@ -89,6 +92,8 @@ class Database {
   Result<> run(const char* sql);
   // One statement without parameters that is run often; see use() about `sql`.
   Result<> runKept(std::string_view sql);
+  // Ends the transaction, if one is open, as if it had never been.
+  void rollBack();
   // The statement of `sql`, prepared once. The texts must be few: none is ever dropped.
   Result<Statement> use(std::string_view sql);
   // The first column of the first row, "" if there is none.

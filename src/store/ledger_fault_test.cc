@@ -223,7 +223,7 @@ void expectKept(Store& store, const Acknowledged& acknowledged) {
 }
 
 void killRepeatedly(const std::string& durability, int times, size_t most_bytes) {
-  const TempDir dir;
+  const TempDir dir(std::filesystem::temp_directory_path());
   Acknowledged all;
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));

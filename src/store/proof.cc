@@ -15,7 +15,10 @@ constexpr char kRows[] =
     "SELECT e.seq, e.id, e.status, e.tenant, e.archived_at, e.record,"
     " a.subject, b.subject, b.details, b.seq, o.out, o.err FROM executions e"
     " LEFT JOIN audit a ON a.seq=e.accepted_row LEFT JOIN audit b ON b.seq=e.state_row"
-    " LEFT JOIN outputs o ON o.execution=e.seq WHERE e.seq>? ORDER BY e.seq";
+    " LEFT JOIN outputs o ON o.execution=e.seq WHERE e.seq>? ORDER BY e.seq LIMIT ?";
+
+// Rows read in one go: a reader that stays keeps the log from being started over.
+constexpr int kChunk = 200;
 
 // A member of the audit row's details, "" if it is not there.
 std::string detail(const std::string& details, std::string_view name) {
@@ -61,13 +64,16 @@ std::string problemOf(const Statement& row) {
 }  // namespace
 
 Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit) {
-  Statement row = TRY(db.use(kRows));
-  row.bind(after);
   std::vector<Mismatch> out;
-  while (out.size() < limit && TRY(row.step())) {
-    std::string problem = problemOf(row);
-    if (problem.empty()) continue;
-    out.push_back({.seq = row.natural(0), .id = row.text(1), .problem = std::move(problem)});
+  for (int rows = kChunk; rows == kChunk && out.size() < limit;) {
+    Statement row = TRY(db.use(kRows));
+    row.bind(after, kChunk);
+    for (rows = 0; out.size() < limit && TRY(row.step()); ++rows) {
+      after = row.natural(0);
+      std::string problem = problemOf(row);
+      if (problem.empty()) continue;
+      out.push_back({.seq = after, .id = row.text(1), .problem = std::move(problem)});
+    }
   }
   return out;
 }

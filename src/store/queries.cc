@@ -81,7 +81,8 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
   Statement row = TRY(db.use(listSql(scope, query)));
   const uint64_t before = query.before_seq == 0 ? uint64_t{INT64_MAX} : query.before_seq;
   row.bind(std::min(before, uint64_t{INT64_MAX}));
-  if (scope.tenant()) row.bind(*scope.tenant());
+  const auto& tenant = scope.tenant();
+  if (tenant) row.bind(*tenant);
   if (query.status) row.bind(model::statusName(*query.status));
   if (!query.agent.empty()) row.bind(query.agent);
   if (!query.session_id.empty()) row.bind(query.session_id);
@@ -114,8 +115,9 @@ Result<std::vector<Pending>> unfinishedExecutions(Database& db) {
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit) {
   const uint64_t from = std::min(after, uint64_t{INT64_MAX});
-  Statement row = TRY(db.use(scope.tenant() ? kAuditOfTenant : kAudit));
-  if (scope.tenant()) row.bind(*scope.tenant());
+  const auto& tenant = scope.tenant();
+  Statement row = TRY(db.use(tenant ? kAuditOfTenant : kAudit));
+  if (tenant) row.bind(*tenant);
   row.bind(from, std::clamp(limit, 1U, kMaxAudit));
   std::vector<model::AuditEntry> out;
   for (;;) {

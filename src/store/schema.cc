@@ -24,7 +24,7 @@ Result<> apply(Database& db, size_t version) {
     TRY(db.run(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str()));
     return db.run("COMMIT");
   }();
-  if (!applied && db.inTransaction()) static_cast<void>(db.run("ROLLBACK"));
+  if (!applied) db.rollBack();
   return applied;
 }
 

@@ -30,13 +30,14 @@ namespace {
 // is closed and unlocked.
 class SqliteStore final : public Store {
  public:
-  static Result<std::unique_ptr<Store>> open(SqliteOptions options, SyncFunction sync);
+  static Result<std::unique_ptr<Store>> open(const SqliteOptions& options, SyncFunction sync);
 
   void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) override {
     std::string id = request.execution.id;
     std::string sha256 = base::sha256Hex(request.request_json);
+    const size_t bytes = request.request_json.size() + request.spec.size();
     submit<Accepted>(
-        std::move(id),
+        {std::move(id), bytes},
         [request = std::move(request), event = std::move(event), sha256 = std::move(sha256)](
             Transaction tx) { return acceptExecution(tx, request, sha256, event); },
         std::move(done));
@@ -44,8 +45,9 @@ class SqliteStore final : public Store {
 
   void update(model::Execution execution, model::AuditEvent event, Done<void> done) override {
     std::string id = execution.id;
+    const size_t bytes = execution.out.bytes.size() + execution.err.bytes.size();
     submit<void>(
-        std::move(id),
+        {std::move(id), bytes},
         [execution = std::move(execution), event = std::move(event)](Transaction tx) {
           return updateExecution(tx, execution, event);
         },
@@ -54,7 +56,7 @@ class SqliteStore final : public Store {
 
   void append(model::AuditEvent event, Done<void> done) override {
     submit<void>(
-        "",
+        {},
         [event = std::move(event)](Transaction tx) -> Result<void> {
           TRY(tx.chain.append(tx.db, event));
           return {};
@@ -64,7 +66,7 @@ class SqliteStore final : public Store {
 
   void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) override {
     submit<void>(
-        "",
+        {},
         [key = std::move(key), event = std::move(event)](Transaction tx) {
           return insertKey(tx, key, event);
         },
@@ -74,7 +76,7 @@ class SqliteStore final : public Store {
   void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
                  Done<void> done) override {
     submit<void>(
-        "",
+        {},
         [scope, id = std::move(id), event = std::move(event)](Transaction tx) {
           return revokeKeyRow(tx, scope, id, event);
         },
@@ -83,7 +85,7 @@ class SqliteStore final : public Store {
 
   void retain(const Retention& rules, Done<Retained> done) override {
     submit<Retained>(
-        "", [rules](Transaction tx) { return retainBatch(tx, rules, base::wallMicros()); },
+        {}, [rules](Transaction tx) { return retainBatch(tx, rules, base::wallMicros()); },
         std::move(done));
   }
 
@@ -127,10 +129,17 @@ class SqliteStore final : public Store {
   Result<> health() override { return writer_->health(); }
 
  private:
+  // What the queue needs to know of a write.
+  struct About {
+    std::string subject;
+    size_t bytes = 0;
+  };
+
   template <class T>
-  void submit(std::string subject, typename WriteOf<T>::Work work, Done<T> done) {
+  void submit(About about, typename WriteOf<T>::Work work, Done<T> done) {
     auto write = std::make_unique<WriteOf<T>>(std::move(work), std::move(done));
-    write->subject = std::move(subject);
+    write->subject = std::move(about.subject);
+    write->bytes = about.bytes;
     writer_->submit(std::move(write));
   }
 
@@ -177,7 +186,7 @@ Result<std::string> compareWithFile(Database& db, const Checkpoint& newest) {
          "), which the log does not have: an older copy, or a cut tail";
 }
 
-Result<std::unique_ptr<Store>> SqliteStore::open(SqliteOptions options, SyncFunction sync) {
+Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, SyncFunction sync) {
   auto made = std::make_unique<SqliteStore>();
   made->lock_ = TRY(lockLedger(options.path));
   Database db = TRY(Database::open(options.path));
@@ -197,6 +206,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(SqliteOptions options, SyncFunc
                                     made->fault_));
   const bool known = problem.empty() && !lines->empty();
   const Writer::Options writing{.queue = options.queue,
+                                .queue_bytes = options.queue_bytes,
                                 .batch = options.batch,
                                 .checkpoint_every = options.checkpoint_every,
                                 .checkpointed = known ? lines->back().seq : 0};
@@ -222,12 +232,12 @@ Result<> SqliteStore::recordRecovery(const std::string& problem) {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> openSqliteWith(SqliteOptions options, SyncFunction sync) {
-  return SqliteStore::open(std::move(options), std::move(sync));
+Result<std::unique_ptr<Store>> openSqliteWith(const SqliteOptions& options, SyncFunction sync) {
+  return SqliteStore::open(options, std::move(sync));
 }
 
-Result<std::unique_ptr<Store>> openSqlite(SqliteOptions options) {
-  return openSqliteWith(std::move(options), ::fdatasync);
+Result<std::unique_ptr<Store>> openSqlite(const SqliteOptions& options) {
+  return openSqliteWith(options, ::fdatasync);
 }
 
 }  // namespace cloister::store

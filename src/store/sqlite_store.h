@@ -17,6 +17,6 @@
 namespace cloister::store {
 
 // openSqlite() with another fdatasync(2), for tests of what happens when it fails.
-Result<std::unique_ptr<Store>> openSqliteWith(SqliteOptions options, SyncFunction sync);
+Result<std::unique_ptr<Store>> openSqliteWith(const SqliteOptions& options, SyncFunction sync);
 
 }  // namespace cloister::store

@@ -154,6 +154,55 @@ TEST(SqliteStore, RefusesMoreThanItsQueueHolds) {
   EXPECT_TRUE(testing::append(*store, "after", "acme"));
 }
 
+TEST(SqliteStore, RefusesMoreBytesThanItsQueueHolds) {
+  const TempDir dir;
+  SqliteOptions options = optionsIn(dir);
+  options.queue_bytes = 10'000;
+  const auto store = openSqlite(options).value();
+  std::binary_semaphore writer_is_held{0};
+  std::binary_semaphore let_go{0};
+  store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
+                [&](const Result<>&) {
+                  writer_is_held.release();
+                  let_go.acquire();
+                });
+  writer_is_held.acquire();
+  NewExecution large = queued();
+  large.spec = std::string(20'000, 's');  // alone it is let in, however large
+  std::latch stored(1);
+  store->accept(large, testing::event("execution.accepted", large.execution),
+                [&](const Result<Accepted>& result) {
+                  EXPECT_TRUE(result);
+                  stored.count_down();
+                });
+  EXPECT_EQ(accept(*store, queued()).error().code, Code::kQuota);
+  let_go.release();
+  stored.wait();
+  EXPECT_TRUE(accept(*store, queued()));
+}
+
+TEST(SqliteStore, WhatRetentionRemovesIsGoneFromTheFiles) {
+  const TempDir dir;
+  const std::string secret = "correct horse battery staple";
+  const auto held = [&] {
+    for (const char* name : {"ledger.db", "ledger.db-wal"}) {
+      const auto bytes = base::readFile(dir.file(name));
+      if (bytes && bytes->find(secret) != std::string::npos) return true;
+    }
+    return false;
+  };
+  NewExecution request = queued();
+  request.request_json = "{\"code\":\"" + secret + "\"}";
+  request.spec = secret;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    model::Execution e = testing::finished(*store, request, 1'000).value();
+    EXPECT_TRUE(held());
+    ASSERT_EQ(testing::retain(*store, {.archive_after_us = 1})->archived, 1U);
+  }
+  EXPECT_FALSE(held());
+}
+
 TEST(SqliteStore, DestructionWritesWhatIsQueued) {
   const TempDir dir;
   std::atomic<int> done = 0;

@@ -148,7 +148,8 @@ void Syncer::perform(Work work) {
     settled_.notifyAll();
   }
   for (Finished& one : work.batch) {
-    one.write->finish(synced ? std::move(one.outcome) : synced);
+    if (!synced) one.outcome = synced;
+    one.write->finish(std::move(one.outcome));
   }
   if (synced && work.checkpoint) record(*work.checkpoint);
   if (!work.move) return;

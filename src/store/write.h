@@ -30,6 +30,8 @@ class Write {
   virtual void finish(Result<> outcome) = 0;
   // The execution it is about, "" if none.
   std::string subject;
+  // About what it holds in memory, for the bound of the queue.
+  size_t bytes = 0;
 };
 
 template <class T>

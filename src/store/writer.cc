@@ -12,6 +12,9 @@ constexpr std::chrono::milliseconds kProbeEvery{1000};
 constexpr int kMovePages = 1000;
 constexpr int kMostPages = 16'000;
 
+// A transaction is not made longer once it holds this much.
+constexpr size_t kBatchBytes = size_t{16} << 20;
+
 // The cause is the ledger's, not this one write's.
 bool isFault(const Error& error) {
   return error.code == Code::kNoSpace || error.code == Code::kUnavailable ||
@@ -53,7 +56,9 @@ Writer::~Writer() {
 void Writer::submit(std::unique_ptr<Write> write) {
   {
     const Lock lock(mutex_);
-    if (!stop_ && queue_.size() < options_.queue) {
+    const bool fits = queued_bytes_ == 0 || queued_bytes_ + write->bytes <= options_.queue_bytes;
+    if (!stop_ && fits && queue_.size() < options_.queue) {
+      queued_bytes_ += write->bytes;
       queue_.push_back(std::move(write));
       wake_.notifyOne();
       return;
@@ -92,7 +97,10 @@ bool Writer::take(Batch& batch) {
     wake_.waitFor(mutex_, kProbeEvery);
     if (!stop_ && queue_.empty()) return true;
   }
-  while (!queue_.empty() && batch.size() < options_.batch) {
+  size_t bytes = 0;
+  while (!queue_.empty() && batch.size() < options_.batch && bytes < kBatchBytes) {
+    bytes += queue_.front()->bytes;
+    queued_bytes_ -= queue_.front()->bytes;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -110,8 +118,11 @@ void Writer::perform(Batch batch) {
     // Which of them cannot be written, and which were only in its company?
     for (size_t i = 0; i < batch.size(); ++i) {
       auto alone = attempt(batch, i, i + 1, outcomes);
-      if (!alone) outcomes[i] = std::unexpected(std::move(alone).error());
-      if (alone && *alone) sealed = *std::move(alone);
+      if (!alone) {
+        outcomes[i] = std::unexpected(std::move(alone).error());
+      } else if (*alone) {
+        sealed = *std::move(alone);
+      }
     }
   }
   std::vector<Finished> finished;
@@ -139,7 +150,7 @@ Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, siz
   }();
   if (!done) {
     chain_.restore(before);
-    if (db_.inTransaction()) static_cast<void>(db_.runKept("ROLLBACK"));
+    db_.rollBack();
     note(std::unexpected(done.error()));
   } else {
     note({});
@@ -178,7 +189,11 @@ void Writer::keepLogShort() {
   if (wal_pages_ < moved_at_ + kMovePages) return;
   moved_at_ = wal_pages_;
   if (wal_pages_ < kMostPages) return syncer_.moveLog();
-  if (auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_RESTART, fault_); !moved) {
+  // A reader that does not finish is not waited for: the log grows on, and the next time may do.
+  sqlite3_busy_timeout(db_.handle(), 100);
+  auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_RESTART, fault_);
+  sqlite3_busy_timeout(db_.handle(), kBusyMillis);
+  if (!moved) {
     note(std::unexpected(std::move(moved).error()));  // the log still has it all
   }
 }

@@ -24,6 +24,7 @@ class Writer {
  public:
   struct Options {
     size_t queue = 4096;
+    size_t queue_bytes = size_t{256} << 20;
     size_t batch = 256;
     uint64_t checkpoint_every = 1000;
     uint64_t checkpointed = 0;  // seq of the checkpoint file's newest line; 0: write one soon
@@ -36,7 +37,7 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // From any thread. With `queue` writes unfinished it is finished with kQuota, here and now.
+  // From any thread. When the queue is full it is finished with kQuota, here and now.
   void submit(std::unique_ptr<Write> write);
   // An error if the last write failed, or the ledger is broken for good.
   [[nodiscard]] Result<> health() const;
@@ -67,6 +68,7 @@ class Writer {
   Condition wake_;
   bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
   std::deque<std::unique_ptr<Write>> queue_ CLOISTER_GUARDED_BY(mutex_);
+  size_t queued_bytes_ CLOISTER_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ CLOISTER_GUARDED_BY(mutex_);  // of the last transaction
   std::thread thread_;
 };
