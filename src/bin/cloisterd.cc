@@ -180,7 +180,8 @@ Result<Data> readData(const Options& options) {
       .audit_key = std::make_shared<const base::SigningKey>(std::move(audit_key)),
       .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
-      .policy = TRY(policy::parsePolicy(policy, policy_path, options.config.limits)),
+      .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
+                                        options.config.limits)),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
   };
@@ -399,7 +400,7 @@ Result<> serve(const Options& options) {
       runConfig(options.config));
   TRY(service.recover());
   auth::Authenticator authenticator(*store);
-  asio::thread_pool background(1);
+  asio::thread_pool background(2);
   api::RestParts parts{.service = service,
                        .store = *store,
                        .authenticator = authenticator,

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -18,6 +19,11 @@ Result<> loopbackUp() {
   std::strcpy(request.ifr_name, "lo");
   request.ifr_flags = IFF_UP | IFF_RUNNING;
   if (::ioctl(any.get(), SIOCSIFFLAGS, &request) != 0) return failErrno("bringing up lo");
+  return {};
+}
+
+Result<> nameHost(std::string_view name) {
+  if (::sethostname(name.data(), name.size()) != 0) return failErrno("sethostname");
   return {};
 }
 

@@ -42,10 +42,11 @@ struct Constant {
 constexpr uint64_t kCloneNewAny = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                   CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
 
-#define CONSTANT(name) \
-  Constant {           \
-    #name, name        \
-  }
+constexpr Constant constant(std::string_view name, uint64_t value) {
+  return {name, value};
+}
+
+#define CONSTANT(name) constant(#name, name)
 
 constexpr Constant kConstants[] = {
     {"CLONE_NEW_ANY", kCloneNewAny},

@@ -107,9 +107,9 @@ Result<> mask(const MountStep& step) {
 }
 
 Result<> seal(const MountStep& step) {
-  const Fd mount(::open(at(step), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!mount) return failErrno("opening " + step.target);
-  return linux::addAttributes(mount.get(), step.attributes);
+  const Fd sealed(::open(at(step), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!sealed) return failErrno("opening " + step.target);
+  return linux::addAttributes(sealed.get(), step.attributes);
 }
 
 }  // namespace

@@ -42,11 +42,6 @@ Result<> waitForIdMaps(const Fd& mapped) {
   return {};
 }
 
-Result<> nameHost() {
-  if (::sethostname(kHostname.data(), kHostname.size()) != 0) return failErrno("sethostname");
-  return {};
-}
-
 Result<> applySteps(const std::vector<MountStep>& steps) {
   for (const MountStep& step : steps)
     TRY(applyStep(step));
@@ -95,7 +90,7 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
   TRY(connectRunner(fds.runner_socket));
   TRY(joinCgroups(fds.cgroups));
   TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
-  TRY(nameHost());
+  TRY(linux::nameHost(kHostname));
   TRY(linux::loopbackUp());
   TRY(startSession());
   TRY(applySteps(confinement.proc));

@@ -3,5 +3,6 @@
 #include <unistd.h>
 
 int main(void) {
-  for (;;) fork();
+  for (;;)
+    fork();
 }

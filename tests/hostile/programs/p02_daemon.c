@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// P02: a daemon that means to survive the run: double fork, setsid, closed descriptors, a heartbeat.
-#include <arpa/inet.h>
+// P02: a daemon that means to survive the run: double fork, setsid, closed descriptors, a
+// heartbeat.
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
 
 static void beat(void) {
   struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(7001)};
@@ -26,7 +28,8 @@ int main(void) {
   if (fork() == 0) {
     setsid();
     if (fork() == 0) {
-      for (int fd = 0; fd < 64; ++fd) close(fd);
+      for (int fd = 0; fd < 64; ++fd)
+        close(fd);
       beat();
     }
     _exit(0);

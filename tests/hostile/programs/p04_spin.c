@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // P04: eight threads that spin.
-#include <pthread.h>
 #include <unistd.h>
+
+#include <pthread.h>
 
 static void* spin(void* unused) {
   for (volatile unsigned long n = 0;; ++n) {
@@ -14,5 +15,6 @@ int main(void) {
     pthread_t thread;
     pthread_create(&thread, 0, spin, 0);
   }
-  for (;;) pause();
+  for (;;)
+    pause();
 }

@@ -3,21 +3,23 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { kChunk = 1 << 20 };
 static char chunk[kChunk];
 
 static long fill(int fd) {
   long mib = 0;
-  while (mib < 4096 && write(fd, chunk, kChunk) == kChunk) ++mib;
+  while (mib < 4096 && write(fd, chunk, kChunk) == kChunk)
+    ++mib;
   return mib;
 }
 

@@ -4,10 +4,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <stdio.h>
+#include <string.h>
 
 static char chunk[1 << 20];
 

@@ -2,10 +2,11 @@
 // P09: fds: opens files and sockets until refused; core: dies with a core dump asked for.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+
+#include <stdio.h>
+#include <string.h>
 
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "core") == 0) {

@@ -2,14 +2,15 @@
 // P11: tries to become somebody: itself made setuid, and the host's setuid programs.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 int main(int argc, char** argv) {
   if (argc > 1) {  // run again through the setuid bit

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // P12, P13, P14, P19: calls that must be refused. Prints "group name errno" for each; errno 0 means
-// that it worked. Arguments are valid enough to succeed where the kernel would allow it, and harmless
-// where it would.
+// that it worked. Arguments are valid enough to succeed where the kernel would allow it, and
+// harmless where it would.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 static void say(const char* group, const char* name, long result) {
   printf("%s %s %d\n", group, name, result < 0 ? errno : 0);
@@ -43,9 +44,15 @@ static void namespaces(void) {
   static const struct {
     const char* name;
     uint64_t flag;
-  } kSpaces[] = {{"user", CLONE_NEWUSER}, {"net", CLONE_NEWNET},       {"mnt", CLONE_NEWNS},
-                 {"pid", CLONE_NEWPID},   {"ipc", CLONE_NEWIPC},       {"uts", CLONE_NEWUTS},
-                 {"time", 0x80},          {"cgroup", CLONE_NEWCGROUP}, {"user+net", CLONE_NEWUSER | CLONE_NEWNET}};
+  } kSpaces[] = {{"user", CLONE_NEWUSER},
+                 {"net", CLONE_NEWNET},
+                 {"mnt", CLONE_NEWNS},
+                 {"pid", CLONE_NEWPID},
+                 {"ipc", CLONE_NEWIPC},
+                 {"uts", CLONE_NEWUTS},
+                 {"time", 0x80},
+                 {"cgroup", CLONE_NEWCGROUP},
+                 {"user+net", CLONE_NEWUSER | CLONE_NEWNET}};
   for (size_t i = 0; i < sizeof kSpaces / sizeof *kSpaces; ++i) {
     char name[32];
     snprintf(name, sizeof name, "unshare-%s", kSpaces[i].name);
@@ -133,10 +140,10 @@ static void dangerous(void) {
 static void devices(void) {
   say("P19", "mknod-block", mknod("/tmp/sda", S_IFBLK | 0600, makedev(8, 0)));
   say("P19", "mknod-mem", mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)));
-  static const char* const kDevices[] = {"/dev/mem",          "/dev/kmsg", "/dev/kvm",
-                                         "/dev/fuse",         "/dev/net/tun", "/dev/loop-control",
-                                         "/dev/mapper/control", "/dev/vsock", "/dev/vda", "/dev/sda",
-                                         "/dev/console",      "/dev/ptmx", "/dev/port"};
+  static const char* const kDevices[] = {
+      "/dev/mem",          "/dev/kmsg",           "/dev/kvm",   "/dev/fuse", "/dev/net/tun",
+      "/dev/loop-control", "/dev/mapper/control", "/dev/vsock", "/dev/vda",  "/dev/sda",
+      "/dev/console",      "/dev/ptmx",           "/dev/port"};
   for (size_t i = 0; i < sizeof kDevices / sizeof *kDevices; ++i) {
     say("P19", kDevices[i], open(kDevices[i], O_RDWR));
   }

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// P15: system calls through the i386 gate (int 0x80) and the x32 numbers, each in a child that may be
-// killed for it. Prints "abi name result"; a negative result is an errno.
-#include <stdio.h>
-#include <string.h>
+// P15: system calls through the i386 gate (int 0x80) and the x32 numbers, each in a child that may
+// be killed for it. Prints "abi name result"; a negative result is an errno.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <stdio.h>
+#include <string.h>
+
 static long int80(long nr, long a, long b) {
   long result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "a"(nr), "b"(a), "c"(b) : "memory", "r8", "r9", "r10", "r11");
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "a"(nr), "b"(a), "c"(b)
+                   : "memory", "r8", "r9", "r10", "r11");
   return (int)result;
 }
 
 static long x32(long nr, long a, long b) {
   long result;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(nr | 0x40000000), "D"(a), "S"(b) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(nr | 0x40000000), "D"(a), "S"(b)
+                   : "rcx", "r11", "memory");
   return result;
 }
 
-static void attempt(const char* abi, const char* name, long (*call)(long, long, long), long nr, long a) {
+static void attempt(const char* abi, const char* name, long (*call)(long, long, long), long nr,
+                    long a) {
   fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {

@@ -2,10 +2,11 @@
 // P16: pushes bytes into whatever terminal it can reach.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
+
+#include <stdio.h>
+#include <termios.h>
 
 int main(void) {
   static const char* const kPaths[] = {"/dev/tty", "/dev/console", "/dev/ptmx", "/dev/pts/0"};
@@ -22,8 +23,7 @@ int main(void) {
     printf("TIOCLINUX %d %d\n", i, ioctl(fds[i], TIOCLINUX, &c) == 0 ? 0 : errno);
     printf("TIOCSETD %d %d\n", i, ioctl(fds[i], TIOCSETD, &discipline) == 0 ? 0 : errno);
     // The upper half of the request is ignored by the kernel, and must be by the filter.
-    printf("TIOCSTI-high %d %d\n", i,
-           ioctl(fds[i], TIOCSTI | 0x100000000ul, &c) == 0 ? 0 : errno);
+    printf("TIOCSTI-high %d %d\n", i, ioctl(fds[i], TIOCSTI | 0x100000000ul, &c) == 0 ? 0 : errno);
   }
   return 0;
 }

@@ -4,14 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static void say(const char* what, long result) { printf("%s %d\n", what, result < 0 ? errno : 0); }
+#include <stdio.h>
+
+static void say(const char* what, long result) {
+  printf("%s %d\n", what, result < 0 ? errno : 0);
+}
 
 int main(void) {
   say("write-self-exe", open("/proc/self/exe", O_WRONLY));
