@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 
 #include <boost/asio/co_spawn.hpp>
