@@ -6,7 +6,8 @@ import unittest
 
 import tree
 
-TITLE = re.compile(r"^[a-z][a-z0-9_,/-]*: [a-z`].*[^.]$")
+AREA = "[a-z.][a-z0-9_./-]*"
+TITLE = re.compile(rf"^{AREA}(, ?{AREA})*: ([a-z`]|[A-Z]{{2}}).*[^.]$")
 # Words that say what was done, not what the commit does.
 NOT_IMPERATIVE = re.compile(r"^(added|adds|fixed|fixes|changed|changes|removed|removes|updated|updates|made|makes)\b")
 COLUMNS = 72
@@ -36,7 +37,7 @@ class Commits(unittest.TestCase):
         self.assertEqual(wrong, [], "\n" + "\n".join(wrong))
 
     def test_the_rule_itself(self):
-        for good in ("api: refuse unknown fields", "store,audit: keep one writer"):
+        for good in ("api: refuse unknown fields", "store, audit: keep one writer", "docs: HTTP is spelled so"):
             self.assertIsNone(problem(good), good)
         for bad in ("Fix it", "api: Fixed the thing", "api: fixed the thing", "api: refuse x.", "api: " + "x" * 80):
             self.assertIsNotNone(problem(bad), bad)

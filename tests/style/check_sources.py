@@ -16,7 +16,7 @@ PRIVILEGED = re.compile(
     r"setres[ug]id|setgroups|capset|sethostname)\(")
 MAY_CALL = ("src/linux/", "src/runner/")
 COMMENT = re.compile(r"//.*$")
-OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*\{$")
+OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*(?<!=) \{$")
 TYPE = re.compile(r"^ *(template|namespace|class|struct|enum|union|extern)\b")
 
 
