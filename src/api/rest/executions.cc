@@ -2,8 +2,11 @@
 // /v1/executions: run, look, list, cancel, read the kept output.
 #include <algorithm>
 #include <charconv>
+#include <memory>
+#include <utility>
 
 #include "api/event_feed.h"
+#include "api/rest/awaiting.h"
 #include "api/rest/rest.h"
 #include "base/crypto.h"
 
@@ -15,6 +18,7 @@ namespace json = base::json;
 constexpr int64_t kMaxWaitSeconds = 300;
 constexpr size_t kMaxIdempotencyKey = 255;
 constexpr int64_t kMaxList = 500;
+constexpr size_t kLargeBody = size_t{256} << 10;
 constexpr size_t kLogPiece = size_t{64} << 10;
 constexpr std::string_view kCursorPrefix = "before:";
 
@@ -30,10 +34,18 @@ Result<std::string> idempotencyKey(const Request& request) {
   return std::string(key);
 }
 
-Result<model::RunRequest> parseBody(std::string body, const model::RequestBounds& bounds) {
+Result<model::RunRequest> parseBody(std::string_view body, const model::RequestBounds& bounds) {
   const json::value value = TRY(base::parseJson(body, {.max_bytes = bounds.body_bytes}));
   if (!value.is_object()) return fail(Code::kInvalid, "request body: must be a JSON object");
   return model::parseRunRequest(value.get_object(), bounds);
+}
+
+// A large body takes long enough to read that others would notice on the io thread.
+Task<Result<model::RunRequest>> readRequest(RestParts& parts, std::string body) {
+  if (body.size() < kLargeBody) co_return parseBody(body, parts.bounds);
+  const auto shared = std::make_shared<const std::string>(std::move(body));
+  co_return co_await inBackground<Result<model::RunRequest>>(
+      parts.background, [shared, &parts] { return parseBody(*shared, parts.bounds); });
 }
 
 Response executionResponse(int status, const model::Execution& execution) {
@@ -45,8 +57,8 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   const std::optional<int64_t> wait = CO_TRY(queryInteger(request, "wait", 0, kMaxWaitSeconds));
   const bool dry_run = CO_TRY(queryFlag(request, "dry_run"));
   std::string key = CO_TRY(idempotencyKey(request));
-  model::RunRequest run = CO_TRY(parseBody(std::move(request.body), parts.bounds));
-  request.body = {};
+  auto read = co_await readRequest(parts, std::exchange(request.body, {}));
+  model::RunRequest run = CO_TRY(std::move(read));
   if (dry_run) {
     auto plan = co_await parts.service.plan(request.principal, std::move(run));
     co_return jsonResponse(200, CO_TRY(std::move(plan)));

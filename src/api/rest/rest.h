@@ -37,7 +37,7 @@ struct RestParts {
   Millis heartbeat{15'000};
   std::string openapi;  // the document's text
   std::string version;
-  // For what would hold up the io thread: one thread, one job at a time.
+  // Threads for what would hold up the io thread.
   boost::asio::thread_pool& background;
 };
 
