@@ -34,6 +34,8 @@ import harness  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
+# Units whose programs run in sandboxes, at the lowest weight: beside another suite they would starve.
+UNITS_ALONE = ("runtime",)
 # What asan and tsan run beside their unit tests: the suites that drive the server.
 SANITIZED_SUITES = {"asan": ("integration",), "tsan": ("integration/test_api*",)}
 SANITIZER_ENV = {
@@ -82,8 +84,9 @@ def unit_suites(preset):
         env |= {"CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
     prefix = "" if preset == "release" else f"{preset}/"
     for program in sorted((BUILD / preset / "bin").glob("*_test")):
-        name = f"{prefix}unit/{program.name.removesuffix('_test')}"
-        yield Suite(name, [str(program)], "gtest", timeout=300, env=env)
+        short = program.name.removesuffix("_test")
+        yield Suite(f"{prefix}unit/{short}", [str(program)], "gtest", alone=short in UNITS_ALONE,
+                    timeout=300, env=env)
 
 
 def fuzz_suites(long):
