@@ -75,7 +75,7 @@ class Scripted {
 };
 
 Result<HttpResponse> ask(HttpClient client) {
-  return client.exchange({.method = "GET", .target = "/x"}, Millis(5'000));
+  return client.exchange({.method = "GET", .target = "/x"}, Millis(60'000));
 }
 
 std::string answerTo(std::string bytes, size_t step = SIZE_MAX) {
