@@ -115,7 +115,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
             elif line.startswith("path "):
                 self.assertRegex(line, r"(Error|list 0)$", line)
             elif line.startswith("mount "):
-                for secret in (self.server.state, "/work", "/build/", "/root", "/tmp/"):
+                for secret in (self.server.state, harness.REPO, "/build/", "/root", "/tmp/"):
                     self.assertNotIn(str(secret), line)
         pids = eval(next(line for line in lines if line.startswith("pids ")).removeprefix("pids "))
         self.assertLessEqual(max(pids), 10)
