@@ -46,6 +46,7 @@ class CgroupV1 : public Cgroup {
 
   [[nodiscard]] std::vector<int> joinFds() const override {
     std::vector<int> fds;
+    fds.reserve(tasks_.size());
     for (const Fd& fd : tasks_)
       fds.push_back(fd.get());
     return fds;

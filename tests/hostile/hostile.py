@@ -79,7 +79,7 @@ class HostileTest(unittest.TestCase):
         self.before = harness.Snapshot(self.server)
 
     def tearDown(self):
-        harness.assert_clean(self.before, self.server)
+        harness.assert_clean(self.before, self.server, seconds=30)
         self.assertEqual(self.canaries.problems(), [])
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 

@@ -89,13 +89,14 @@ class Clients(HostileTest):
 
     def test_p53_reader_that_never_reads(self):
         submitted = self.server.request("POST", "/v1/executions", {
-            "language": "bash", "code": "head -c 200000000 /dev/zero", "artifacts": []}).json()
+            "language": "bash", "code": "head -c 64000000 /dev/zero", "artifacts": [],
+            "timeout_seconds": 120}).json()
         stalled = socket.create_connection((self.server.host, self.server.port))
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stalled.sendall((f"GET /v1/executions/{submitted['id']}/events HTTP/1.1\r\nHost: localhost\r\n"
                          f"Authorization: Bearer {self.server.key}\r\n\r\n").encode())
         try:
-            done = self.server.wait_end(submitted["id"], 60)
+            done = self.server.wait_end(submitted["id"], 150)
             self.assertEqual(done["status"], "completed")
             self.assertTrue(done["stdout_truncated"])
         finally:

@@ -126,7 +126,7 @@ class Processes(HostileTest):
     def test_p08_deep_directories(self):
         result = self.run_program("p08_disk", "deep", timeout_seconds=60)
         self.assertIn(result["status"], ("completed", "failed", "timed_out"))
-        # tearDown finds the sandbox gone within its ten seconds, however deep its tree.
+        # tearDown finds the sandbox gone within its time, however deep its tree.
 
     def test_p08_sparse_terabyte(self):
         result = self.run_program("p08_disk", "sparse", file_size_mb=16)

@@ -61,7 +61,8 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   static Task<void> waitEnd(std::shared_ptr<Link> self) {
-    while (!self->ended()) co_await self->changed_.wait();
+    while (!self->ended())
+      co_await self->changed_.wait();
   }
 
   void end(std::string reason) {
