@@ -468,7 +468,9 @@ def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
     for kind in kinds:
         for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
             with contextlib.suppress(OSError):
-                found.add(os.readlink(path))
+                # A dead process that its parent has not yet taken note of holds nothing.
+                if _alive([int(path.split("/")[2])]):
+                    found.add(os.readlink(path))
     return found
 
 
