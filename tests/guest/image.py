@@ -222,7 +222,7 @@ def project(tree):
         shutil.copytree(REPO / folder, target / folder, symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
     programs = [p for p in (build / "bin").iterdir() if p.name.startswith("cloister")]
-    inside = tree / str(build).lstrip("/")
+    inside = target / "build" / "release"  # where inside.py looks, wherever it was built here
     (inside / "bin").mkdir(parents=True)
     for program in programs:
         shutil.copy2(program, inside / "bin" / program.name)
