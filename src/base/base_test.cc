@@ -13,6 +13,15 @@
 namespace cloister::base {
 namespace {
 
+TEST(Errno, SaysTheCause) {
+  EXPECT_EQ(errnoError("reading", ENOENT).message, "reading: No such file or directory");
+  EXPECT_EQ(errnoError("reading", ENOENT).code, Code::kNotFound);
+  EXPECT_EQ(errnoError("writing", ENOSPC).code, Code::kNoSpace);
+  for (const int none : {-1, 0x41000006}) {
+    EXPECT_EQ(errnoError("reading", none).message, "reading: error " + std::to_string(none));
+  }
+}
+
 TEST(Id, SortsByTimeAndIsRecognised) {
   const std::string a = newId("exec");
   EXPECT_TRUE(isId("exec", a)) << a;

@@ -44,7 +44,10 @@ Error errnoError(std::string_view doing, int error_number) {
   const Code code = error_number == ENOSPC || error_number == EDQUOT ? Code::kNoSpace
                     : error_number == ENOENT                         ? Code::kNotFound
                                                                      : Code::kInternal;
-  return Error{code, std::string(doing) + ": " + strerrordesc_np(error_number), {}};
+  const char* text = strerrordesc_np(error_number);  // nullptr for a number that is none
+  const std::string cause =
+      text != nullptr ? std::string(text) : "error " + std::to_string(error_number);
+  return Error{code, std::string(doing) + ": " + cause, {}};
 }
 
 std::unexpected<Error> failErrno(std::string_view doing) {
