@@ -13,7 +13,7 @@ constexpr char kByIdempotencyKey[] =
 constexpr char kInsert[] =
     "INSERT INTO executions(id, status, tenant, app, agent, user, session_id, idempotency_key,"
     " request_sha256, finished_at, accepted_row, state_row, record)"
-    " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?11,?12)";
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr char kInsertRequest[] = "INSERT INTO requests VALUES (?,?)";
 constexpr char kInsertSpec[] = "INSERT INTO specs VALUES (?,?)";
 constexpr char kDropSpec[] = "DELETE FROM specs WHERE execution=?";
@@ -61,6 +61,22 @@ Result<> check(const model::Execution& execution) {
     return {};
   }
   return fail(Code::kInvalid, "accepting an execution: it begins queued or denied");
+}
+
+Result<> checkStart(const NewExecution& request) {
+  if (!request.start) return {};
+  if (request.execution.status == model::Status::kQueued &&
+      request.start->execution.status == model::Status::kRunning &&
+      request.start->execution.id == request.execution.id) {
+    return {};
+  }
+  return fail(Code::kInvalid, "accepting an execution: a start makes a queued one run");
+}
+
+// Appends the audit row of the state that `record` is in, and gives its number.
+Result<uint64_t> appendState(Transaction tx, const model::AuditEvent& event,
+                             const model::Execution& execution, const std::string& record) {
+  return tx.chain.append(tx.db, bindTo(event, execution, record));
 }
 
 // The whole kept output of a stream longer than what is kept is an artifact as well.
@@ -115,27 +131,35 @@ Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
                                  const std::string& request_sha256,
                                  const model::AuditEvent& event) {
   if (auto earlier = TRY(replay(tx.db, request, request_sha256))) return *std::move(earlier);
+  TRY(check(request.execution));
+  TRY(checkStart(request));
   Record record{.execution = request.execution, .request_sha256 = request_sha256};
   model::Execution& e = record.execution;
-  TRY(check(e));
   settleTimes(e);
-  const std::string text = encodeRecord(record);
-  const uint64_t row = TRY(tx.chain.append(tx.db, bindTo(event, e, text)));
+  std::string text = encodeRecord(record);
+  const uint64_t accepted_row = TRY(appendState(tx, event, e, text));
+  uint64_t state_row = accepted_row;
+  if (request.start) {
+    const int64_t created_at = e.created_at;
+    e = request.start->execution;
+    e.created_at = created_at;
+    text = encodeRecord(record);
+    state_row = TRY(appendState(tx, request.start->event, e, text));
+  }
   const std::optional<std::string> key =
       request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
   Statement insert = TRY(tx.db.use(kInsert));
   insert.bind(e.id, model::statusName(e.status), e.principal.tenant, e.principal.app,
               e.principal.agent, e.principal.user, e.session_id, key, request_sha256, e.finished_at,
-              row, text);
+              accepted_row, state_row, text);
   TRY(insert.run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
   Statement body = TRY(tx.db.use(kInsertRequest));
   TRY(body.bind(e.seq, request.request_json).run());
-  if (!model::isTerminal(e.status)) {
+  if (e.status == model::Status::kQueued) {  // what runs already is not run again
     Statement spec = TRY(tx.db.use(kInsertSpec));
     TRY(spec.bind(e.seq, Blob{request.spec}).run());
   }
-  TRY(putParts(tx.db, e));
   return Accepted{.execution = std::move(e), .replayed = false};
 }
 
@@ -160,7 +184,7 @@ Result<void> updateExecution(Transaction tx, const model::Execution& execution,
   e.created_at = stored.execution.created_at;
   settleTimes(e);
   const std::string text = encodeRecord(record);
-  const uint64_t row = TRY(tx.chain.append(tx.db, bindTo(event, e, text)));
+  const uint64_t row = TRY(appendState(tx, event, e, text));
   Statement update = TRY(tx.db.use(kUpdate));
   TRY(update.bind(model::statusName(e.status), e.finished_at, row, text, e.seq).run());
   if (model::isTerminal(e.status)) {

@@ -45,12 +45,19 @@ class Scope {
   std::optional<std::string> tenant_;
 };
 
+// A start that is recorded together with the acceptance: the record as it is then (kRunning).
+struct NewStart {
+  model::Execution execution;
+  model::AuditEvent event;
+};
+
 // An accepted request: the record, what was asked, and what it was asked with.
 struct NewExecution {
   model::Execution execution;   // kQueued or kDenied; seq is given by the ledger
   std::string request_json;     // canonical
   std::string spec;             // encoded ExecSpec, to run it after a restart
   std::string idempotency_key;  // "" if none
+  std::optional<NewStart> start;  // there was nothing to wait for
 };
 
 // What accept() came to: the row as stored, or the earlier execution of the same idempotency key.
@@ -123,7 +130,8 @@ class Store {
   virtual ~Store() = default;
 
   // Writes the record and its audit row: its subject is the execution, and to its details the
-  // ledger adds `status` and `record_sha256`, which verification holds the record to. A known
+  // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`
+  // both states get their audit rows, and the record begins as running. A known
   // idempotency key of this principal with the same request gives the earlier execution (replayed);
   // with another request, kConflict.
   virtual void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) = 0;

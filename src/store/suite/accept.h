@@ -30,6 +30,69 @@ TEST_P(StoreSuite, AcceptedIsStoredWithItsAuditRow) {
   EXPECT_EQ(entries[0].event.details.at("status"), "queued");
 }
 
+// `request`, and what it is once it runs.
+inline NewExecution startedAtOnce(NewExecution request) {
+  model::Execution running = request.execution;
+  running.status = model::Status::kRunning;
+  running.started_at = running.created_at + 1;
+  request.start = NewStart{running, testing::event("execution.started", running)};
+  return request;
+}
+
+TEST_P(StoreSuite, AcceptedAndStartedAtOnce) {
+  const NewExecution request = startedAtOnce(queued());
+  const auto accepted = accept(*store_, request);
+  ASSERT_TRUE(accepted) << accepted.error().message;
+  EXPECT_EQ(accepted->execution.status, model::Status::kRunning);
+  const auto got = store_->get(all_, request.execution.id);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->status, model::Status::kRunning);
+  EXPECT_EQ(got->created_at, request.execution.created_at);
+  const auto entries = auditAll();
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].event.details.at("status"), "queued");
+  EXPECT_EQ(entries[1].event.action, "execution.started");
+  EXPECT_EQ(entries[1].event.details.at("status"), "running");
+  EXPECT_TRUE(store_->mismatches(0, 10).value_or(std::vector<Mismatch>(1)).empty());
+  // A restart finds that it ran.
+  const auto left = store_->unfinished();
+  ASSERT_TRUE(left);
+  ASSERT_EQ(left->size(), 1U);
+  EXPECT_EQ(left->front().execution.status, model::Status::kRunning);
+  model::Execution ended = *got;
+  ended.status = model::Status::kCompleted;
+  EXPECT_TRUE(update(*store_, ended));
+  EXPECT_TRUE(store_->mismatches(0, 10).value_or(std::vector<Mismatch>(1)).empty());
+}
+
+TEST_P(StoreSuite, AReplayStartsNothing) {
+  NewExecution first = queued();
+  first.idempotency_key = "once";
+  ASSERT_TRUE(accept(*store_, first));
+  NewExecution second = startedAtOnce(queued());
+  second.idempotency_key = "once";
+  second.request_json = first.request_json;
+  const auto replayed = accept(*store_, second);
+  ASSERT_TRUE(replayed) << replayed.error().message;
+  EXPECT_TRUE(replayed->replayed);
+  EXPECT_EQ(replayed->execution.id, first.execution.id);
+  EXPECT_EQ(replayed->execution.status, model::Status::kQueued);
+  EXPECT_EQ(auditAll().size(), 1U);
+}
+
+TEST_P(StoreSuite, RefusesAStartThatIsNone) {
+  NewExecution request = startedAtOnce(queued());
+  request.start->execution.status = model::Status::kCompleted;
+  EXPECT_EQ(accept(*store_, request).error().code, Code::kInvalid);
+  request = startedAtOnce(queued());
+  request.start->execution.id = "exec_other";
+  EXPECT_EQ(accept(*store_, request).error().code, Code::kInvalid);
+  request = startedAtOnce(queued());
+  request.execution.status = model::Status::kDenied;
+  EXPECT_EQ(accept(*store_, request).error().code, Code::kInvalid);
+  EXPECT_TRUE(auditAll().empty());
+}
+
 TEST_P(StoreSuite, RefusesWhatIsNoBeginning) {
   NewExecution request = queued();
   request.execution.status = model::Status::kRunning;
