@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -49,8 +50,7 @@ void RunService::Impl::startWaiting() {
   while (!queue.empty() && mayStart(*queue.front())) {
     const LivePtr run = queue.pop();
     queue.release(run->execution.principal.tenant, run->bytes);
-    running++;
-    running_memory += run->facts.limits.memory_bytes;
+    occupy(*run);
     runtime::spawn(executor, execute(run));
   }
   reportDepth();
@@ -69,6 +69,16 @@ uint32_t RunService::Impl::concurrency() const {
   return std::min(config.concurrent, node.offer.max_sandboxes);
 }
 
+void RunService::Impl::occupy(const Live& run) {
+  running++;
+  running_memory += run.facts.limits.memory_bytes;
+}
+
+void RunService::Impl::vacate(const Live& run) {
+  running--;
+  running_memory -= run.facts.limits.memory_bytes;
+}
+
 Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(*run);
@@ -77,28 +87,36 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   co_await recordEnd(*run);
   while (run->sandbox)
     co_await changed.wait();
-  running--;
-  running_memory -= run->facts.limits.memory_bytes;
+  vacate(*run);
   retire(run);
   startWaiting();
 }
 
 Task<Result<Outcome>> RunService::Impl::perform(Live& run) {
-  model::SignedPermit permit = CO_TRY(co_await recordStart(run));
-  CO_TRY(co_await provision(run, std::move(permit)));
+  if (run.execution.status != model::Status::kRunning) {
+    model::SignedPermit permit = CO_TRY(co_await recordStart(run));
+    run.provisioned = co_await provision(run, std::move(permit));
+  }
+  while (!run.provisioned)
+    co_await run.settled.wait();
+  CO_TRY(*std::move(run.provisioned));
   co_return co_await exec(run);
 }
 
-// The start is durable before the node gets the permit: that makes it at most one.
+void RunService::Impl::markStarted(Live& run, const std::string& permit_id) const {
+  run.execution.status = model::Status::kRunning;
+  run.execution.started_at = base::wallMicros();
+  run.execution.provenance.permit_id = permit_id;
+  run.execution.provenance.policy_id = parts.policy.id;
+}
+
+// The start is durable before the node gets the program: that makes it at most one.
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   policy::Decision decision = decide(run, permit_id);
   Execution& execution = run.execution;
   if (std::holds_alternative<model::Permit>(decision)) {
-    execution.status = model::Status::kRunning;
-    execution.started_at = base::wallMicros();
-    execution.provenance.permit_id = permit_id;
-    execution.provenance.policy_id = parts.policy.id;
+    markStarted(run, permit_id);
     CO_TRY(co_await persist(run, startedEvent(execution, node.offer)));
     run.log->publish(execution);
     decision = decide(run, permit_id);  // fresh, however long the ledger took
@@ -108,6 +126,18 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     co_return fail(Code::kDenied, denied->reason);
   }
   co_return sign(std::get<model::Permit>(decision));
+}
+
+void RunService::Impl::askForSandbox(const LivePtr& run) {
+  if (!run->permit) return;
+  runtime::spawn(executor, provisionBeside(run, *std::exchange(run->permit, std::nullopt)));
+}
+
+Task<void> RunService::Impl::provisionBeside(LivePtr run, model::Permit permit) {
+  const auto self = shared_from_this();
+  co_await asio::post(executor, asio::use_awaitable);  // the ledger begins first
+  run->provisioned = co_await provision(*run, sign(permit));
+  run->settled.notify();
 }
 
 Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {

@@ -177,7 +177,8 @@ TEST_F(ServiceTest, AFullDiskRefusesRuns) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kNoSpace);
   EXPECT_FALSE(service_->ready());
-  EXPECT_TRUE(fake_->provisioned().empty());
+  EXPECT_EQ(metrics_.started_runs, 0);
+  runUntil([&] { return fake_->live() == 0; });
   store_->full = false;
   EXPECT_TRUE(service_->ready());
   EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted);

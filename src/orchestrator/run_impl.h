@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -22,6 +23,8 @@ namespace cloister::orchestrator {
 
 // One run from its acceptance to its final record.
 struct Live {
+  explicit Live(const boost::asio::any_io_executor& executor) : settled(executor) {}
+
   model::Execution execution;  // its record; `log` shows the parts that are durable
   model::RunRequest request;   // without the parts that are large: policy is asked again
   std::string rule_language;
@@ -35,6 +38,9 @@ struct Live {
   bool started = false;                       // the program was
   std::unique_ptr<Recorder> recorder;         // while it runs
   std::unique_ptr<runtime::Sandbox> sandbox;  // while there is one
+  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
+  std::optional<Result<>> provisioned;        // once it is known whether there is one
+  runtime::Signal settled;                    // `provisioned` was
 };
 using LivePtr = std::shared_ptr<Live>;
 
@@ -50,14 +56,23 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                               policy::Denied denied);
   Result<> admit(const Live& live);
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
+  std::optional<store::NewStart> begin(Live& live) const;
+  Task<void> abandon(LivePtr live);
+  void launch(const LivePtr& live);
   void enqueue(const LivePtr& live);
+  void show(const LivePtr& live);
 
   // From the queue to the record.
   void startWaiting();
   [[nodiscard]] bool mayStart(const Live& live) const;
+  void occupy(const Live& live);
+  void vacate(const Live& live);
   Task<void> execute(LivePtr live);
   Task<Result<model::Outcome>> perform(Live& live);
+  void markStarted(Live& live, const std::string& permit_id) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
+  void askForSandbox(const LivePtr& live);
+  Task<void> provisionBeside(LivePtr live, model::Permit permit);
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
   Task<Result<model::Outcome>> exec(Live& live);
   void conclude(Live& live, const Result<model::Outcome>& outcome);

@@ -119,8 +119,12 @@ Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRe
   Place place(impl->queue, *live);
   const store::Accepted accepted = CO_TRY(co_await impl->accept(live, std::move(record)));
   if (accepted.replayed) co_return accepted.execution;
-  place.filled();
-  impl->enqueue(live);
+  if (accepted.execution.status == model::Status::kRunning) {
+    impl->launch(live);
+  } else {
+    place.filled();
+    impl->enqueue(live);
+  }
   co_return accepted.execution;
 }
 
@@ -128,7 +132,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::Run
                                           store::NewExecution& record) {
   if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
   model::settle(request.limits);
-  auto run = std::make_shared<Live>();
+  auto run = std::make_shared<Live>(executor);
   run->spec = TRY(policy::resolve(request, parts.languages));
   record.spec = wire::encodeExecSpec(run->spec);
   record.request_json = base::toJson(model::toJsonObject(request));
@@ -136,6 +140,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::Run
                 request.limits};
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->bytes = record.spec.size();
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   Execution& execution = run->execution;
   execution.id = base::newId("exec");
@@ -193,8 +198,15 @@ Result<> RunService::Impl::admit(const Live& run) {
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
   run->facts.rule = policy::decidingRule(parts.policy, question(*run, ""));
   record.execution = run->execution;
-  auto accepted =
-      co_await ledger.accept(std::move(record), acceptedEvent(run->execution, run->facts));
+  model::AuditEvent event = acceptedEvent(run->execution, run->facts);
+  if (queue.empty() && mayStart(*run)) record.start = begin(*run);
+  const bool begun = record.start.has_value();
+  if (begun) occupy(*run);
+  // What may be a replay needs no sandbox; otherwise it is got meanwhile, though nothing runs in it
+  // before the start is durable.
+  if (record.idempotency_key.empty()) askForSandbox(run);
+  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
+  if (begun && (!accepted || accepted->replayed)) runtime::spawn(executor, abandon(run));
   if (!accepted) {
     parts.metrics.refused(base::codeName(accepted.error().code));
     if (accepted.error().code == Code::kQuota) accepted.error().retry_after_seconds = retryAfter();
@@ -204,13 +216,46 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   co_return accepted;
 }
 
+// There is room and nobody waits: the start is recorded together with the acceptance.
+std::optional<store::NewStart> RunService::Impl::begin(Live& run) const {
+  const std::string permit_id = base::newId("permit");
+  policy::Decision decision = decide(run, permit_id);
+  auto* permit = std::get_if<model::Permit>(&decision);
+  if (permit == nullptr) return std::nullopt;  // of late; its turn in the queue will tell
+  run.permit = std::move(*permit);
+  markStarted(run, permit_id);
+  return store::NewStart{run.execution, startedEvent(run.execution, node.offer)};
+}
+
+// It was not accepted after all.
+Task<void> RunService::Impl::abandon(LivePtr run) {
+  const auto self = shared_from_this();
+  while (!run->provisioned && !run->permit)
+    co_await run->settled.wait();
+  co_await tearDown(run);
+  vacate(*run);
+  startWaiting();
+}
+
+void RunService::Impl::launch(const LivePtr& run) {
+  show(run);
+  if (draining) endFromOutside(*run, Cause::kStopping);
+  askForSandbox(run);
+  runtime::spawn(executor, execute(run));
+  reportDepth();
+}
+
 void RunService::Impl::enqueue(const LivePtr& run) {
-  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  show(run);
+  queue.push(run->execution.principal.tenant, run);
+  startWaiting();
+}
+
+// It is accepted: from now on it can be asked for.
+void RunService::Impl::show(const LivePtr& run) {
   run->log->publish(run->execution);
   live[run->execution.id] = run;
-  queue.push(run->execution.principal.tenant, run);
   parts.metrics.accepted();
-  startWaiting();
 }
 
 Result<> RunService::recover() {
@@ -244,7 +289,7 @@ Result<> RunService::Impl::writeNow(Execution execution) {
 
 // It was accepted, so it waits outside the bounds; policy decides anew at its start.
 Result<> RunService::Impl::requeue(const store::Pending& pending) {
-  auto run = std::make_shared<Live>();
+  auto run = std::make_shared<Live>(executor);
   run->spec = TRY(wire::decodeExecSpec(pending.spec));
   const auto json = TRY(base::parseJson(pending.request_json, {.max_bytes = kMaxStoredRequest}));
   if (!json.is_object()) return fail(Code::kInternal, "reading a stored request: no object");
@@ -253,6 +298,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
                 run->request.limits};
   run->rule_language = policy::ruleLanguage(run->request, parts.languages);
   run->bytes = pending.spec.size();
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
   dropLargeParts(run->request);
