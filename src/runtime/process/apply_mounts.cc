@@ -55,17 +55,22 @@ Result<> writeFile(const std::string& path, std::string_view content, mode_t mod
   return {};
 }
 
-Result<> copyOne(const std::string& from, const std::string& to, mode_t mode) {
+// With its time of modification: compiled Python that was made from it is out of date otherwise,
+// and made again by each start (a millisecond).
+Result<> copyOne(const std::string& from, const std::string& to, const struct stat& status) {
   auto content = base::readFile(from, kMaxCopied);
   if (!content) return {};  // what cannot be read here cannot be needed inside
-  return writeFile(to, *content, mode & 0555);
+  TRY(writeFile(to, *content, status.st_mode & 0555));
+  const timespec times[2] = {status.st_mtim, status.st_mtim};
+  if (::utimensat(AT_FDCWD, to.c_str(), times, 0) != 0) return failErrno("dating " + to);
+  return {};
 }
 
 // Links are copied as links, files as data, the rest not at all.
 Result<> copyTree(const std::string& from, const std::string& to, int depth) {
   struct stat status{};
   if (::lstat(from.c_str(), &status) != 0 || (status.st_mode & 0004) == 0) return {};
-  if (S_ISREG(status.st_mode)) return copyOne(from, to, status.st_mode);
+  if (S_ISREG(status.st_mode)) return copyOne(from, to, status);
   std::error_code error;
   if (S_ISLNK(status.st_mode)) {
     fs::copy_symlink(from, to, error);

@@ -3,6 +3,7 @@
 #include "runtime/process/process_runtime.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +97,18 @@ TEST_F(ProcessRuntimeTest, ProgramsRunUnprivileged) {
   EXPECT_THAT(status, HasSubstr("Seccomp:\t2"));
   EXPECT_THAT(status, HasSubstr("Uid:\t1000\t1000\t1000\t1000"));
   EXPECT_THAT(status, HasSubstr("Gid:\t1000\t1000\t1000\t1000"));
+}
+
+TEST_F(ProcessRuntimeTest, CopiedFilesKeepTheirTimes) {
+  struct stat status{};
+  ASSERT_EQ(::stat("/etc/ld.so.cache", &status), 0);
+  EXPECT_EQ(output("stat -c %Y /etc/ld.so.cache"), std::to_string(status.st_mtime) + "\n");
+}
+
+TEST_F(ProcessRuntimeTest, CoreDumpsStayOff) {
+  // With a limit of 0 the kernel would start the host's core_pattern program: core(5).
+  EXPECT_EQ(output("ulimit -Sc 0 2>/dev/null || echo refused; cat /proc/self/limits | grep core"),
+            "refused\nMax core file size        1                    1                    bytes     \n");
 }
 
 TEST_F(ProcessRuntimeTest, RootAndHostIdsAreNotMapped) {
