@@ -72,7 +72,8 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
-runtime::ProcessConfig processConfig(const model::Config::Node& node) {
+runtime::ProcessConfig processConfig(const model::Config& from) {
+  const model::Config::Node& node = from.node;
   runtime::ProcessConfig config;
   config.node = node.name;
   config.runner = base::programDir() + "/cloister-runner";
@@ -81,6 +82,8 @@ runtime::ProcessConfig processConfig(const model::Config::Node& node) {
   config.cgroup_parent = node.cgroup_parent;
   config.uid_base = node.uid_base;
   config.max_sandboxes = node.max_sandboxes;
+  config.ready = from.pool.ready;
+  config.ready_idle = std::chrono::milliseconds(from.pool.idle_ms);
   return config;
 }
 
@@ -216,7 +219,7 @@ Result<> run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
-  const auto host = TRY(runtime::startProcessHost(processConfig(options.config.node)));
+  const auto host = TRY(runtime::startProcessHost(processConfig(options.config)));
   if (!options.image_digest) return serve(options, host);
   const model::NodeOffer offer = TRY(makeOffer(options, *host));
   std::puts(offer.image_digest.c_str());

@@ -205,8 +205,8 @@ void sweepDeadNodes(const std::string& parent, bool v2) {
   }
 }
 
-void removeNode(GroupDir& dir) {
-  if (dir.remove()) ::rmdir(dir.path().substr(0, dir.path().rfind('/')).c_str());
+void removeNode(const GroupDir& dir, bool v2) {
+  if (removeTree(dir.path(), v2)) ::rmdir(dir.path().substr(0, dir.path().rfind('/')).c_str());
 }
 
 Result<GroupDir> makeLocked(const std::string& parent, const std::string& name) {

@@ -26,6 +26,8 @@ struct CgroupLimits {
   uint64_t memory_bytes = 0;  // everything charged; swap gets nothing
   uint32_t cpu_millis = 0;    // thousandths of a core, on average over 100 ms
   uint32_t pids = 0;          // processes and threads
+
+  friend bool operator==(const CgroupLimits&, const CgroupLimits&) = default;
 };
 
 struct CgroupUsage {
@@ -62,6 +64,8 @@ class Cgroup {
   // Readable when the group runs out of memory, before anything is killed; v1 only: on v2 the
   // kernel kills the whole group by itself. -1 if there is none.
   [[nodiscard]] virtual int oomFd() const { return -1; }
+  // Changes its limits, whatever they were.
+  virtual Result<> limit(const CgroupLimits& limits) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
@@ -77,7 +81,7 @@ class CgroupTree {
   // kUnsupported: nothing usable here, and why.
   static Result<std::unique_ptr<CgroupTree>> open(const std::string& parent);
 
-  // Removes the node's own groups, if they are empty.
+  // Ends what is in the node's own groups, and removes them.
   virtual ~CgroupTree() = default;
 
   virtual Result<std::unique_ptr<Cgroup>> create(const std::string& name,

@@ -55,8 +55,9 @@ Result<> applyValues(const GroupDir& dir, const std::vector<CgroupValue>& values
 // Kills and removes every node-* directory of `parent` whose lock is free.
 void sweepDeadNodes(const std::string& parent, bool v2);
 
-// Removes a node's own directory and, if no other node is in it, the shared one above.
-void removeNode(GroupDir& dir);
+// Removes a node's own directory, with all in it, and the shared one above if no other node is
+// there.
+void removeNode(const GroupDir& dir, bool v2);
 
 // Makes `parent`/`name` and takes its lock, held as long as the result.
 Result<GroupDir> makeLocked(const std::string& parent, const std::string& name);

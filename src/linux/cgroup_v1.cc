@@ -30,13 +30,25 @@ const GroupDir* find(const std::vector<Directory>& dirs, std::string_view contro
   return nullptr;
 }
 
+// What `limits` come down to.
+std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+  const std::string memory = std::to_string(limits.memory_bytes);
+  // memsw counts memory and swap together, so an equal value leaves no swap.
+  return {{"memory", "memory.limit_in_bytes", memory, false},
+          {"memory", "memory.memsw.limit_in_bytes", memory, true},
+          {"memory", "memory.swappiness", "0", true},
+          {"pids", "pids.max", std::to_string(limits.pids), false},
+          {"cpu", "cpu.cfs_period_us", "100000", false},
+          {"cpu", "cpu.cfs_quota_us", std::to_string(uint64_t{limits.cpu_millis} * 100), false}};
+}
+
 class CgroupV1 : public Cgroup {
  public:
   static Result<std::unique_ptr<Cgroup>> create(const std::vector<Directory>& parents,
                                                 const std::string& name,
-                                                const std::vector<CgroupValue>& values) {
+                                                const CgroupLimits& limits) {
     auto group = std::make_unique<CgroupV1>();
-    auto made = group->build(parents, name, values);
+    auto made = group->build(parents, name, valuesOf(limits));
     if (!made) {
       group->remove();
       return std::unexpected(std::move(made).error());
@@ -53,6 +65,18 @@ class CgroupV1 : public Cgroup {
   }
 
   [[nodiscard]] int oomFd() const override { return oom_.get(); }
+
+  Result<> limit(const CgroupLimits& limits) override {
+    // The kernel keeps memsw at or above the other, which may rise.
+    if (const GroupDir* memory = find(dirs_, "memory"))
+      std::ignore = memory->write("memory.memsw.limit_in_bytes", "-1");
+    const std::vector<CgroupValue> values = valuesOf(limits);
+    for (const Directory& directory : dirs_) {
+      for (const std::string& controller : directory.controllers)
+        TRY(applyValues(directory.dir, values, controller));
+    }
+    return {};
+  }
 
   [[nodiscard]] CgroupUsage usage() const override {
     CgroupUsage usage;
@@ -128,25 +152,18 @@ class TreeV1 : public CgroupTree {
   explicit TreeV1(std::vector<Directory> dirs) : dirs_(std::move(dirs)) {}
   ~TreeV1() override {
     for (Directory& directory : dirs_)
-      removeNode(directory.dir);
+      removeNode(directory.dir, false);
   }
   TreeV1(const TreeV1&) = delete;
   TreeV1& operator=(const TreeV1&) = delete;
 
   Result<std::unique_ptr<Cgroup>> create(const std::string& name,
                                          const CgroupLimits& limits) override {
-    return CgroupV1::create(dirs_, name, values(limits));
+    return CgroupV1::create(dirs_, name, limits);
   }
 
   [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {
-    const std::string memory = std::to_string(limits.memory_bytes);
-    // memsw counts memory and swap together, so an equal value leaves no swap.
-    return {{"memory", "memory.limit_in_bytes", memory, false},
-            {"memory", "memory.memsw.limit_in_bytes", memory, true},
-            {"memory", "memory.swappiness", "0", true},
-            {"pids", "pids.max", std::to_string(limits.pids), false},
-            {"cpu", "cpu.cfs_period_us", "100000", false},
-            {"cpu", "cpu.cfs_quota_us", std::to_string(uint64_t{limits.cpu_millis} * 100), false}};
+    return valuesOf(limits);
   }
 
   [[nodiscard]] std::string_view version() const override { return "v1"; }

@@ -20,11 +20,24 @@ namespace {
 constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
 constexpr std::string_view kCpuWeight = "25";  // of 100, which everything else has by default
 
+// What `limits` come down to.
+std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+  return {{"", "memory.max", std::to_string(limits.memory_bytes), false},
+          {"", "memory.swap.max", "0", true},  // absent without swap accounting
+          {"", "memory.oom.group", "1", false},
+          {"", "pids.max", std::to_string(limits.pids), false},
+          {"", "cpu.max", std::to_string(uint64_t{limits.cpu_millis} * 100) + " 100000", false}};
+}
+
 class CgroupV2 : public Cgroup {
  public:
   explicit CgroupV2(GroupDir dir) : dir_(std::move(dir)) {}
 
   [[nodiscard]] int cloneFd() const override { return dir_.fd(); }
+
+  Result<> limit(const CgroupLimits& limits) override {
+    return applyValues(dir_, valuesOf(limits), "");
+  }
 
   [[nodiscard]] CgroupUsage usage() const override {
     CgroupUsage usage;
@@ -59,14 +72,14 @@ class CgroupV2 : public Cgroup {
 class TreeV2 : public CgroupTree {
  public:
   explicit TreeV2(GroupDir dir) : dir_(std::move(dir)) {}
-  ~TreeV2() override { removeNode(dir_); }
+  ~TreeV2() override { removeNode(dir_, true); }
   TreeV2(const TreeV2&) = delete;
   TreeV2& operator=(const TreeV2&) = delete;
 
   Result<std::unique_ptr<Cgroup>> create(const std::string& name,
                                          const CgroupLimits& limits) override {
     GroupDir dir = TRY(GroupDir::make(dir_.path() + "/" + name));
-    auto applied = applyValues(dir, values(limits), "");
+    auto applied = applyValues(dir, valuesOf(limits), "");
     if (!applied) {
       dir.remove();
       return std::unexpected(std::move(applied).error());
@@ -75,11 +88,7 @@ class TreeV2 : public CgroupTree {
   }
 
   [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {
-    return {{"", "memory.max", std::to_string(limits.memory_bytes), false},
-            {"", "memory.swap.max", "0", true},  // absent without swap accounting
-            {"", "memory.oom.group", "1", false},
-            {"", "pids.max", std::to_string(limits.pids), false},
-            {"", "cpu.max", std::to_string(uint64_t{limits.cpu_millis} * 100) + " 100000", false}};
+    return valuesOf(limits);
   }
 
   [[nodiscard]] std::string_view version() const override { return "v2"; }

@@ -18,6 +18,8 @@ struct IdMap {
   uint32_t inside = 0;
   uint32_t outside = 0;  // in the parent user namespace
   uint32_t count = 0;
+
+  friend bool operator==(const IdMap&, const IdMap&) = default;
 };
 
 // Writes /proc/PID/uid_map and gid_map of a process in a user namespace just made. With

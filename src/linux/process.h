@@ -60,6 +60,8 @@ Result<> dieWithParent();
 struct ResourceLimit {
   int resource = 0;
   uint64_t value = 0;
+
+  friend bool operator==(const ResourceLimit&, const ResourceLimit&) = default;
 };
 // setrlimit(2). A value above an unprivileged caller's hard limit is clamped to it.
 Result<> setResourceLimit(ResourceLimit limit);

@@ -70,6 +70,8 @@ constexpr Key kKeys[] = {
     {SAME(node.cgroup_parent)},
     {SAME(node.uid_base), "uid", 65'536, 4'294'000'000},
     {SAME(node.image_root)},
+    {SAME(pool.ready), "sandboxes", 0, 4096},
+    {SAME(pool.idle_ms), "milliseconds", 10, kDay * 1000},
     {SAME(retention.archive_after_days), "days", 0, 36'500},
     {SAME(retention.delete_after_days), "days", 0, 36'500},
     {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},

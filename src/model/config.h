@@ -57,6 +57,12 @@ struct Config {
     std::string image_root;             // "" = the host's /usr; otherwise a directory
   } node;
 
+  // Sandboxes made ahead of demand.
+  struct Pool {
+    uint32_t ready = 8;           // at most; 0: none
+    uint32_t idle_ms = 30'000;  // without demand, then they go
+  } pool;
+
   // Of finished executions; 0: never, no bound.
   struct Retention {
     uint32_t archive_after_days = 30;  // then the output goes

@@ -134,6 +134,10 @@ def _may_enter(path):
     return all(p.stat().st_mode & 0o001 for p in [path, *path.parents])
 
 
+# What is made ahead goes soon, so that what a test left can be told from it.
+CONFIG = "pool:\n  idle_ms: 100\n"
+
+
 class Server:
     """`cloister serve` on a state directory and port of its own.
 
@@ -143,7 +147,7 @@ class Server:
     """
 
     def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True):
-        self._config, self._env, self._args, self._ready = config, dict(env or {}), list(args), ready
+        self._config, self._env, self._args, self._ready = CONFIG + (config or ""), dict(env or {}), list(args), ready
         self.as_user = user and ROOT
         self.rootless = user or not ROOT
         self._own_state = state is None
@@ -179,11 +183,10 @@ class Server:
     def start(self):
         command = [self.bin / "cloister", "serve", "--state", self.state,
                    "--listen", "127.0.0.1:0", *self._args]
-        if self._config is not None:
-            config = self.state / "test-config.yaml"
-            config.write_text(self._config)
-            config.chmod(0o644)
-            command += ["--config", config]
+        config = self.state / "test-config.yaml"
+        config.write_text(self._config)
+        config.chmod(0o644)
+        command += ["--config", config]
         with contextlib.suppress(FileNotFoundError):
             (self.state / "address").unlink()
         self.log = self.state / "test-server.log"

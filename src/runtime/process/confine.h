@@ -45,6 +45,8 @@ struct SandboxSpec {
   bool into_cgroup = false;  // one descriptor after the runner's: the cgroup to start in (v2)
   bool deny_setgroups = false;
   int32_t nice = 0;
+
+  friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };
 
 // CLONE_NEW* of a sandbox; the cgroup namespace is entered by confine(), from within its cgroup.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <sstream>
 
 #include <grp.h>
@@ -174,8 +175,9 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot) con
   add(spec, RLIMIT_FSIZE, limits.file_bytes);
   // 1, not 0: with 0 the kernel still starts a core_pattern program (core(5)).
   add(spec, RLIMIT_CORE, 1);
-  // Only a backstop for one process; the node watches the sum.
-  add(spec, RLIMIT_CPU, static_cast<uint64_t>(limits.cpu_time.count()) / 1000 + 2);
+  // Only a backstop for one process, coarse so that most sandboxes are alike; the node watches the
+  // sum.
+  add(spec, RLIMIT_CPU, std::bit_ceil(static_cast<uint64_t>(limits.cpu_time.count()) / 1000 + 60));
   add(spec, RLIMIT_MEMLOCK, 64 << 10);
   add(spec, RLIMIT_MSGQUEUE, 64 << 10);
   add(spec, RLIMIT_SIGPENDING, 1024);

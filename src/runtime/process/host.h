@@ -57,8 +57,8 @@ class ProcessHost {
 
   ProcessConfig config_;
   SpawnerPlan plan_;
+  std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
   std::shared_ptr<Spawner> spawner_;
-  std::unique_ptr<linux::CgroupTree> cgroups_;
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox
   bool layered_ = true;

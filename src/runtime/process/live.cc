@@ -2,6 +2,7 @@
 #include "runtime/process/live.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -32,6 +33,19 @@ void Live::adopt(Fd pidfd, Fd runner_socket) {
   pidfd_ = std::move(pidfd);
   if (!parts_.group) pid_ = linux::pidOfPidfd(pidfd_.get());
   channel_.emplace(executor_, std::move(runner_socket));
+}
+
+bool Live::running() const {
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  return pidfd_ && ::poll(&ended, 1, 0) == 0;
+}
+
+Result<> Live::limit(const model::Limits& limits) {
+  const linux::CgroupLimits before = parts_.host->planFor(parts_.limits, parts_.slot).cgroup;
+  const linux::CgroupLimits after = parts_.host->planFor(limits, parts_.slot).cgroup;
+  if (parts_.group && before != after) TRY(parts_.group->limit(after));
+  parts_.limits = limits;
+  return {};
 }
 
 void Live::kill() {

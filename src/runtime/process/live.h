@@ -40,6 +40,12 @@ class Live : public std::enable_shared_from_this<Live> {
   [[nodiscard]] RunnerChannel& channel() { return *channel_; }
   [[nodiscard]] const linux::Cgroup* group() const { return parts_.group.get(); }
 
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return parts_.spawner; }
+  // False once its first process has ended.
+  [[nodiscard]] bool running() const;
+  // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
+  Result<> limit(const model::Limits& limits);
+
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
   void kill();
   // kill(), then waits until every process is gone, removes the cgroup and gives the uids back.

@@ -53,10 +53,12 @@ void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view 
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer)
+Run::Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer,
+         std::function<void()> on_started)
     : live_(std::move(live)),
       spec_(spec),
       observer_(observer),
+      on_started_(std::move(on_started)),
       wall_timer_(live_->executor()),
       usage_timer_(live_->executor()),
       stdin_changed_(live_->executor()) {}
@@ -241,6 +243,7 @@ Task<bool> Run::onFrame(const RunnerFrame& frame) {
 void Run::onStarted() {
   started_ = true;
   armWall(wall_);
+  on_started_();
   if (compiling_) return;
   started_at_ = base::monotonicNow();
   outcome_.started_at = base::wallMicros();

@@ -3,6 +3,7 @@
 // first cause is kept, and what the kernel says counts more than what the runner says.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,9 @@ namespace cloister::runtime {
 
 class Run : public std::enable_shared_from_this<Run> {
  public:
-  // `spec` and `observer` outlive go().
-  Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer);
+  // `spec` and `observer` outlive go(). `on_started`: the program, or its compiler, runs now.
+  Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer,
+      std::function<void()> on_started);
 
   Task<Result<model::Outcome>> go();
   // Ends it for `end`, unless something else already has.
@@ -70,6 +72,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::shared_ptr<Live> live_;
   const model::ExecSpec& spec_;
   ExecObserver& observer_;
+  std::function<void()> on_started_;
   model::Outcome outcome_;
   std::optional<model::End> cause_;  // once set, the sandbox has been killed
   std::optional<Report> report_;     // of the command that ended last

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/pool.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/log.h"
+#include "linux/message.h"
+#include "runtime/spawn.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+
+// From the spawn to the runner's first word.
+constexpr auto kHelloTimeout = std::chrono::seconds(30);
+
+// The descriptors that put a new process into `group`, and the spec told how many there are.
+std::vector<int> groupFds(const linux::Cgroup* group, SandboxSpec& spec) {
+  if (group == nullptr) return {};
+  std::vector<int> fds = group->joinFds();
+  spec.join_count = static_cast<uint32_t>(fds.size());
+  spec.into_cgroup = group->cloneFd() >= 0;
+  if (spec.into_cgroup) fds.push_back(group->cloneFd());
+  return fds;
+}
+
+Task<void> bury(std::shared_ptr<Live> live) {
+  std::ignore = co_await live->bury();
+}
+
+// The runner's first frame, or that of confine() saying what failed.
+Task<Result<>> hello(Live& live) {
+  asio::steady_timer late(live.executor(), kHelloTimeout);
+  late.async_wait([&live](const boost::system::error_code& error) {
+    if (!error) live.kill();
+  });
+  const auto frame = co_await live.channel().read();
+  if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + frame.error().message);
+  wire::Reader r(frame->payload);
+  const uint32_t number = r.u32();
+  if (frame->type == wire::FromRunner::kHello && r.done() && number == 1) co_return Result<>();
+  const std::string what(r.bytes());
+  if (frame->type == wire::FromRunner::kStartFailed && r.done()) {
+    co_return fail(Code::kInternal, what);
+  }
+  co_return fail(Code::kInternal, "the runner broke its protocol");
+}
+
+}  // namespace
+
+Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
+    : executor_(std::move(executor)), host_(std::move(host)), made_(executor_), period_(executor_) {}
+
+Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits) {
+  const auto self = shared_from_this();
+  Kind& kind = kindOf(limits);
+  kind.limits = limits;
+  kind.claims++;
+  startPeriod();
+  std::shared_ptr<Live> live = take(kind);
+  if (!live && kind.claims > 1) kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
+  kind.waiting++;
+  while (!live && kind.making >= kind.waiting) {
+    co_await made_.wait();
+    live = take(kind);
+  }
+  kind.waiting--;
+  if (live) {
+    if (auto limited = live->limit(limits); !limited) {
+      runtime::spawn(executor_, bury(live));
+      co_return std::unexpected(std::move(limited).error().within("provisioning"));
+    }
+    co_return live;
+  }
+  auto made = co_await make(limits);
+  if (!made && made.error().code == Code::kUnavailable && co_await giveUpOne()) {
+    made = co_await make(limits);
+  }
+  co_return made;
+}
+
+Pool::Kind& Pool::kindOf(const model::Limits& limits) {
+  SandboxSpec spec = host_->planFor(limits, 0).spec;
+  spec.ids = {};
+  const auto found = std::ranges::find(kinds_, spec, &Kind::spec);
+  if (found != kinds_.end()) return *found;
+  Kind& kind = kinds_.emplace_back();
+  kind.spec = spec;
+  return kind;
+}
+
+// One that is ready and still lives, in the root that is the present one.
+std::shared_ptr<Live> Pool::take(Kind& kind) {
+  while (!kind.ready.empty()) {
+    auto live = std::move(kind.ready.back());
+    kind.ready.pop_back();
+    kind.fewest = std::min(kind.fewest, kind.ready.size());
+    if (live->running() && live->spawner() == host_->spawner()) return live;
+    runtime::spawn(executor_, bury(std::move(live)));
+  }
+  return nullptr;
+}
+
+void Pool::refill() {
+  if (std::exchange(refilling_, true)) return;
+  runtime::spawn(executor_, makeWanted());
+}
+
+Pool::Kind* Pool::lacking() {
+  if (ready() >= host_->config().ready) return nullptr;
+  const auto found = std::ranges::find_if(
+      kinds_, [](const Kind& kind) { return kind.ready.size() + kind.making < kind.wanted; });
+  return found == kinds_.end() ? nullptr : &*found;
+}
+
+// One after the other, so that what runs is not starved.
+Task<void> Pool::makeWanted() {
+  const auto self = shared_from_this();
+  while (Kind* kind = lacking()) {
+    kind->making++;
+    auto live = co_await make(kind->limits);
+    kind->making--;
+    if (live) {
+      kind->ready.push_back(*std::move(live));
+    } else {
+      base::log(base::Level::kWarn, "no sandbox made ahead", {{"reason", live.error().message}});
+      kind->wanted = 0;
+    }
+    made_.notify();
+  }
+  refilling_ = false;
+}
+
+// A ready one of any kind makes room for one that is asked for.
+Task<bool> Pool::giveUpOne() {
+  for (Kind& kind : kinds_) {
+    if (const auto live = take(kind)) co_return (co_await live->bury()).has_value();
+  }
+  co_return false;
+}
+
+void Pool::drop() {
+  for (Kind& kind : kinds_) {
+    for (auto& live : std::exchange(kind.ready, {}))
+      runtime::spawn(executor_, bury(std::move(live)));
+  }
+}
+
+size_t Pool::ready() const {
+  size_t count = 0;
+  for (const Kind& kind : kinds_)
+    count += kind.ready.size();
+  return count;
+}
+
+void Pool::startPeriod() {
+  if (std::exchange(in_period_, true)) return;
+  period_.expires_after(host_->config().ready_idle);
+  period_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (error || !self) return;
+    self->endPeriod();
+  });
+}
+
+// What nobody asked for through the whole period is too many.
+void Pool::endPeriod() {
+  for (Kind& kind : kinds_) {
+    kind.wanted -= std::min<uint32_t>(kind.wanted, static_cast<uint32_t>(kind.fewest));
+    while (kind.ready.size() > kind.wanted) {
+      runtime::spawn(executor_, bury(std::move(kind.ready.back())));
+      kind.ready.pop_back();
+    }
+    if (std::exchange(kind.claims, 0) == 0 && kind.ready.empty()) kind.wanted = 0;
+    kind.fewest = kind.ready.size();
+  }
+  kinds_.remove_if([](const Kind& kind) {
+    return kind.wanted == 0 && kind.making == 0 && kind.waiting == 0 && kind.claims == 0;
+  });
+  in_period_ = false;
+  if (!kinds_.empty()) startPeriod();
+}
+
+Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits) {
+  const auto slot = host_->takeSlot();
+  if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
+  SandboxPlan plan = host_->planFor(limits, *slot);
+  Live::Parts parts{host_, host_->spawner(), nullptr, *slot, limits};
+  if (host_->cgroups() != nullptr) {
+    auto group = host_->cgroups()->create("sandbox-" + std::to_string(*slot), plan.cgroup);
+    if (!group) {
+      host_->returnSlot(*slot);
+      co_return std::unexpected(std::move(group).error().within("provisioning"));
+    }
+    parts.group = *std::move(group);
+  }
+  const std::vector<int> groups = groupFds(parts.group.get(), plan.spec);
+  const auto live = std::make_shared<Live>(executor_, std::move(parts));
+  auto started = co_await start(*live, plan, groups);
+  if (started) co_return live;
+  std::ignore = co_await live->bury();
+  co_return std::unexpected(std::move(started).error().within("starting the sandbox"));
+}
+
+Task<Result<>> Pool::start(Live& live, const SandboxPlan& plan, std::span<const int> groups) {
+  auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
+  std::vector<int> fds = {theirs.get()};
+  fds.insert(fds.end(), groups.begin(), groups.end());
+  Fd pidfd = CO_TRY(co_await spawn(plan.spec, fds));
+  live.adopt(std::move(pidfd), std::move(ours));
+  theirs.reset();
+  co_return co_await hello(live);
+}
+
+Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) {
+  for (bool again = true;; again = false) {
+    if (!queue_ || queue_->spawner() != host_->spawner()) {
+      queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
+    }
+    const auto queue = queue_;
+    auto pidfd = co_await queue->spawn(spec, fds);
+    if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
+    // Others may have noticed, and replaced it, already.
+    if (queue->spawner() == host_->spawner()) {
+      base::log(base::Level::kError, "spawner lost, starting another");
+      CO_TRY(host_->renew());
+    }
+  }
+}
+
+}  // namespace cloister::runtime

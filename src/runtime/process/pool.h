@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pool: makes sandboxes, for each permit or ahead of it. One made ahead is as fresh as any: nothing
+// has run in it, it is claimed once, and never comes back.
+//
+// Sandboxes are alike, and may stand in for each other, when the same is built into them (user
+// file system, resource limits: SandboxSpec); what the cgroup limits is written at the claim. How
+// many of a kind are kept ready follows demand: a claim that finds none wants one more, and what
+// stayed unclaimed through `idle` is given up. The first claim of a kind wants nothing, so a single
+// run pays for no second sandbox. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/result.h"
+#include "model/limits.h"
+#include "runtime/process/host.h"
+#include "runtime/process/live.h"
+#include "runtime/process/spawn_queue.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+class Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  // Bounds are the host's: config().ready, config().ready_idle.
+  Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host);
+
+  // A sandbox whose runner waits for work: a ready one, the one that is nearly ready, or one made
+  // now. kUnavailable when all are in use.
+  Task<Result<std::shared_ptr<Live>>> claim(model::Limits limits);
+
+  // A good moment to make what is wanted: a program was started, and the node has time.
+  void refill();
+
+  // Gives up all that is ready, and whatever is being made.
+  void drop();
+
+  [[nodiscard]] size_t ready() const;
+  // True while something is made ahead.
+  [[nodiscard]] bool refilling() const { return refilling_; }
+
+ private:
+  // Sandboxes that may stand in for each other.
+  struct Kind {
+    SandboxSpec spec;      // without the user ids, in which all differ
+    model::Limits limits;  // of the last claim
+    std::vector<std::shared_ptr<Live>> ready;
+    uint32_t wanted = 0;   // ready ones to keep
+    uint32_t making = 0;   // ahead of claims
+    uint32_t waiting = 0;  // claims that wait for those
+    uint32_t claims = 0;   // in this period
+    size_t fewest = 0;     // that were ready at once in this period
+  };
+
+  Kind& kindOf(const model::Limits& limits);
+  std::shared_ptr<Live> take(Kind& kind);
+  [[nodiscard]] Kind* lacking();
+  Task<void> makeWanted();
+  Task<bool> giveUpOne();
+  void startPeriod();
+  void endPeriod();
+
+  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits);
+  Task<Result<>> start(Live& live, const SandboxPlan& plan, std::span<const int> groups);
+  Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
+
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<SpawnQueue> queue_;
+  std::list<Kind> kinds_;  // with claims in this period or the last
+  bool refilling_ = false;
+  bool in_period_ = false;
+  Signal made_;
+  boost::asio::steady_timer period_;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is made ahead, for whom, and for how long; with real sandboxes.
+#include "runtime/process/pool.h"
+
+#include <functional>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "runtime/process/testbed.h"
+
+namespace cloister::runtime {
+namespace {
+
+class PoolTest : public testing::Test {
+ protected:
+  void SetUp() override { open(3); }
+
+  void open(uint32_t max_sandboxes) {
+    ProcessConfig config = testbed::config();
+    config.ready = 2;
+    config.ready_idle = Millis{100};
+    config.max_sandboxes = max_sandboxes;
+    auto host = ProcessHost::start(config);
+    if (!host) GTEST_SKIP() << host.error().message;
+    host_ = *std::move(host);
+    pool_ = std::make_shared<Pool>(io_.get_executor(), host_);
+  }
+
+  // Lets the io_context run until `condition` holds, for ten seconds at most.
+  bool until(const std::function<bool()>& condition) {
+    const auto waited = [&]() -> Task<bool> {
+      boost::asio::steady_timer pause(io_);
+      for (int i = 0; i < 2000; ++i) {
+        if (condition()) co_return true;
+        pause.expires_after(Millis{5});
+        co_await pause.async_wait(boost::asio::use_awaitable);
+      }
+      co_return false;
+    };
+    return runTask(io_, waited());
+  }
+
+  std::shared_ptr<Live> claim(const model::Limits& limits) {
+    auto live = runTask(io_, pool_->claim(limits));
+    EXPECT_TRUE(live) << live.error().message;
+    return live ? *live : nullptr;
+  }
+
+  void bury(const std::shared_ptr<Live>& live) { EXPECT_TRUE(runTask(io_, live->bury())); }
+
+  // Two claims, of which the second wants one more, and that one made.
+  void makeOneReady() {
+    bury(claim(limits_));
+    bury(claim(limits_));
+    pool_->refill();
+    ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
+    ASSERT_EQ(pool_->ready(), 1U);
+  }
+
+  boost::asio::io_context io_{1};
+  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<Pool> pool_;
+  model::Limits limits_;
+};
+
+TEST_F(PoolTest, ASingleRunPaysForNoSecondSandbox) {
+  const auto live = claim(limits_);
+  pool_->refill();
+  EXPECT_TRUE(until([&] { return !pool_->refilling(); }));
+  EXPECT_EQ(host_->slotsInUse(), 1U);
+  bury(live);
+}
+
+TEST_F(PoolTest, AReadyOneIsClaimedOnce) {
+  makeOneReady();
+  const auto first = claim(limits_);
+  EXPECT_EQ(host_->slotsInUse(), 1U) << "the ready one was not taken";
+  EXPECT_EQ(pool_->ready(), 0U);
+  const auto second = claim(limits_);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(host_->slotsInUse(), 2U);
+  bury(first);
+  bury(second);
+}
+
+TEST_F(PoolTest, AClaimWaitsForTheOneBeingMade) {
+  open(1);  // so that there can be no other
+  bury(claim(limits_));
+  bury(claim(limits_));
+  pool_->refill();
+  ASSERT_TRUE(pool_->refilling());
+  bury(claim(limits_));
+}
+
+TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
+  makeOneReady();
+  model::Limits other = limits_;
+  other.pids = 7;
+  other.cpu_millis = 250;
+  const auto live = claim(other);
+  EXPECT_EQ(host_->slotsInUse(), 1U) << "it differs in what the cgroup limits only";
+  EXPECT_EQ(live->limits(), other);
+  bury(live);
+}
+
+TEST_F(PoolTest, WhatIsBuiltInMakesAnotherKind) {
+  makeOneReady();
+  model::Limits other = limits_;
+  other.open_files = 77;
+  const auto live = claim(other);
+  EXPECT_EQ(host_->slotsInUse(), 2U);
+  bury(live);
+}
+
+TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
+  makeOneReady();
+  model::Limits other = limits_;
+  other.open_files = 77;
+  const auto a = claim(other);
+  const auto b = claim(other);
+  const auto c = claim(other);
+  EXPECT_EQ(host_->slotsInUse(), 3U);
+  const auto none = runTask(io_, pool_->claim(other));
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kUnavailable);
+  for (const auto& live : {a, b, c})
+    bury(live);
+}
+
+TEST_F(PoolTest, ADeadOneIsNotServed) {
+  makeOneReady();
+  ASSERT_TRUE(host_->renew());  // the old spawner goes when its last sandbox does
+  const auto live = claim(limits_);
+  EXPECT_TRUE(live->running());
+  EXPECT_EQ(live->spawner(), host_->spawner());
+  bury(live);
+  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
+}
+
+TEST_F(PoolTest, WhatNobodyWantsIsGivenUp) {
+  makeOneReady();
+  EXPECT_TRUE(until([&] { return pool_->ready() == 0 && host_->slotsInUse() == 0; }));
+}
+
+TEST_F(PoolTest, DropGivesUpAll) {
+  makeOneReady();
+  pool_->drop();
+  EXPECT_EQ(pool_->ready(), 0U);
+  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
+}
+
+}  // namespace
+}  // namespace cloister::runtime
