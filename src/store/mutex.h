@@ -14,6 +14,7 @@ namespace cloister::store {
 
 class __attribute__((capability("mutex"))) Mutex {
  public:
+  friend class Condition;
   void lock() __attribute__((acquire_capability())) { mutex_.lock(); }
   void unlock() __attribute__((release_capability())) { mutex_.unlock(); }
 
@@ -37,15 +38,21 @@ class __attribute__((scoped_lockable)) Lock {
 // Wait in a loop around what is waited for; wakes may be spurious.
 class Condition {
  public:
-  void wait(Mutex& mutex) CLOISTER_REQUIRES(mutex) { condition_.wait(mutex); }
+  void wait(Mutex& mutex) CLOISTER_REQUIRES(mutex) {
+    std::unique_lock held(mutex.mutex_, std::adopt_lock);
+    condition_.wait(held);
+    held.release();
+  }
   void waitFor(Mutex& mutex, std::chrono::milliseconds time) CLOISTER_REQUIRES(mutex) {
-    condition_.wait_for(mutex, time);
+    std::unique_lock held(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(held, time);
+    held.release();
   }
   void notifyOne() { condition_.notify_one(); }
   void notifyAll() { condition_.notify_all(); }
 
  private:
-  std::condition_variable_any condition_;
+  std::condition_variable condition_;
 };
 
 }  // namespace cloister::store

@@ -60,10 +60,9 @@ void Writer::submit(std::unique_ptr<Write> write) {
     if (!stop_ && fits && queue_.size() < options_.queue) {
       queued_bytes_ += write->bytes;
       queue_.push_back(std::move(write));
-      wake_.notifyOne();
-      return;
     }
   }
+  if (!write) return wake_.notifyOne();
   write->finish(fail(Code::kQuota, "writing to the ledger: its queue is full"));
 }
 
