@@ -97,8 +97,9 @@ Result<std::string> GroupDir::read(const char* file) const {
   for (;;) {
     const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
     if (n < 0) return failErrno("reading " + path_ + "/" + file);
-    if (n == 0) return text;
     text.append(chunk, static_cast<size_t>(n));
+    // The kernel gives whole lines, as many as fit: what is far from full was all (seq_file.rst).
+    if (n < static_cast<ssize_t>(sizeof chunk / 2)) return text;
   }
 }
 
