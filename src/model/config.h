@@ -59,7 +59,7 @@ struct Config {
 
   // Sandboxes made ahead of demand.
   struct Pool {
-    uint32_t ready = 8;           // at most; 0: none
+    uint32_t ready = 8;         // at most; 0: none
     uint32_t idle_ms = 30'000;  // without demand, then they go
   } pool;
 

@@ -81,6 +81,9 @@ Result<> check(const Language& language) {
   }
   TRY(checkArgv("compile", language.compile));
   TRY(checkArgv("run", language.run));
+  if (language.prestart && !language.compile.empty()) {
+    return wrong("prestart", "is for languages without a compiler");
+  }
   for (const std::string& path : language.requires_paths) {
     if (!path.starts_with('/')) return wrong("requires", "must be absolute paths");
   }
@@ -115,6 +118,8 @@ Result<Language> readLanguage(const base::json::object& object) {
   if (timeout) language.compile_timeout = std::chrono::seconds(*timeout);
   language.run = TRY(textList(reader, "run"));
   language.env = TRY(readEnvironment(reader));
+  language.prestart = TRY(reader.boolean("prestart")).value_or(false);
+  language.prestart_unless = TRY(reader.text("prestart_unless")).value_or("");
   language.requires_paths = TRY(textList(reader, "requires"));
   language.install = TRY(requiredText(reader, "install"));
   TRY(reader.finish());

@@ -235,6 +235,7 @@ Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
   const auto self = shared_from_this();
+  co_await asio::post(executor, asio::use_awaitable);  // the ledger begins first
   if (!run->sandbox) co_return;
   if (const auto done = co_await run->sandbox->teardown(); !done) {
     base::log(base::Level::kError, "sandbox not torn down",

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "model/prestart.h"
 #include "orchestrator/run_impl.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
@@ -38,6 +39,16 @@ void dropLargeParts(model::RunRequest& request) {
   request.args = {};
   request.env = {};
   if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
+}
+
+// What may be started ahead of requests like this one: nothing but the code is its own.
+std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& spec,
+                       const model::LanguageSet& languages) {
+  const model::Language* language = languages.find(request.language);
+  const bool plain = std::holds_alternative<std::monostate>(request.command) &&
+                     request.args.empty() && request.env.empty();
+  if (!plain || language == nullptr || !mayPrestart(*language, request.code)) return {};
+  return prestartKey(spec);
 }
 
 base::json::object metadataOf(const model::RunRequest& request) {
@@ -138,6 +149,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::Run
   record.request_json = base::toJson(model::toJsonObject(request));
   run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
                 request.limits};
+  run->facts.prestart = prestartOf(request, run->spec, parts.languages);
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->bytes = record.spec.size();
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
@@ -164,6 +176,7 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .execution_id = run.execution.id,
           .permit_id = permit_id,
           .spec_sha256 = run.facts.spec_sha256,
+          .prestart = run.facts.prestart,
           .now = base::wallMicros(),
           .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
           .language = run.rule_language};

@@ -3,8 +3,10 @@
 //
 // Order of every run: policy.decide → quota.admit → ledger.accept (only now acknowledged) → its
 // turn in the queue → policy.decide again → ledger.start → runtime.provision → exec → artifacts →
-// ledger.finish (only now reported). All methods run on the executor given at construction (one
-// thread). Parts, the store's callbacks included, are used until that executor's context has gone.
+// ledger.finish (only now reported). What need not wait is accepted and started in one transaction,
+// with its sandbox got meanwhile; exec comes after it all the same. All methods run on the executor
+// given at construction (one thread). Parts, the store's callbacks included, are used until that
+// executor's context has gone.
 #pragma once
 
 #include <cstdint>

@@ -109,6 +109,7 @@ model::Permit grant(const Policy& policy, const Rule& rule, const Question& ques
       .network_tier = question.request.network_tier,
       .limits = limits,
       .spec_sha256 = question.spec_sha256,
+      .prestart = question.prestart,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   });

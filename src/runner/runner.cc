@@ -20,6 +20,8 @@
 #include <cstring>
 #include <string_view>
 
+#include <stdio.h>
+
 #include "runner/channel.h"
 #include "runner/command_text.h"
 #include "runner/file_table.h"
@@ -37,6 +39,8 @@ using wire::ToRunner;
 
 constexpr size_t kChannels = 32;
 constexpr char kWorkspace[] = "/workspace";
+// Where a file is written that takes a FIFO's place when it is whole.
+constexpr char kStaged[] = ".cloister-staged";
 
 class Runner {
  public:
@@ -53,7 +57,10 @@ class Runner {
   void onSignal(uint32_t channel, std::string_view payload);
   void onCollect(uint32_t channel, std::string_view payload);
 
-  void launch(Channel& channel, bool with_stdin, const char* cwd);
+  void stageFile(uint32_t channel);
+  void launch(Channel& channel, uint8_t flags, const char* cwd);
+  bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
+  bool makeFifo(Fd& ours);
   void startFailed(uint32_t channel, int error, std::string_view what);
   void fileFailed(uint32_t channel, int error);
   void feed(Channel& channel);
@@ -76,6 +83,8 @@ class Runner {
   Fd workspace_;
   Fd null_;
   FileWriter writer_;
+  bool staged_ = false;  // what is written now is to take the place of fifo_
+  char fifo_[NAME_MAX + 1] = "";
   uint32_t writer_channel_ = 0;
   uint32_t text_channel_ = 0;
   bool text_begun_ = false;
@@ -223,14 +232,27 @@ void Runner::onFile(uint32_t channel, std::string_view payload) {
   const uint64_t size = r.u64();
   if (!r.done() || writer_.active() || (mode & ~0777U) != 0) protocolError();
   writer_channel_ = channel;
-  if (const int error = writer_.begin(workspace_.get(), path, mode, size); error != 0)
-    fileFailed(channel, error);
+  staged_ = fifo_[0] != '\0' && path == fifo_;
+  const int error =
+      writer_.begin(workspace_.get(), staged_ ? std::string_view(kStaged) : path, mode, size);
+  if (error != 0) fileFailed(channel, error);
+  if (error == 0) stageFile(channel);
+}
+
+// Once it is whole, a file that was waited for takes the FIFO's place.
+void Runner::stageFile(uint32_t channel) {
+  if (!staged_ || writer_.active()) return;
+  staged_ = false;
+  const int dir = workspace_.get();
+  if (renameat(dir, kStaged, dir, fifo_) != 0) fileFailed(channel, errno);
+  fifo_[0] = '\0';
 }
 
 void Runner::onFileData(uint32_t channel, std::string_view payload) {
   int error = 0;
   if (channel != writer_channel_ || !writer_.write(payload, error)) protocolError();
-  if (error != 0) fileFailed(channel, error);
+  if (error != 0) return fileFailed(channel, error);
+  stageFile(channel);
 }
 
 void Runner::fileFailed(uint32_t channel, int error) {
@@ -255,8 +277,14 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   wire::Reader r(payload);
   const uint8_t flags = r.u8();
   const std::string_view cwd = r.bytes();
-  const bool known = (flags & ~(wire::kStartStdin | wire::kStartKillRest)) == 0;
+  const bool with_fifo = (flags & wire::kStartFifo) != 0;
+  const bool with_stdin = (flags & wire::kStartStdin) != 0;
+  const std::string_view fifo = with_fifo ? r.bytes() : std::string_view{};
+  const bool known = flags <= (wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo);
   if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
+  if (with_fifo && (with_stdin || !isPlainPath(fifo) || fifo.contains('/') ||
+                    fifo.size() > NAME_MAX || fifo_[0] != '\0'))
+    protocolError();
   if (find(number) != nullptr || (text_begun_ && number != text_channel_)) protocolError();
   char directory[PATH_MAX];
   std::memcpy(directory, cwd.data(), cwd.size());
@@ -269,7 +297,8 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   } else {
     channel->reset(number);
     channel->kill_rest = (flags & wire::kStartKillRest) != 0;
-    launch(*channel, (flags & wire::kStartStdin) != 0, cwd.empty() ? kWorkspace : directory);
+    if (with_fifo) *std::ranges::copy(fifo, fifo_).out = '\0';
+    launch(*channel, flags, cwd.empty() ? kWorkspace : directory);
   }
   text_.clear();
   text_begun_ = false;
@@ -284,11 +313,24 @@ bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
   return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
-void Runner::launch(Channel& channel, bool with_stdin, const char* cwd) {
+// It is open for reading too, so that it can be opened and written before the program opens it.
+bool Runner::makeFifo(Fd& ours) {
+  if (mknodat(workspace_.get(), fifo_, S_IFIFO | 0600, 0) != 0) return false;
+  ours.reset(openat(workspace_.get(), fifo_, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  return static_cast<bool>(ours);
+}
+
+// Where the channel's stdin bytes go, and the program's end of it where that is its stdin.
+bool Runner::openInput(Channel& channel, uint8_t flags, Fd& theirs) {
+  if ((flags & wire::kStartStdin) != 0) return makePipe(channel.in, theirs, true);
+  return (flags & wire::kStartFifo) == 0 || makeFifo(channel.in);
+}
+
+void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   Fd in;
   Fd out;
   Fd err;
-  if ((with_stdin && !makePipe(channel.in, in, true)) || !makePipe(channel.out, out, false) ||
+  if (!openInput(channel, flags, in) || !makePipe(channel.out, out, false) ||
       !makePipe(channel.err, err, false)) {
     const int error = errno;
     channel.reset(channel.number);
@@ -296,8 +338,7 @@ void Runner::launch(Channel& channel, bool with_stdin, const char* cwd) {
     return startFailed(channel.number, error, "pipe");
   }
   const Command command{text_.argv(), text_.envp(), cwd};
-  const Spawned spawned =
-      spawn(command, {with_stdin ? in.get() : null_.get(), out.get(), err.get()});
+  const Spawned spawned = spawn(command, {in ? in.get() : null_.get(), out.get(), err.get()});
   if (spawned.error != 0) {
     channel.reset(channel.number);
     channel.used = false;

@@ -282,6 +282,40 @@ std::set<std::string> framesUpTo(Jail& jail, FromRunner last) {
   }
 }
 
+// A program that is started before its file is there.
+void startWaiting(Jail& jail, const std::string& script) {
+  for (const std::string& text : {std::string("/bin/sh"), std::string("-c"), script})
+    jail.send(ToRunner::kText, 1, std::string(2, '\0') + text);
+  const std::string name = "main.txt";
+  jail.send(ToRunner::kStart, 1,
+            std::string(1, wire::kStartFifo | wire::kStartKillRest) + number(0) + number(8) + name);
+}
+
+void giveContent(Jail& jail, const std::string& content) {
+  jail.file("main.txt", content);
+  jail.send(ToRunner::kStdin, 1, content);
+  jail.send(ToRunner::kStdin, 1);
+}
+
+TEST_F(RunnerTest, AProgramWaitsForItsFile) {
+  startWaiting(*jail_, "test -p main.txt && echo waiting >&2; cat main.txt; cat");
+  auto frame = jail_->next();
+  for (; frame && frame->type != FromRunner::kStderr; frame = jail_->next()) {
+  }
+  ASSERT_TRUE(frame) << frame.error().message;
+  EXPECT_EQ(frame->payload, "waiting\n");
+  giveContent(*jail_, "the code\n");
+  const Ended run = jail_->finish(1);
+  EXPECT_EQ(run.out, "the code\n") << "and nothing on stdin";
+  EXPECT_EQ(run.code, 0U);
+}
+
+TEST_F(RunnerTest, AFileThatIsThereByThenIsAFile) {
+  startWaiting(*jail_, "until test -f main.txt; do :; done; cat main.txt; ls -A");
+  giveContent(*jail_, "the code\n");
+  EXPECT_EQ(jail_->finish(1).out, "the code\nmain.txt\n");
+}
+
 TEST_F(RunnerTest, SpeaksTheGoldenFrames) {
   using ::testing::Contains;
   using testing::goldenFrame;

@@ -53,10 +53,10 @@ struct NewStart {
 
 // An accepted request: the record, what was asked, and what it was asked with.
 struct NewExecution {
-  model::Execution execution;   // kQueued or kDenied; seq is given by the ledger
-  std::string request_json;     // canonical
-  std::string spec;             // encoded ExecSpec, to run it after a restart
-  std::string idempotency_key;  // "" if none
+  model::Execution execution;     // kQueued or kDenied; seq is given by the ledger
+  std::string request_json;       // canonical
+  std::string spec;               // encoded ExecSpec, to run it after a restart
+  std::string idempotency_key;    // "" if none
   std::optional<NewStart> start;  // there was nothing to wait for
 };
 

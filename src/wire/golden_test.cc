@@ -57,6 +57,7 @@ model::PermitFields samplePermit() {
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
   p.spec_sha256 = std::string(64, 'a');
+  p.prestart = std::string(64, 'b');
   p.not_before = 1'700'000'000'000'000;
   p.expires = 1'700'000'010'000'000;
   return p;
@@ -178,6 +179,11 @@ void addToRunner(Golden& all) {
                                    w.u8(kStartStdin | kStartKillRest);
                                    w.bytes("/workspace/dir");
                                  }));
+  all["to_runner.start_fifo"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
+                                        w.u8(kStartFifo | kStartKillRest);
+                                        w.bytes("");
+                                        w.bytes("main.py");
+                                      }));
   all["to_runner.stdin"] = frame(ToRunner::kStdin, 1, "hello\n");
   all["to_runner.stdin_end"] = frame(ToRunner::kStdin, 1, "");
   all["to_runner.signal"] = frame(ToRunner::kSignal, 1, payload([](auto& w) { w.u32(15); }));

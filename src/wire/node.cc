@@ -49,6 +49,7 @@ void describe(A& a, T& v) {
   a.text(v.network_tier, kName);
   describe(a, v.limits);
   a.text(v.spec_sha256, kName);
+  a.text(v.prestart, kName);
   a.number(v.not_before);
   a.number(v.expires);
 }

@@ -23,8 +23,9 @@ enum class ToRunner : uint16_t {
   // One piece of an argument or environment list for the next kStart: u8 (0 argument, 1
   // environment), u8 more (the string goes on in the next piece), raw rest. No NUL inside.
   kText = 3,
-  // u8 flags (kStart* below), bytes cwd ("" for /workspace). Starts the command built by kText, in
-  // a session of its own: kStarted or kStartFailed. `channel` must not be running already.
+  // u8 flags (kStart* below), bytes cwd ("" for /workspace), and with kStartFifo bytes name. Starts
+  // the command built by kText, in a session of its own: kStarted or kStartFailed. `channel` must
+  // not be running already.
   kStart = 4,
   // raw bytes for stdin; empty: end of file. At most kStdinWindow bytes may be on their way, that
   // is, sent after kStart and not yet given back by kStdinTaken. Ignored once the program has
@@ -44,6 +45,11 @@ inline constexpr uint32_t kStdinWindow = 262'144;
 
 inline constexpr uint8_t kStartStdin = 1;     // stdin is a pipe fed by kStdin; otherwise /dev/null
 inline constexpr uint8_t kStartKillRest = 2;  // when it ends, kill every other process inside
+// A FIFO is made as `name`, directly in /workspace, and what kStdin brings goes there; stdin is
+// /dev/null. A program that is to read that file starts ahead of the file's content and waits for
+// it. A kFile of the same path then puts a regular file in the FIFO's place, in one step: whether
+// the program has opened the one or opens the other, it reads the same if kStdin brings the same.
+inline constexpr uint8_t kStartFifo = 4;
 
 enum class FromRunner : uint16_t {
   // u32 pid as seen inside. The first message.

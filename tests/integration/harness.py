@@ -135,7 +135,11 @@ def _may_enter(path):
 
 
 # What is made ahead goes soon, so that what a test left can be told from it.
-CONFIG = "pool:\n  idle_ms: 100\n"
+POOL = "pool:\n  idle_ms: 100\n"
+
+
+def _with_pool(config):
+    return config if "pool:" in config else POOL + config
 
 
 class Server:
@@ -147,7 +151,7 @@ class Server:
     """
 
     def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True):
-        self._config, self._env, self._args, self._ready = CONFIG + (config or ""), dict(env or {}), list(args), ready
+        self._config, self._env, self._args, self._ready = _with_pool(config or ""), dict(env or {}), list(args), ready
         self.as_user = user and ROOT
         self.rootless = user or not ROOT
         self._own_state = state is None

@@ -35,9 +35,15 @@ void Live::adopt(Fd pidfd, Fd runner_socket) {
   channel_.emplace(executor_, std::move(runner_socket));
 }
 
-bool Live::running() const {
-  pollfd ended{pidfd_.get(), POLLIN, 0};
-  return pidfd_ && ::poll(&ended, 1, 0) == 0;
+void Live::settle() {
+  before_ = usage();
+  settled_at_ = base::monotonicNow();
+}
+
+bool Live::waiting() const {
+  if (!pidfd_ || !channel_ || channel_->buffered()) return false;
+  pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {channel_->fd(), POLLIN, 0}};
+  return ::poll(fds, 2, 0) == 0;
 }
 
 Result<> Live::limit(const model::Limits& limits) {
@@ -45,6 +51,7 @@ Result<> Live::limit(const model::Limits& limits) {
   const linux::CgroupLimits after = parts_.host->planFor(limits, parts_.slot).cgroup;
   if (parts_.group && before != after) TRY(parts_.group->limit(after));
   parts_.limits = limits;
+  settle();
   return {};
 }
 

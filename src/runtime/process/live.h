@@ -9,6 +9,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "linux/cgroup.h"
 #include "model/limits.h"
@@ -34,6 +35,12 @@ class Live : public std::enable_shared_from_this<Live> {
 
   // Once spawned.
   void adopt(Fd pidfd, Fd runner_socket);
+  // What it has used until now is not the program's.
+  void settle();
+  [[nodiscard]] base::Monotonic settledAt() const { return settled_at_; }
+  // A program was started in it that waits for its code (model/prestart.h).
+  void setPrestarted() { prestarted_ = true; }
+  [[nodiscard]] bool prestarted() const { return prestarted_; }
 
   [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
   [[nodiscard]] const model::Limits& limits() const { return parts_.limits; }
@@ -41,8 +48,8 @@ class Live : public std::enable_shared_from_this<Live> {
   [[nodiscard]] const linux::Cgroup* group() const { return parts_.group.get(); }
 
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return parts_.spawner; }
-  // False once its first process has ended.
-  [[nodiscard]] bool running() const;
+  // Its first process lives, and nothing has been heard from inside that was not asked for.
+  [[nodiscard]] bool waiting() const;
   // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
   Result<> limit(const model::Limits& limits);
 
@@ -52,6 +59,8 @@ class Live : public std::enable_shared_from_this<Live> {
   // Idempotent; a second caller does not wait.
   Task<Result<>> bury();
 
+  // What starting it has used.
+  [[nodiscard]] const linux::CgroupUsage& before() const { return before_; }
   // What it has used so far. Where there is no cgroup, the sum over its processes now.
   [[nodiscard]] linux::CgroupUsage usage() const;
   [[nodiscard]] linux::CgroupEvents events() const;
@@ -63,8 +72,11 @@ class Live : public std::enable_shared_from_this<Live> {
   boost::asio::any_io_executor executor_;
   Parts parts_;
   Fd pidfd_;
+  linux::CgroupUsage before_;
+  base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;
+  bool prestarted_ = false;
   bool burying_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "linux/message.h"
 #include "runtime/spawn.h"
@@ -18,6 +19,12 @@ namespace asio = boost::asio;
 
 // From the spawn to the runner's first word.
 constexpr auto kHelloTimeout = std::chrono::seconds(30);
+
+// A program that was just started, and ends at once, is not held up.
+constexpr auto kLull = std::chrono::milliseconds(2);
+
+// What an interpreter takes to start, where it was started ahead.
+constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
 // The descriptors that put a new process into `group`, and the spec told how many there are.
 std::vector<int> groupFds(const linux::Cgroup* group, SandboxSpec& spec) {
@@ -54,20 +61,26 @@ Task<Result<>> hello(Live& live) {
 }  // namespace
 
 Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
-    : executor_(std::move(executor)), host_(std::move(host)), made_(executor_), period_(executor_) {}
+    : executor_(std::move(executor)),
+      host_(std::move(host)),
+      made_(executor_),
+      lull_(executor_),
+      period_(executor_) {}
 
-Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits) {
+Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::string prestart) {
   const auto self = shared_from_this();
-  Kind& kind = kindOf(limits);
+  Kind& kind = kindOf(limits, prestart);
   kind.limits = limits;
   kind.claims++;
   startPeriod();
-  std::shared_ptr<Live> live = take(kind);
-  if (!live && kind.claims > 1) kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
+  std::shared_ptr<Live> live = takeFor(kind);
+  const bool enough =
+      live && (!live->prestarted() || base::monotonicNow() - live->settledAt() >= kWarmUp);
+  if (!enough && kind.claims > 1) kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
   kind.waiting++;
   while (!live && kind.making >= kind.waiting) {
     co_await made_.wait();
-    live = take(kind);
+    live = takeFor(kind);
   }
   kind.waiting--;
   if (live) {
@@ -84,23 +97,42 @@ Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits) {
   co_return made;
 }
 
-Pool::Kind& Pool::kindOf(const model::Limits& limits) {
+Pool::Kind* Pool::find(const SandboxSpec& spec, const std::string& key) {
+  const auto found = std::ranges::find_if(
+      kinds_, [&](const Kind& kind) { return kind.key == key && kind.spec == spec; });
+  return found == kinds_.end() ? nullptr : &*found;
+}
+
+Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
   SandboxSpec spec = host_->planFor(limits, 0).spec;
   spec.ids = {};
-  const auto found = std::ranges::find(kinds_, spec, &Kind::spec);
-  if (found != kinds_.end()) return *found;
+  if (Kind* known = find(spec, key)) return *known;
   Kind& kind = kinds_.emplace_back();
   kind.spec = spec;
+  kind.key = key;
   return kind;
+}
+
+void Pool::learn(const model::Limits& limits, const std::string& key, Prestart prestart) {
+  Kind& kind = kindOf(limits, key);
+  if (!kind.prestart) kind.prestart = std::move(prestart);
+}
+
+// Where nothing was started ahead, anything can be.
+std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
+  auto live = take(kind);
+  if (live || kind.key.empty()) return live;
+  Kind* plain = find(kind.spec, "");
+  return plain != nullptr ? take(*plain) : nullptr;
 }
 
 // One that is ready and still lives, in the root that is the present one.
 std::shared_ptr<Live> Pool::take(Kind& kind) {
   while (!kind.ready.empty()) {
-    auto live = std::move(kind.ready.back());
-    kind.ready.pop_back();
+    auto live = std::move(kind.ready.front());
+    kind.ready.pop_front();
     kind.fewest = std::min(kind.fewest, kind.ready.size());
-    if (live->running() && live->spawner() == host_->spawner()) return live;
+    if (live->waiting() && live->spawner() == host_->spawner()) return live;
     runtime::spawn(executor_, bury(std::move(live)));
   }
   return nullptr;
@@ -108,14 +140,33 @@ std::shared_ptr<Live> Pool::take(Kind& kind) {
 
 void Pool::refill() {
   if (std::exchange(refilling_, true)) return;
-  runtime::spawn(executor_, makeWanted());
+  lull_.expires_after(kLull);
+  lull_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) runtime::spawn(self->executor_, self->makeWanted());
+  });
 }
 
+// The kind that has least of what it wants, if there is room for one more of it.
 Pool::Kind* Pool::lacking() {
-  if (ready() >= host_->config().ready) return nullptr;
-  const auto found = std::ranges::find_if(
-      kinds_, [](const Kind& kind) { return kind.ready.size() + kind.making < kind.wanted; });
-  return found == kinds_.end() ? nullptr : &*found;
+  Kind* poorest = nullptr;
+  for (Kind& kind : kinds_) {
+    const bool lacks = kind.ready.size() + kind.making < kind.wanted;
+    if (lacks && (poorest == nullptr || kind.ready.size() < poorest->ready.size())) poorest = &kind;
+  }
+  return poorest == nullptr || makeRoomFor(*poorest) ? poorest : nullptr;
+}
+
+// Among kinds that want more than the bound together, each gets its share.
+bool Pool::makeRoomFor(const Kind& kind) {
+  if (ready() < host_->config().ready) return true;
+  const auto richest =
+      std::ranges::max_element(kinds_, {}, [](const Kind& each) { return each.ready.size(); });
+  if (richest->ready.size() <= kind.ready.size() + 1) return false;
+  richest->wanted--;
+  runtime::spawn(executor_, bury(std::move(richest->ready.front())));
+  richest->ready.pop_front();
+  return true;
 }
 
 // One after the other, so that what runs is not starved.
@@ -123,7 +174,7 @@ Task<void> Pool::makeWanted() {
   const auto self = shared_from_this();
   while (Kind* kind = lacking()) {
     kind->making++;
-    auto live = co_await make(kind->limits);
+    auto live = co_await makeAhead(*kind);
     kind->making--;
     if (live) {
       kind->ready.push_back(*std::move(live));
@@ -134,6 +185,15 @@ Task<void> Pool::makeWanted() {
     made_.notify();
   }
   refilling_ = false;
+}
+
+Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
+  auto live = CO_TRY(co_await make(kind.limits));
+  if (!kind.prestart) co_return live;
+  auto started = co_await startAhead(*live, *kind.prestart);
+  if (started) co_return live;
+  std::ignore = co_await live->bury();
+  co_return std::unexpected(std::move(started).error());
 }
 
 // A ready one of any kind makes room for one that is asked for.
@@ -214,7 +274,9 @@ Task<Result<>> Pool::start(Live& live, const SandboxPlan& plan, std::span<const 
   Fd pidfd = CO_TRY(co_await spawn(plan.spec, fds));
   live.adopt(std::move(pidfd), std::move(ours));
   theirs.reset();
-  co_return co_await hello(live);
+  CO_TRY(co_await hello(live));
+  live.settle();
+  co_return Result<>();
 }
 
 Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) {

@@ -44,8 +44,8 @@ class PoolTest : public testing::Test {
     return runTask(io_, waited());
   }
 
-  std::shared_ptr<Live> claim(const model::Limits& limits) {
-    auto live = runTask(io_, pool_->claim(limits));
+  std::shared_ptr<Live> claim(const model::Limits& limits, const std::string& key = "") {
+    auto live = runTask(io_, pool_->claim(limits, key));
     EXPECT_TRUE(live) << live.error().message;
     return live ? *live : nullptr;
   }
@@ -92,7 +92,7 @@ TEST_F(PoolTest, AClaimWaitsForTheOneBeingMade) {
   bury(claim(limits_));
   bury(claim(limits_));
   pool_->refill();
-  ASSERT_TRUE(pool_->refilling());
+  ASSERT_TRUE(until([&] { return host_->slotsInUse() == 1; }));
   bury(claim(limits_));
 }
 
@@ -124,7 +124,7 @@ TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
   const auto b = claim(other);
   const auto c = claim(other);
   EXPECT_EQ(host_->slotsInUse(), 3U);
-  const auto none = runTask(io_, pool_->claim(other));
+  const auto none = runTask(io_, pool_->claim(other, ""));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kUnavailable);
   for (const auto& live : {a, b, c})
@@ -135,10 +135,63 @@ TEST_F(PoolTest, ADeadOneIsNotServed) {
   makeOneReady();
   ASSERT_TRUE(host_->renew());  // the old spawner goes when its last sandbox does
   const auto live = claim(limits_);
-  EXPECT_TRUE(live->running());
+  EXPECT_TRUE(live->waiting());
   EXPECT_EQ(live->spawner(), host_->spawner());
   bury(live);
   EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
+}
+
+TEST_F(PoolTest, AnInterpreterIsStartedAheadForItsKey) {
+  pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
+  bury(claim(limits_, "key"));
+  bury(claim(limits_, "key"));
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return pool_->ready() == 1; }));
+  const auto other = claim(limits_);
+  EXPECT_FALSE(other->prestarted()) << "it was not for this one";
+  const auto live = claim(limits_, "key");
+  EXPECT_TRUE(live->prestarted());
+  bury(other);
+  bury(live);
+}
+
+TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
+  pool_->learn(limits_, "key", {"main.sh", {"/bin/true"}, {}});
+  bury(claim(limits_, "key"));
+  bury(claim(limits_, "key"));
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return pool_->ready() == 1; }));
+  std::shared_ptr<Live> live;
+  do {  // until the runner has said that it ended, it looks alive
+    if (live) bury(live);
+    live = claim(limits_, "key");
+    ASSERT_TRUE(live);
+  } while (live->prestarted());
+  bury(live);
+}
+
+TEST_F(PoolTest, KindsShareTheBound) {
+  for (int i = 0; i < 3; ++i)
+    bury(claim(limits_));  // wants two, which is the bound
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return pool_->ready() == 2; }));
+  model::Limits other = limits_;
+  other.open_files = 77;
+  bury(claim(other));
+  bury(claim(other));
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
+  const auto live = claim(other);
+  EXPECT_LE(host_->slotsInUse(), 2U) << "one was ready for it";
+  bury(live);
+}
+
+TEST_F(PoolTest, APlainOneServesAnyKey) {
+  makeOneReady();
+  const auto live = claim(limits_, "key");
+  EXPECT_EQ(host_->slotsInUse(), 1U);
+  EXPECT_FALSE(live->prestarted());
+  bury(live);
 }
 
 TEST_F(PoolTest, WhatNobodyWantsIsGivenUp) {

@@ -6,6 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "base/log.h"
+#include "model/prestart.h"
 #include "runtime/process/host.h"
 #include "runtime/process/image_watch.h"
 #include "runtime/process/live.h"
@@ -21,8 +22,12 @@ namespace asio = boost::asio;
 
 class ProcessSandbox : public Sandbox {
  public:
-  ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool)
-      : live_(std::move(live)), info_(std::move(info)), pool_(std::move(pool)) {}
+  ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool,
+                 std::string prestart)
+      : live_(std::move(live)),
+        info_(std::move(info)),
+        pool_(std::move(pool)),
+        prestart_(std::move(prestart)) {}
   ProcessSandbox(const ProcessSandbox&) = delete;
   ProcessSandbox& operator=(const ProcessSandbox&) = delete;
   ~ProcessSandbox() override {
@@ -34,7 +39,11 @@ class ProcessSandbox : public Sandbox {
 
   Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
     if (run_) co_return fail(Code::kConflict, "running: the sandbox is running already");
+    if (!prestart_.empty() && model::prestartKey(spec) != prestart_) {
+      co_return fail(Code::kDenied, "running: the program is not what its permit starts ahead");
+    }
     run_ = std::make_shared<Run>(live_, spec, observer, [pool = pool_] { pool->refill(); });
+    if (!prestart_.empty()) pool_->learn(live_->limits(), prestart_, prestartOf(spec));
     if (cancelled_) run_->stop(model::End::kCancelled);
     auto outcome = co_await run_->go();
     run_.reset();
@@ -54,6 +63,7 @@ class ProcessSandbox : public Sandbox {
   std::shared_ptr<Live> live_;
   SandboxInfo info_;
   std::shared_ptr<Pool> pool_;
+  std::string prestart_;  // of the permit
   std::shared_ptr<Run> run_;
   bool cancelled_ = false;
 };
@@ -63,8 +73,9 @@ class ProcessRuntime : public Runtime {
   ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host)
       : host_(std::move(host)),
         pool_(std::make_shared<Pool>(executor, host_)),
-        image_(std::make_shared<ImageWatch>(executor, host_->config().image_root,
-                                            [host = host_, pool = pool_] { renew(*host, *pool); })) {
+        image_(
+            std::make_shared<ImageWatch>(executor, host_->config().image_root,
+                                         [host = host_, pool = pool_] { renew(*host, *pool); })) {
     image_->start();
   }
 
@@ -94,9 +105,10 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   CO_TRY(checkPermit(fields));
   const std::string digest = CO_TRY(co_await image_->digest());
-  auto live = CO_TRY(co_await pool_->claim(fields.limits));
+  auto live = CO_TRY(co_await pool_->claim(fields.limits, fields.prestart));
   SandboxInfo info{"process", host_->config().node, digest, host_->weakened()};
-  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), pool_);
+  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), pool_,
+                                             fields.prestart);
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.

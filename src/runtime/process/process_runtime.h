@@ -30,7 +30,7 @@ struct ProcessConfig {
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   uint32_t uids_each = 16;
   uint32_t max_sandboxes = 256;
-  uint32_t ready = 8;                           // made ahead of demand, at most (see pool.h)
+  uint32_t ready = 8;                            // made ahead of demand, at most (see pool.h)
   std::chrono::milliseconds ready_idle{30'000};  // and kept for as long as nobody wants them
 };
 

@@ -107,8 +107,9 @@ TEST_F(ProcessRuntimeTest, CopiedFilesKeepTheirTimes) {
 
 TEST_F(ProcessRuntimeTest, CoreDumpsStayOff) {
   // With a limit of 0 the kernel would start the host's core_pattern program: core(5).
-  EXPECT_EQ(output("ulimit -Sc 0 2>/dev/null || echo refused; cat /proc/self/limits | grep core"),
-            "refused\nMax core file size        1                    1                    bytes     \n");
+  EXPECT_EQ(
+      output("ulimit -Sc 0 2>/dev/null || echo refused; cat /proc/self/limits | grep core"),
+      "refused\nMax core file size        1                    1                    bytes     \n");
 }
 
 TEST_F(ProcessRuntimeTest, RootAndHostIdsAreNotMapped) {

@@ -8,12 +8,12 @@
 #include <array>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/clock.h"
 #include "model/execution.h"
+#include "runtime/process/prestart.h"
+#include "runtime/spawn.h"
 
 namespace cloister::runtime {
 namespace {
@@ -28,8 +28,6 @@ constexpr auto kStartGrace = std::chrono::seconds(10);
 constexpr auto kCollectGrace = std::chrono::seconds(30);
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
-constexpr uint32_t kCompiler = 1;  // channels
-constexpr uint32_t kProgram = 2;
 constexpr size_t kMaxPath = 4096;
 
 void addFile(std::string& out, const model::FileSpec& file) {
@@ -39,16 +37,6 @@ void addFile(std::string& out, const model::FileSpec& file) {
   w.u32(file.mode);
   w.u64(file.content.size());
   addFrame(out, ToRunner::kFile, 0, w.view());
-}
-
-void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view text) {
-  constexpr size_t kPiece = wire::kRunnerMaxPayload - 2;
-  do {
-    const std::string_view piece = text.substr(0, kPiece);
-    text.remove_prefix(piece.size());
-    std::string payload{static_cast<char>(kind), static_cast<char>(text.empty() ? 0 : 1)};
-    addFrame(out, ToRunner::kText, channel, payload.append(piece));
-  } while (!text.empty());
 }
 
 }  // namespace
@@ -67,7 +55,6 @@ Task<Result<model::Outcome>> Run::go() {
   const auto self = shared_from_this();
   outcome_.started_at = base::wallMicros();
   started_at_ = base::monotonicNow();
-  before_ = live_->usage();
   watchMemory();
   watchUsage();
   if (auto sent = co_await sendFiles(); !sent && !cause_)
@@ -133,16 +120,23 @@ Task<void> Run::program() {
     co_return;
   }
   report_.reset();
-  const bool exited = co_await command(spec_.run, kProgram);
+  const bool exited =
+      live_->prestarted() ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
   if (exited && !spec_.artifacts.globs.empty()) co_await collect();
+}
+
+// The program was started before; it gets its code.
+Task<bool> Run::waitingProgram() {
+  stdin_stop_ = false;
+  wall_ = live_->limits().wall;
+  onStarted();
+  spawn(live_->executor(), feed(kProgram, spec_.files.front().content));
+  co_return co_await relay(kProgram);
 }
 
 Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   std::string out;
-  for (const std::string& argument : command.argv)
-    addText(out, channel, 0, argument);
-  for (const std::string& variable : spec_.env)
-    addText(out, channel, 1, variable);
+  addCommand(out, channel, command.argv, spec_.env);
   const bool with_stdin = channel == kProgram && !spec_.input.empty();
   char flags = wire::kStartKillRest;
   if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
@@ -154,8 +148,13 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   if (auto sent = co_await live_->channel().write(out); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (with_stdin) {
-    asio::co_spawn(live_->executor(), feed(channel), asio::detached);
+    spawn(live_->executor(), feed(channel, spec_.input));
   }
+  co_return co_await relay(channel);
+}
+
+// To the command's end; false when it did not come to an exit.
+Task<bool> Run::relay(uint32_t channel) {
   // Also once something else has ended it: the output until then is the program's.
   for (bool more = true; more;) {
     const auto frame = co_await live_->channel().read();
@@ -261,11 +260,10 @@ Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
 }
 
 // Feeds stdin beside the reading of output, as far as the runner's window allows.
-Task<void> Run::feed(uint32_t channel) {
+Task<void> Run::feed(uint32_t channel, std::string_view rest) {
   const auto self = shared_from_this();
   feeding_ = true;
   stdin_window_ = wire::kStdinWindow;
-  std::string_view rest = spec_.input;
   for (bool ended = false; !ended && !stdin_stop_;) {
     const size_t size = std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, stdin_window_});
     if (size == 0 && !rest.empty()) {

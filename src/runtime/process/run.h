@@ -48,12 +48,14 @@ class Run : public std::enable_shared_from_this<Run> {
   Task<Result<>> sendFiles();
   Task<void> compile();
   Task<void> program();
+  Task<bool> waitingProgram();
+  Task<bool> relay(uint32_t channel);
   // False when it did not come to an exit: `cause_` is set then.
   Task<bool> command(const model::Command& command, uint32_t channel);
   Task<bool> onFrame(const RunnerFrame& frame);
   Task<void> onOutput(model::Stream stream, std::string_view bytes);
   void onStarted();
-  Task<void> feed(uint32_t channel);
+  Task<void> feed(uint32_t channel, std::string_view text);
   Task<void> collect();
   Task<Result<bool>> onCollectFrame(const RunnerFrame& frame);
 
@@ -66,7 +68,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void stopForMemory();
   void compose();
   void judgeExit();
-  void addHits();
+  void addHits(const linux::CgroupEvents& events);
   void measure();
 
   std::shared_ptr<Live> live_;
@@ -82,7 +84,6 @@ class Run : public std::enable_shared_from_this<Run> {
   bool done_ = false;
   std::chrono::milliseconds wall_{0};  // of the running command
   base::Monotonic started_at_{};
-  linux::CgroupUsage before_;
   linux::CgroupUsage peak_;  // where usage is polled
 
   boost::asio::steady_timer wall_timer_;

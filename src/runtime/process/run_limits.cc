@@ -72,7 +72,8 @@ void Run::checkUsage() {
   peak_.pids_peak = std::max(peak_.pids_peak, now.pids_peak);
   peak_.cpu_micros = std::max(peak_.cpu_micros, now.cpu_micros);
   const auto limit = millisOf(live_->limits().cpu_time);
-  const uint64_t used = (peak_.cpu_micros - std::min(peak_.cpu_micros, before_.cpu_micros)) / 1000;
+  const uint64_t used =
+      (peak_.cpu_micros - std::min(peak_.cpu_micros, live_->before().cpu_micros)) / 1000;
   if (limit > 0 && used >= limit) {
     hit(limit_name::kCpuTime, limit, used, "ms", true);
     return stop(End::kLimit);
@@ -96,9 +97,10 @@ void Run::hit(std::string_view limit, uint64_t value, uint64_t used, std::string
 void Run::compose() {
   outcome_.finished_at = base::wallMicros();
   measure();
+  const linux::CgroupEvents events = live_->events();
   // The kernel's word first: it may have killed the runner with the rest.
   const bool by_itself = !cause_ || *cause_ == End::kRunnerLost;
-  if (by_itself && live_->events().oom_kills > 0) {
+  if (by_itself && events.oom_kills > 0) {
     hit(limit_name::kMemory, live_->limits().memory_bytes, outcome_.usage.max_rss_bytes, "bytes",
         true);
     outcome_.end = End::kLimit;
@@ -108,7 +110,7 @@ void Run::compose() {
   } else {
     judgeExit();
   }
-  addHits();
+  addHits(events);
 }
 
 void Run::judgeExit() {
@@ -130,11 +132,11 @@ void Run::judgeExit() {
 }
 
 // What the program ran into without being ended by it.
-void Run::addHits() {
+void Run::addHits(const linux::CgroupEvents& events) {
   constexpr uint64_t kPage = 4096;
   const model::Limits& limits = live_->limits();
   // Without a cgroup only a look at the right moment tells.
-  if (live_->events().pids_refused > 0 || peak_.pids_peak > limits.pids) {
+  if (events.pids_refused > 0 || peak_.pids_peak > limits.pids) {
     hit(limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
   if (scratch_.bytes_total > 0 && scratch_.bytes + kPage > scratch_.bytes_total) {
@@ -153,10 +155,10 @@ void Run::measure() {
   model::Usage& usage = outcome_.usage;
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
   const uint64_t cpu = std::max(now.cpu_micros, peak_.cpu_micros);
-  usage.cpu_ms = static_cast<int64_t>(since(cpu, before_.cpu_micros) / 1000);
+  usage.cpu_ms = static_cast<int64_t>(since(cpu, live_->before().cpu_micros) / 1000);
   usage.max_rss_bytes = std::max(now.memory_peak, peak_.memory_peak);
-  usage.io_read_bytes = since(now.io_read_bytes, before_.io_read_bytes);
-  usage.io_write_bytes = since(now.io_write_bytes, before_.io_write_bytes);
+  usage.io_read_bytes = since(now.io_read_bytes, live_->before().io_read_bytes);
+  usage.io_write_bytes = since(now.io_write_bytes, live_->before().io_write_bytes);
   const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
   usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
   if (live_->group() == nullptr && report_) {

@@ -18,7 +18,9 @@ constexpr size_t kBuffer = 2 * (wire::kRunnerMaxPayload + wire::kHeaderBytes);
 }  // namespace
 
 RunnerChannel::RunnerChannel(const asio::any_io_executor& executor, Fd socket)
-    : socket_(executor, asio::local::stream_protocol(), socket.release()), buffer_(kBuffer) {}
+    : fd_(socket.get()),
+      socket_(executor, asio::local::stream_protocol(), socket.release()),
+      buffer_(kBuffer) {}
 
 Task<Result<RunnerFrame>> RunnerChannel::read() {
   for (;;) {

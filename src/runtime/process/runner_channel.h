@@ -29,12 +29,17 @@ class RunnerChannel {
  public:
   RunnerChannel(const boost::asio::any_io_executor& executor, Fd socket);
 
+  [[nodiscard]] int fd() const { return fd_; }
+  // Something has come that was not read yet.
+  [[nodiscard]] bool buffered() const { return begin_ < end_; }
+
   // kUnavailable: the runner has closed. kInvalid: it broke the protocol.
   Task<Result<RunnerFrame>> read();
   // Whole frames, as of addFrame(). One write at a time.
   Task<Result<>> write(std::string_view frames);
 
  private:
+  int fd_;  // of socket_
   boost::asio::local::stream_protocol::socket socket_;
   std::vector<char> buffer_;
   size_t begin_ = 0;  // of what is buffered and not yet given out

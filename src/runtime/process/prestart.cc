@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/prestart.h"
+
+#include <string_view>
+
+#include "wire/runner.h"
+
+namespace cloister::runtime {
+namespace {
+
+using wire::ToRunner;
+
+void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view text) {
+  constexpr size_t kPiece = wire::kRunnerMaxPayload - 2;
+  do {
+    const std::string_view piece = text.substr(0, kPiece);
+    text.remove_prefix(piece.size());
+    std::string payload{static_cast<char>(kind), static_cast<char>(text.empty() ? 0 : 1)};
+    addFrame(out, ToRunner::kText, channel, payload.append(piece));
+  } while (!text.empty());
+}
+
+}  // namespace
+
+Prestart prestartOf(const model::ExecSpec& spec) {
+  return {spec.files.front().path, spec.run.argv, spec.env};
+}
+
+void addCommand(std::string& out, uint32_t channel, const std::vector<std::string>& argv,
+                const std::vector<std::string>& env) {
+  for (const std::string& argument : argv)
+    addText(out, channel, 0, argument);
+  for (const std::string& variable : env)
+    addText(out, channel, 1, variable);
+}
+
+Task<Result<>> startAhead(Live& live, const Prestart& prestart) {
+  std::string out;
+  addCommand(out, kProgram, prestart.argv, prestart.env);
+  std::string start(1 + 4 + 4 + prestart.file.size(), '\0');
+  wire::Writer w(start.data(), start.size());
+  w.u8(wire::kStartFifo | wire::kStartKillRest);
+  w.bytes("");
+  w.bytes(prestart.file);
+  addFrame(out, ToRunner::kStart, kProgram, w.view());
+  CO_TRY(co_await live.channel().write(out));
+  const auto frame = CO_TRY(co_await live.channel().read());
+  if (frame.type != wire::FromRunner::kStarted || frame.channel != kProgram) {
+    co_return fail(Code::kInternal, "starting a program ahead: the runner could not");
+  }
+  live.setPrestarted();
+  co_return Result<>();
+}
+
+}  // namespace cloister::runtime

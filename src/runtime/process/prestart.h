@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting an interpreter in a sandbox ahead of its code (model/prestart.h, and kStartFifo in
+// wire/runner.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/exec_spec.h"
+#include "runtime/process/live.h"
+#include "runtime/runtime.h"
+
+namespace cloister::runtime {
+
+// The channels of a run.
+inline constexpr uint32_t kCompiler = 1;
+inline constexpr uint32_t kProgram = 2;
+
+// What is known before the code is.
+struct Prestart {
+  std::string file;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;
+};
+Prestart prestartOf(const model::ExecSpec& spec);
+
+// Appends the kText frames of a command.
+void addCommand(std::string& out, uint32_t channel, const std::vector<std::string>& argv,
+                const std::vector<std::string>& env);
+
+// Starts it in `live`, in which nothing has run, and returns when it was executed.
+Task<Result<>> startAhead(Live& live, const Prestart& prestart);
+
+}  // namespace cloister::runtime

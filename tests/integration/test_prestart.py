@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program whose interpreter was started ahead of it behaves as one that starts with it: the same
+scripts on a server that keeps interpreters ready and on one that does not."""
+import unittest
+
+import harness
+
+READY = "pool:\n  ready: 4\n  idle_ms: 30000\n"
+NONE_READY = "pool:\n  ready: 0\n"
+RUNS = 4  # of each script: some find their interpreter waiting, some still starting
+
+PYTHON = {
+    "hello": "print('hello')",
+    "empty": "",
+    "no newline, two lines": "x = 1\nprint(x)",
+    "windows lines": "print(1)\r\nif True:\r\n    print(2)\r\n",
+    "byte order mark": "\ufeffprint('ä')",
+    "encoding": "# -*- coding: latin-1 -*-\nprint(len('ä'))",
+    "encoding utf-8": "# vim: set fileencoding=utf-8 :\nprint('ä', len('ä'))",
+    "tabs and unicode": "if 1:\n\tπ = 3\n\tprint(π)",
+    "globals": "print(sorted(globals())); print(__name__, __file__, __package__, __spec__, __doc__,"
+               " type(__loader__).__name__, __cached__)",
+    "arguments": "import sys; print(sys.argv, sys.orig_argv, sys.flags, sys.path)",
+    "environment": "import os; print(sorted(os.environ.items())); print(os.getcwd(), os.listdir())",
+    "streams": "import os, stat, sys\nfor f in (sys.stdin, sys.stdout, sys.stderr):\n"
+               "  print(f.name, f.mode, f.encoding, f.errors, f.isatty(), f.line_buffering,"
+               " stat.S_IFMT(os.fstat(f.fileno()).st_mode))",
+    "descriptors": "import os; print(sorted(os.listdir('/proc/self/fd')))",
+    "process": "import os; print(os.getpid(), os.getppid(), os.getsid(0), os.getpgid(0), os.getuid())",
+    "no input": "import sys; print(repr(sys.stdin.read())); input()",
+    "traceback": "def f():\n    raise ValueError('bad')\n\nf()",
+    "syntax error": "print(1)\nif True\n    pass",
+    "late syntax error": "eval('1 +')",
+    "warning": "import warnings; warnings.warn('careful')",
+    "deep recursion": "def f(): f()\ntry: f()\nexcept RecursionError as e: print(type(e))",
+    "exit": "import sys; sys.exit()",
+    "exit 3": "import sys; sys.exit(3)",
+    "exit text": "import sys; print('out'); sys.exit('bye')",
+    "exit from a thread": "import threading, sys\nt = threading.Thread(target=lambda: sys.exit(4))\n"
+                          "t.start(); t.join(); print('still here')",
+    "os._exit": "import os; print('lost?', flush=False); os._exit(5)",
+    "atexit": "import atexit; atexit.register(print, 'at exit'); print('main')",
+    "interrupt": "raise KeyboardInterrupt",
+    "own signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "handled signal": "import os, signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('usr1'))\n"
+                      "os.kill(os.getpid(), signal.SIGUSR1); print('done')",
+    "segfault": "import ctypes; ctypes.string_at(0)",
+    "abort": "import os; os.abort()",
+    "threads": "import threading\nout = []\nts = [threading.Thread(target=out.append, args=(i,))"
+               " for i in range(8)]\n[t.start() for t in ts]; [t.join() for t in ts]\nprint(sorted(out))",
+    "subprocess": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(6*7)'],"
+                  " capture_output=True, text=True))",
+    "run itself": "import subprocess, sys\nif len(sys.argv) == 1:\n"
+                  "  print(subprocess.run([sys.executable, __file__, 'x'], capture_output=True).stdout)\n"
+                  "else: print('inner')",
+    "multiprocessing spawn": "import multiprocessing as m\ndef f(x): return x * x\n"
+                             "if __name__ == '__main__':\n"
+                             "  with m.get_context('spawn').Pool(2) as p: print(p.map(f, [1, 2, 3]))",
+    "multiprocessing fork": "import multiprocessing as m\ndef f(x): return x * x\n"
+                            "with m.get_context('fork').Pool(2) as p: print(p.map(f, [1, 2, 3]))",
+    "asyncio": "import asyncio\nasync def main():\n  p = await asyncio.create_subprocess_exec("
+               "'echo', 'hi', stdout=-1)\n  print((await p.communicate())[0])\nasyncio.run(main())",
+    "its own source": "import inspect, sys\ndef f():\n    return 1\nprint(inspect.getsource(f),"
+                      " open(__file__).read() == inspect.getsource(sys.modules['__main__']))",
+    "file of the workspace": "open('made.txt', 'w').write('x'); import os; print(sorted(os.listdir()))",
+    "module of its own": "open('mine.py', 'w').write('y = 2'); import mine; print(mine.y, mine.__file__)",
+    "pickle of main": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))))",
+    "large": "x = [\n" + "1,\n" * 50_000 + "]\nprint(sum(x))",
+    "larger than a window": '"""' + "y" * 400_000 + '"""\nprint("end")',
+}
+
+NODE = {
+    "hello": "console.log('hello')",
+    "empty": "",
+    "byte order mark": "\ufeffconsole.log('ä')",
+    "shebang": "#!/usr/bin/env node\nconsole.log(1)",
+    "arguments": "console.log(process.argv, process.execArgv, __filename, __dirname,"
+                 " require.main === module)",
+    "module": "console.log(module.id, module.filename, module.paths, module.loaded, this === exports)",
+    "environment": "console.log(process.env, process.cwd(), require('fs').readdirSync('.'))",
+    "process": "console.log(process.pid, process.ppid, process.stdin.isTTY, process.stdout.isTTY)",
+    "no input": "process.stdin.on('data', d => console.log('data', d)).on('end', () => console.log('end'))",
+    "error": "function f() { throw new Error('bad') }\nf()",
+    "syntax error": "console.log(1)\nif (",
+    "rejection": "Promise.reject(new Error('later'))",
+    "exit": "process.exitCode = 3; process.on('exit', c => console.log('exit', c))",
+    "exit now": "process.exit(4)",
+    "signal": "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 5000)",
+    "worker": "const {Worker, isMainThread, parentPort} = require('worker_threads')\n"
+              "if (isMainThread) new Worker(__filename).on('message', console.log)\n"
+              "else parentPort.postMessage('from the worker')",
+    "child": "console.log(require('child_process').execFileSync(process.execPath,"
+             " ['-p', '6*7']).toString())",
+    "its own source": "console.log(require('fs').readFileSync(__filename, 'utf8').length)",
+    "import": "import('fs').then(m => console.log(typeof m.readFileSync))",
+    "module syntax": "import fs from 'fs'\nconsole.log(typeof fs)",
+    "large": "const x = [\n" + "1,\n" * 50_000 + "]\nconsole.log(x.length)",
+}
+
+# Tells whether the interpreter is older than its code.
+WAS_WAITING = {
+    "python": """
+import os, time
+start = int(open('/proc/self/stat').read().rsplit(')', 1)[1].split()[19]) / os.sysconf('SC_CLK_TCK')
+age = time.clock_gettime(time.CLOCK_BOOTTIME) - start
+print(age - (time.time() - os.stat('main.py').st_ctime) > 0.03)
+""",
+    "node": """
+const fs = require('fs')
+const age = process.uptime() * 1000
+console.log(age - (Date.now() - fs.statSync('main.js').ctimeMs) > 0)
+""",
+}
+
+
+def outcome(result):
+    same = {name: result[name]
+            for name in ("status", "exit_code", "signal", "error", "stdout", "stderr")}
+    return same | {"artifacts": [(a["path"], a["sha256"]) for a in result["artifacts"]]}
+
+
+class Prestart(unittest.TestCase):
+    maxDiff = 4000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ready = cls.enterClassContext(harness.Server(config=READY))
+        cls.cold = cls.enterClassContext(harness.Server(config=NONE_READY))
+
+    def compare(self, language, scripts):
+        if not harness.have_language(self.cold, language):
+            self.skipTest(f"the toolchain of {language} is not on this machine")
+        self.assertTrue(self.waits(self.ready, language))
+        for name, code in scripts.items():
+            with self.subTest(name):
+                expected = outcome(self.cold.run(code, language))
+                for _ in range(RUNS):
+                    self.assertEqual(outcome(self.ready.run(code, language)), expected)
+        self.assertTrue(self.waits(self.ready, language))
+
+    def waits(self, server, language):
+        """True once a run finds its interpreter waiting."""
+        return any(server.run(WAS_WAITING[language], language)["stdout"].lower() == "true\n"
+                   for _ in range(50))
+
+    def test_python(self):
+        self.compare("python", PYTHON)
+
+    def test_node(self):
+        self.compare("node", NODE)
+
+    def test_what_is_not_plain_starts_with_its_code(self):
+        code = WAS_WAITING["python"]
+        self.assertFalse(self.waits(self.cold, "python"))
+        self.assertTrue(self.waits(self.ready, "python"))
+        for more in ({"args": ["a"]}, {"env": {"A": "b"}}, {"input": "x"},
+                     {"files": [{"path": "a", "content": "b"}]}):
+            with self.subTest(more):
+                self.assertEqual(self.ready.run(code, "python", **more)["stdout"], "False\n")
+
+    def test_limits_are_those_of_the_request(self):
+        self.assertTrue(self.waits(self.ready, "python"))
+        result = self.ready.run("import time; time.sleep(60)", "python", timeout_seconds=1)
+        self.assertEqual(result["status"], "timed_out")
+        result = self.ready.run("while True: pass", "python", cpu_seconds=1)
+        self.assertEqual(result["error"]["details"]["limit"], "cpu_seconds")
+
+
+if __name__ == "__main__":
+    unittest.main()
