@@ -43,8 +43,10 @@ std::unique_ptr<Contestant> bubblewrap();
 // bundles are made in `dir`. Single-threaded: it may change the mounts that this process sees.
 Result<std::unique_ptr<Contestant>> crun(const std::string& dir, const std::vector<Work>& works);
 // `cloister serve` of directory `bin`, private to this process, with its state in `dir`; a fresh
-// sandbox for each run, asked for over one kept HTTP connection for each client.
-Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir);
+// sandbox for each run, asked for over one kept HTTP connection for each client. `pool`: it makes
+// sandboxes ahead, as it does by default.
+Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir,
+                                             bool pool);
 
 // Starts argv with a bare environment; its output is read to the end. Used by the first three.
 Result<std::string> spawn(const std::vector<std::string>& argv);

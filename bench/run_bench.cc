@@ -240,11 +240,13 @@ void enter(Bench& bench, Result<std::unique_ptr<Contestant>> contestant, const c
 
 Result<> runAll(const Options& options, const std::string& dir) {
   Bench bench{.options = options, .works = allWorks(), .contestants = {}, .figures = {}};
-  // The server first: crun changes what later children see.
-  auto ours = cloister(base::programDir(), dir + "/state");
+  // The servers first: crun changes what later children see.
+  auto cold = cloister(base::programDir(), dir + "/cold", false);
+  auto ours = cloister(base::programDir(), dir + "/state", true);
   enter(bench, bare(), "bare");
   enter(bench, bubblewrap(), "bubblewrap");
   enter(bench, crun(dir + "/crun", bench.works), "crun");
+  enter(bench, std::move(cold), "cloister, no pool");
   enter(bench, std::move(ours), "cloister");
   if (bench.contestants.empty() || bench.contestants.back()->name() != "cloister") {
     return fail(Code::kUnavailable, "without bare spawn and Cloister there is nothing to compare");

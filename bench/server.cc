@@ -96,7 +96,7 @@ class HttpClient : public Client {
 
 class Server : public Contestant {
  public:
-  explicit Server(std::string dir) : dir_(std::move(dir)) {}
+  Server(std::string dir, bool pool) : dir_(std::move(dir)), pool_(pool) {}
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server() override {
@@ -105,7 +105,9 @@ class Server : public Contestant {
     ::waitpid(pid_, nullptr, 0);
   }
 
-  [[nodiscard]] std::string name() const override { return "cloister"; }
+  [[nodiscard]] std::string name() const override {
+    return pool_ ? "cloister" : "cloister, no pool";
+  }
 
   Result<std::unique_ptr<Client>> client() override {
     auto client = std::make_unique<HttpClient>(key_);
@@ -116,8 +118,10 @@ class Server : public Contestant {
   Result<> start(const std::string& bin) {
     const std::string program = bin + "/cloister";
     const std::string log = dir_ + "/log";
-    const char* argv[] = {program.c_str(), "serve",      "--listen", "127.0.0.1:0",
-                          "--state",       dir_.c_str(), nullptr};
+    const std::string config = dir_ + "/bench.yaml";
+    TRY(base::writeFileAtomic(config, pool_ ? "{}\n" : "pool:\n  ready: 0\n", 0644));
+    const char* argv[] = {program.c_str(), "serve",    "--listen",     "127.0.0.1:0", "--state",
+                          dir_.c_str(),    "--config", config.c_str(), nullptr};
     const char* env[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "CLOISTER_LOG=warn", nullptr};
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -154,6 +158,7 @@ class Server : public Contestant {
   }
 
   std::string dir_;
+  bool pool_;
   std::string address_;
   std::string key_;
   pid_t pid_ = 0;
@@ -161,9 +166,10 @@ class Server : public Contestant {
 
 }  // namespace
 
-Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir) {
+Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir,
+                                             bool pool) {
   TRY(base::makeDirs(dir));
-  auto server = std::make_unique<Server>(dir);
+  auto server = std::make_unique<Server>(dir, pool);
   TRY(server->start(bin));
   return server;
 }

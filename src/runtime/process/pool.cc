@@ -58,6 +58,12 @@ Task<Result<>> hello(Live& live) {
   co_return fail(Code::kInternal, "the runner broke its protocol");
 }
 
+// As well as anything made ahead could.
+bool serves(const Live* live, bool with_interpreter) {
+  if (live == nullptr || !with_interpreter) return live != nullptr;
+  return live->prestarted() && base::monotonicNow() - live->settledAt() >= kWarmUp;
+}
+
 }  // namespace
 
 Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
@@ -74,9 +80,9 @@ Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::strin
   kind.claims++;
   startPeriod();
   std::shared_ptr<Live> live = takeFor(kind);
-  const bool enough =
-      live && (!live->prestarted() || base::monotonicNow() - live->settledAt() >= kWarmUp);
-  if (!enough && kind.claims > 1) kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
+  if (!serves(live.get(), !kind.key.empty()) && kind.claims > 1) {
+    kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
+  }
   kind.waiting++;
   while (!live && kind.making >= kind.waiting) {
     co_await made_.wait();

@@ -188,10 +188,17 @@ TEST_F(PoolTest, KindsShareTheBound) {
 
 TEST_F(PoolTest, APlainOneServesAnyKey) {
   makeOneReady();
+  pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
   const auto live = claim(limits_, "key");
   EXPECT_EQ(host_->slotsInUse(), 1U);
   EXPECT_FALSE(live->prestarted());
   bury(live);
+  bury(claim(limits_, "key"));
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
+  const auto own = claim(limits_, "key");
+  EXPECT_TRUE(own->prestarted()) << "plain ones did not hide that it wants its own";
+  bury(own);
 }
 
 TEST_F(PoolTest, WhatNobodyWantsIsGivenUp) {
