@@ -36,8 +36,11 @@ PYTHON = "/usr/bin/python3"
 FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
 # Units whose programs run in sandboxes, at the lowest weight: beside another suite they would starve.
 UNITS_ALONE = ("runtime",)
-# What asan and tsan run beside their unit tests: the suites that drive the server.
-SANITIZED_SUITES = {"asan": ("integration/test_api*",), "tsan": ("integration/test_api*",)}
+# What asan and tsan run beside their unit tests: all, and the suites that drive the server.
+SANITIZED_SUITES = {
+    "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),
+    "tsan": ("integration/test_api*", "integration/test_prestart"),
+}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",

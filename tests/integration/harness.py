@@ -134,8 +134,8 @@ def _may_enter(path):
     return all(p.stat().st_mode & 0o001 for p in [path, *path.parents])
 
 
-# What is made ahead goes soon, so that what a test left can be told from it.
-POOL = "pool:\n  idle_ms: 100\n"
+# Little is made ahead, and goes soon, so that what a test left can be told from it.
+POOL = "pool:\n  ready: 2\n  idle_ms: 100\n"
 
 
 def _with_pool(config):
