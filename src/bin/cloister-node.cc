@@ -24,6 +24,7 @@
 #include "model/config.h"
 #include "model/language.h"
 #include "node/server.h"
+#include "runtime/process/image_digest.h"
 #include "runtime/process/process_runtime.h"
 
 namespace cloister {
@@ -213,17 +214,20 @@ Result<> serve(const Options& options, const std::shared_ptr<runtime::ProcessHos
   return result;
 }
 
+Result<> printImageDigest(const std::string& image_root) {
+  const std::string cache = runtime::imageCachePath(image_root);
+  std::puts(TRY(runtime::computeImageDigest(image_root, cache)).c_str());
+  return {};
+}
+
 Result<> run(const std::vector<std::string>& arguments) {
   const Options options = TRY(parseOptions(arguments));
   if (options.help) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
-  const auto host = TRY(runtime::startProcessHost(processConfig(options.config)));
-  if (!options.image_digest) return serve(options, host);
-  const model::NodeOffer offer = TRY(makeOffer(options, *host));
-  std::puts(offer.image_digest.c_str());
-  return {};
+  if (options.image_digest) return printImageDigest(options.config.node.image_root);
+  return serve(options, TRY(runtime::startProcessHost(processConfig(options.config))));
 }
 
 }  // namespace
