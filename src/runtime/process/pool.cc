@@ -23,6 +23,9 @@ constexpr auto kHelloTimeout = std::chrono::seconds(30);
 // A program that was just started, and ends at once, is not held up.
 constexpr auto kLull = std::chrono::milliseconds(2);
 
+// Kinds that are remembered, besides those in use: each of a client's limits may make another.
+constexpr size_t kMaxKinds = 64;
+
 // What an interpreter takes to start, where it was started ahead.
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
@@ -113,6 +116,10 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
   SandboxSpec spec = host_->planFor(limits, 0).spec;
   spec.ids = {};
   if (Kind* known = find(spec, key)) return *known;
+  if (kinds_.size() >= kMaxKinds) {
+    const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
+    if (idle != kinds_.end()) kinds_.erase(idle);
+  }
   Kind& kind = kinds_.emplace_back();
   kind.spec = spec;
   kind.key = key;
@@ -245,9 +252,7 @@ void Pool::endPeriod() {
     if (std::exchange(kind.claims, 0) == 0 && kind.ready.empty()) kind.wanted = 0;
     kind.fewest = kind.ready.size();
   }
-  kinds_.remove_if([](const Kind& kind) {
-    return kind.wanted == 0 && kind.making == 0 && kind.waiting == 0 && kind.claims == 0;
-  });
+  kinds_.remove_if([](const Kind& kind) { return kind.wanted == 0 && kind.idle(); });
   in_period_ = false;
   if (!kinds_.empty()) startPeriod();
 }

@@ -68,6 +68,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
     uint32_t waiting = 0;                     // claims that wait for those
     uint32_t claims = 0;                      // in this period
     size_t fewest = 0;                        // that were ready at once in this period
+
+    [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && waiting == 0; }
   };
 
   Kind* find(const SandboxSpec& spec, const std::string& key);
