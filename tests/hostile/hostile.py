@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 import harness  # noqa: E402
 
-PROGRAMS = harness.BIN.parent / "hostile"
+# Of the release build, whatever the server was built with: they are not ours to sanitize.
+PROGRAMS = harness.BIN.parent.parent / "release" / "hostile"
 # The whole suite runs once more as an ordinary user.
 AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
 CANARY_ENV = "CANARY_" + secrets.token_hex(16)
