@@ -21,7 +21,7 @@ struct PermitFields {
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
   std::string spec_sha256;   // hex digest of the encoded ExecSpec
-  std::string prestart{};    // model::prestartKey(), "" where the program starts with its code
+  std::string prestart;      // model::prestartKey(), "" where the program starts with its code
   int64_t not_before = 0;    // wall-clock microseconds
   int64_t expires = 0;
 };

@@ -37,6 +37,7 @@ class PermitGateTest : public testing::Test {
                               .network_tier = "none",
                               .limits = {},
                               .spec_sha256 = std::string(64, 'a'),
+                              .prestart = "",
                               .not_before = kNow,
                               .expires = kNow + 30'000'000};
 };

@@ -39,6 +39,7 @@ class ServerTest : public testing::Test {
             .network_tier = "none",
             .limits = limits,
             .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+            .prestart = "",
             .not_before = now,
             .expires = now + 30'000'000};
   }

@@ -19,7 +19,7 @@ struct RunFacts {
   std::string spec_sha256;     // of the encoded ExecSpec: what the permit binds
   std::string rule;            // of the policy that decided, "" if none
   model::Limits limits;
-  std::string prestart{};  // see model::PermitFields
+  std::string prestart;  // see model::PermitFields
 };
 
 base::json::object toJsonObject(const model::Limits& limits);

@@ -148,8 +148,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::Run
   record.spec = wire::encodeExecSpec(run->spec);
   record.request_json = base::toJson(model::toJsonObject(request));
   run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
-                request.limits};
-  run->facts.prestart = prestartOf(request, run->spec, parts.languages);
+                request.limits, prestartOf(request, run->spec, parts.languages)};
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->bytes = record.spec.size();
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
@@ -308,7 +307,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   if (!json.is_object()) return fail(Code::kInternal, "reading a stored request: no object");
   run->request = TRY(model::parseRunRequest(json.get_object(), storedBounds()));
   run->facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
-                run->request.limits};
+                run->request.limits, ""};
   run->rule_language = policy::ruleLanguage(run->request, parts.languages);
   run->bytes = pending.spec.size();
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);

@@ -60,10 +60,10 @@ struct Question {
   std::string execution_id;
   std::string permit_id;
   std::string spec_sha256;
-  std::string prestart{};  // see PermitFields
-  int64_t now = 0;         // wall-clock microseconds
-  int64_t valid_for = 0;   // microseconds a permit lives before the node must have it
-  std::string language;    // ruleLanguage(); without it nothing is allowed
+  std::string prestart;   // see PermitFields
+  int64_t now = 0;        // wall-clock microseconds
+  int64_t valid_for = 0;  // microseconds a permit lives before the node must have it
+  std::string language;   // ruleLanguage(); without it nothing is allowed
 };
 
 // What `languages` of a rule are compared with: the language's own name, never an alias, or

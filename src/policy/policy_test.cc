@@ -47,6 +47,7 @@ Decision decideOn(const Policy& policy, std::string_view body, const std::string
                          .execution_id = "exec_1",
                          .permit_id = "permit_1",
                          .spec_sha256 = "aa",
+                         .prestart = "",
                          .now = 1000,
                          .valid_for = 500,
                          .language = ruleLanguage(request, languages())});

@@ -59,6 +59,7 @@ class RuntimeSuite : public testing::Test {
                           .network_tier = "none",
                           .limits = limits_,
                           .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(of)),
+                          .prestart = "",
                           .not_before = now,
                           .expires = now + 60'000'000});
   }
