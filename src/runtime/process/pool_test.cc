@@ -22,7 +22,7 @@ class PoolTest : public testing::Test {
   void open(uint32_t max_sandboxes) {
     ProcessConfig config = testbed::config();
     config.ready = 2;
-    config.ready_idle = Millis{100};
+    config.ready_idle = Millis{1000};
     config.max_sandboxes = max_sandboxes;
     auto host = ProcessHost::start(config);
     if (!host) GTEST_SKIP() << host.error().message;
