@@ -2,7 +2,6 @@
 // The conformance suite of runtimes, for GoogleTest. A runtime's test gives a Harness and says
 //
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
-//
 // A Harness is default-constructible and has
 //   boost::asio::io_context& io();
 //   runtime::Runtime& runtime();
