@@ -140,8 +140,11 @@ class Prestart(unittest.TestCase):
 
     def waits(self, server, language):
         """True once a run finds its interpreter waiting."""
-        return any(server.run(WAS_WAITING[language], language)["stdout"].lower() == "true\n"
-                   for _ in range(50))
+        for _ in range(20):
+            if server.run(WAS_WAITING[language], language)["stdout"].lower() == "true\n":
+                return True
+            server.run("sleep 0.1", "bash")  # time for the next one to start
+        return False
 
     def test_python(self):
         self.compare("python", PYTHON)
