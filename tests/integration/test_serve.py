@@ -414,7 +414,8 @@ class RealParts(unittest.TestCase):
             for part in ("cloisterd", "cloister-node"):
                 old = server.pid_of(part)
                 os.kill(old, signal.SIGKILL)
-                wait_for("another process", lambda: part in names(server) and server.pid_of(part) != old)
+                wait_for("another process", lambda: any(
+                    pid != old and harness.program_of(pid) == part for pid in server.pids()))
                 server.wait_ready()
                 self.assertEqual(server.run("print(2)")["stdout"], "2\n")
 
