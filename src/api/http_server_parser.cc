@@ -55,6 +55,10 @@ RequestParser::RequestParser(const HttpLimits& limits) : state_(std::make_unique
 RequestParser::~RequestParser() = default;
 
 std::expected<size_t, ParseFailure> RequestParser::feed(std::string_view bytes) {
+  // The parser asserts that the last chunk is there as a whole ("0 CRLF CRLF"), and any chunk is
+  // followed by that.
+  constexpr size_t kLastChunk = 5;
+  if (headDone() && state_->parser.chunked() && bytes.size() < kLastChunk) return 0;
   boost::system::error_code error;
   const size_t used = state_->parser.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
   if (error == http::error::need_more) error = {};
