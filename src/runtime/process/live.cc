@@ -55,6 +55,14 @@ Result<> Live::limit(const model::Limits& limits) {
   return {};
 }
 
+Task<Result<RunnerFrame>> Live::nextFrame() {
+  asio::steady_timer late(executor_, kRunnerPatience);
+  late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->kill();
+  });
+  co_return co_await channel_->read();
+}
+
 void Live::kill() {
   if (pidfd_) std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
 }

@@ -3,6 +3,7 @@
 // process, cgroup, host uids, socket. Shared between the Sandbox and the coroutine that buries it.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@
 #include "runtime/process/runner_channel.h"
 
 namespace cloister::runtime {
+
+// How long a runner may take over what it does at once on a machine that is not overloaded.
+inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
 
 class Live : public std::enable_shared_from_this<Live> {
  public:
@@ -52,6 +56,9 @@ class Live : public std::enable_shared_from_this<Live> {
   [[nodiscard]] bool waiting() const;
   // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
   Result<> limit(const model::Limits& limits);
+
+  // The runner's next frame, for which it has kRunnerPatience.
+  Task<Result<RunnerFrame>> nextFrame();
 
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
   void kill();

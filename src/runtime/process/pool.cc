@@ -17,9 +17,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// From the spawn to the runner's first word.
-constexpr auto kHelloTimeout = std::chrono::seconds(30);
-
 // A program that was just started, and ends at once, is not held up.
 constexpr auto kLull = std::chrono::milliseconds(2);
 
@@ -45,11 +42,7 @@ Task<void> bury(std::shared_ptr<Live> live) {
 
 // The runner's first frame, or that of confine() saying what failed.
 Task<Result<>> hello(Live& live) {
-  asio::steady_timer late(live.executor(), kHelloTimeout);
-  late.async_wait([&live](const boost::system::error_code& error) {
-    if (!error) live.kill();
-  });
-  const auto frame = co_await live.channel().read();
+  const auto frame = co_await live.nextFrame();
   if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + frame.error().message);
   wire::Reader r(frame->payload);
   const uint32_t number = r.u32();

@@ -52,6 +52,13 @@ class PoolTest : public testing::Test {
 
   void bury(const std::shared_ptr<Live>& live) { EXPECT_TRUE(runTask(io_, live->bury())); }
 
+  // For which something else is built in.
+  [[nodiscard]] static model::Limits anotherKind() {
+    model::Limits limits;
+    limits.open_files = 77;
+    return limits;
+  }
+
   // Two claims, of which the second wants one more, and that one made.
   void makeOneReady() {
     bury(claim(limits_));
@@ -109,8 +116,7 @@ TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
 
 TEST_F(PoolTest, WhatIsBuiltInMakesAnotherKind) {
   makeOneReady();
-  model::Limits other = limits_;
-  other.open_files = 77;
+  const model::Limits other = anotherKind();
   const auto live = claim(other);
   EXPECT_EQ(host_->slotsInUse(), 2U);
   bury(live);
@@ -118,8 +124,7 @@ TEST_F(PoolTest, WhatIsBuiltInMakesAnotherKind) {
 
 TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
   makeOneReady();
-  model::Limits other = limits_;
-  other.open_files = 77;
+  const model::Limits other = anotherKind();
   const auto a = claim(other);
   const auto b = claim(other);
   const auto c = claim(other);
@@ -175,8 +180,7 @@ TEST_F(PoolTest, KindsShareTheBound) {
     bury(claim(limits_));  // wants two, which is the bound
   pool_->refill();
   ASSERT_TRUE(until([&] { return pool_->ready() == 2; }));
-  model::Limits other = limits_;
-  other.open_files = 77;
+  const model::Limits other = anotherKind();
   bury(claim(other));
   bury(claim(other));
   pool_->refill();

@@ -44,7 +44,7 @@ Task<Result<>> startAhead(Live& live, const Prestart& prestart) {
   w.bytes(prestart.file);
   addFrame(out, ToRunner::kStart, kProgram, w.view());
   CO_TRY(co_await live.channel().write(out));
-  const auto frame = CO_TRY(co_await live.channel().read());
+  const auto frame = CO_TRY(co_await live.nextFrame());
   if (frame.type != wire::FromRunner::kStarted || frame.channel != kProgram) {
     co_return fail(Code::kInternal, "starting a program ahead: the runner could not");
   }
