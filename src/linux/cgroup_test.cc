@@ -76,6 +76,13 @@ class CgroupTest : public testing::Test {
     return *std::move(child);
   }
 
+  [[noreturn]] static void forkFive() {
+    for (int i = 0; i < 5 && ::fork() != 0; ++i) {
+    }
+    for (;;)
+      ::pause();
+  }
+
   static bool removeSoon(Cgroup& group) {
     for (int i = 0; i < 500; ++i) {
       if (group.remove()) return true;
@@ -90,19 +97,23 @@ class CgroupTest : public testing::Test {
 TEST_F(CgroupTest, CountsAndRefusesProcesses) {
   auto group = tree_->create("one", {uint64_t{64} << 20, 1000, 3});
   ASSERT_TRUE(group) << group.error().message;
-  const Cloned child = startIn(**group, [] {
-    for (int i = 0; i < 5; ++i) {
-      if (::fork() == 0) {
-        for (;;)
-          ::pause();
-      }
-    }
-    for (;;)
-      ::pause();
-  });
+  const Cloned child = startIn(**group, forkFive);
   while ((*group)->events().pids_refused < 3)
     ::usleep(1000);
   EXPECT_FALSE((*group)->remove()) << "removed with processes in it";
+  (*group)->kill();
+  EXPECT_TRUE(reapPidfd(child.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**group));
+}
+
+TEST_F(CgroupTest, TakesOtherLimits) {
+  auto group = tree_->create("again", {uint64_t{64} << 20, 1000, 100});
+  ASSERT_TRUE(group) << group.error().message;
+  for (const uint64_t memory : {uint64_t{16} << 20, uint64_t{128} << 20})
+    ASSERT_TRUE((*group)->limit({memory, 500, 3})) << memory;
+  const Cloned child = startIn(**group, forkFive);
+  while ((*group)->events().pids_refused < 3)
+    ::usleep(1000);
   (*group)->kill();
   EXPECT_TRUE(reapPidfd(child.pidfd.get()));
   EXPECT_TRUE(removeSoon(**group));

@@ -94,6 +94,21 @@ class Processes(HostileTest):
                 if not self.weakened(result, "memory"):
                     self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
 
+    def test_p06_limits_hold_in_a_ready_sandbox(self):
+        """One made ahead for other limits has those of the run that claims it."""
+        code = ("import os, time\ntry:\n  for i in range(200):\n    if os.fork() == 0: time.sleep(60)\n"
+                "except OSError: print('refused', i)\nx = b'y' * (200 << 20)\nprint('had it all')\n")
+        for _ in range(6):  # the same is built in, so one stands in for the other
+            ready = self.run_code("python", "print('ready')", memory_mb=512, disk_mb=8, pids=128)
+            self.assertEqual(ready["stdout"], "ready\n")
+            result = self.run_code("python", code, memory_mb=64, disk_mb=8, pids=16)
+            if self.weakened(result, "memory"):
+                self.skipTest("no memory cgroup for an ordinary user: the result's `weakened` says so")
+            self.assertNotIn("had it all", result["stdout"])
+            self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
+            self.assertEqual(result["error"]["details"]["value"], 64 * MIB)
+            self.assertLessEqual(result["resource_usage"]["processes"], 17)
+
     def test_p07_hidden_memory(self):
         for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock"):
             with self.subTest(where):
