@@ -73,7 +73,27 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
-runtime::ProcessConfig processConfig(const model::Config& from) {
+// The interpreters that can be zygotes: `python` is made one by zygote/python.py.
+std::vector<runtime::ZygoteConfig> zygoteConfigs(const model::LanguageSet& languages) {
+  std::vector<runtime::ZygoteConfig> configs;
+  for (const model::Language& language : languages.all()) {
+    if (language.zygote.empty()) continue;
+    runtime::ZygoteConfig config;
+    for (const std::string& argument : language.run) {
+      if (argument != "{args}") {
+        config.argv.push_back(argument == "{source}" ? language.source : argument);
+      }
+    }
+    config.imports = language.zygote;
+    config.library = base::programDir() + "/cloister-zygote-" + language.name + ".so";
+    config.preparation = base::shareDir() + "/languages/zygote/" + language.name + ".py";
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+runtime::ProcessConfig processConfig(const model::Config& from,
+                                     const model::LanguageSet& languages) {
   const model::Config::Node& node = from.node;
   runtime::ProcessConfig config;
   config.node = node.name;
@@ -85,6 +105,10 @@ runtime::ProcessConfig processConfig(const model::Config& from) {
   config.max_sandboxes = node.max_sandboxes;
   config.ready = from.pool.ready;
   config.ready_idle = std::chrono::milliseconds(from.pool.idle_ms);
+  config.interpreters = zygoteConfigs(languages);
+  config.zygotes = from.pool.zygotes;
+  config.zygote_copies = from.pool.zygote_copies;
+  config.zygote_per_tenant = from.pool.zygote_per_tenant;
   return config;
 }
 
@@ -131,7 +155,8 @@ void describeOthers(model::NodeOffer& offer) {
   }
 }
 
-Result<model::NodeOffer> makeOffer(const Options& options, const runtime::ProcessHost& host) {
+Result<model::NodeOffer> makeOffer(const Options& options, const model::LanguageSet& languages,
+                                   const runtime::ProcessHost& host) {
   model::NodeOffer offer;
   offer.node = options.config.node.name;
   offer.version = base::version();
@@ -141,7 +166,6 @@ Result<model::NodeOffer> makeOffer(const Options& options, const runtime::Proces
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   runtime::describe(host, offer);
   describeOthers(offer);
-  const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
   detectLanguages(languages, options.config.node.image_root, offer);
   return offer;
 }
@@ -191,11 +215,13 @@ void sayReady(int fd) {
   ::close(fd);
 }
 
-Result<> serve(const Options& options, const std::shared_ptr<runtime::ProcessHost>& host) {
+Result<> serve(const Options& options) {
+  const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
+  const auto host = TRY(runtime::startProcessHost(processConfig(options.config, languages)));
   IoContext io(1);
   const auto process = runtime::makeProcessRuntime(io.get_executor(), host);
   node::PermitGate gate(options.config.limits);
-  node::ServerConfig config = serverConfig(options, TRY(makeOffer(options, *host)));
+  node::ServerConfig config = serverConfig(options, TRY(makeOffer(options, languages, *host)));
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
   const Lifeline lifeline(io, options.lifeline);
@@ -227,7 +253,7 @@ Result<> run(const std::vector<std::string>& arguments) {
     return {};
   }
   if (options.image_digest) return printImageDigest(options.config.node.image_root);
-  return serve(options, TRY(runtime::startProcessHost(processConfig(options.config))));
+  return serve(options);
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ struct CgroupValue {
 class Cgroup {
  public:
   virtual ~Cgroup() = default;
-  // Files into which a single-threaded process writes "0" to move itself; v1 only. Moving another
-  // process instead waits for an RCU grace period, milliseconds.
-  [[nodiscard]] virtual std::vector<int> joinFds() const { return {}; }
-  // The directory for CLONE_INTO_CGROUP; v2 only, otherwise -1.
+  // Files into which a single-threaded process writes "0" to move itself. Moving another process
+  // instead waits for an RCU grace period, milliseconds.
+  [[nodiscard]] virtual std::vector<int> joinFds() const = 0;
+  // The directory for CLONE_INTO_CGROUP, which is cheaper; v2 only, otherwise -1. The kernel asks
+  // whether the caller of clone3(2) may write there, not who opened it.
   [[nodiscard]] virtual int cloneFd() const { return -1; }
   // Readable when the group runs out of memory, before anything is killed; v1 only: on v2 the
   // kernel kills the whole group by itself. -1 if there is none.

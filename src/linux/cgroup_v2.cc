@@ -33,6 +33,10 @@ class CgroupV2 : public Cgroup {
  public:
   explicit CgroupV2(GroupDir dir) : dir_(std::move(dir)) {}
 
+  [[nodiscard]] std::vector<int> joinFds() const override {
+    if (!procs_) procs_.reset(::openat(dir_.fd(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    return {procs_.get()};
+  }
   [[nodiscard]] int cloneFd() const override { return dir_.fd(); }
 
   Result<> limit(const CgroupLimits& limits) override {
@@ -67,6 +71,7 @@ class CgroupV2 : public Cgroup {
 
  private:
   GroupDir dir_;
+  mutable Fd procs_;  // opened when it is asked for
 };
 
 class TreeV2 : public CgroupTree {

@@ -88,23 +88,49 @@ Result<Message> receiveMessage(int socket, std::span<char> buffer) {
   return received;
 }
 
+namespace {
+
+// Of the kernels before 6.3, none knows MFD_EXEC, which is their default.
+Result<Fd> memoryFile(const char* name, unsigned flags) {
+  Fd file(::memfd_create(name, flags | MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file && errno == EINVAL && flags != 0) return memoryFile(name, 0);
+  if (!file) return failErrno("memfd_create");
+  return file;
+}
+
+Result<> seal(const Fd& file) {
+  constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  if (::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) return failErrno("sealing a file in memory");
+  return {};
+}
+
+}  // namespace
+
 Result<Fd> sealedProgram(const std::string& path) {
   const Fd from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!from) return failErrno("opening " + path);
   struct stat status{};
   if (::fstat(from.get(), &status) != 0) return failErrno("reading " + path);
-  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  Fd copy(::memfd_create("cloister-runner", kFlags | MFD_EXEC));
-  if (!copy && errno == EINVAL) copy.reset(::memfd_create("cloister-runner", kFlags));  // < 6.3
-  if (!copy) return failErrno("memfd_create");
+  Fd copy = TRY(memoryFile("cloister-runner", MFD_EXEC));
   for (off_t left = status.st_size; left > 0;) {
     const ssize_t n = ::sendfile(copy.get(), from.get(), nullptr, static_cast<size_t>(left));
     if (n <= 0) return failErrno("copying " + path, n == 0 ? EIO : errno);
     left -= n;
   }
   if (::fchmod(copy.get(), 0111) != 0) return failErrno("fchmod of the runner");
-  constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-  if (::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0) return failErrno("sealing the runner");
+  TRY(seal(copy));
+  return copy;
+}
+
+Result<Fd> sealedData(std::string_view content) {
+  Fd copy = TRY(memoryFile("cloister-data", 0));
+  for (std::string_view rest = content; !rest.empty();) {
+    const ssize_t n = ::write(copy.get(), rest.data(), rest.size());
+    if (n <= 0) return failErrno("writing a file in memory");
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  if (::lseek(copy.get(), 0, SEEK_SET) != 0) return failErrno("lseek");
+  TRY(seal(copy));
   return copy;
 }
 

@@ -35,4 +35,7 @@ Result<Message> receiveMessage(int socket, std::span<char> buffer);
 // (memfd_create(2), F_ADD_SEALS), mode 0111. What is executed from it is not dumpable.
 Result<Fd> sealedProgram(const std::string& path);
 
+// `content` in memory, sealed likewise, for another process to read from the start.
+Result<Fd> sealedData(std::string_view content);
+
 }  // namespace cloister::linux

@@ -90,6 +90,15 @@ Error executeFd(int fd, const std::vector<std::string>& argv, const std::vector<
   return base::errnoError("execveat", errno);
 }
 
+Error executeInPath(const std::vector<std::string>& argv, const std::vector<std::string>& env) {
+  // execvpe(3) itself looks into this process's PATH.
+  for (const std::string& variable : env) {
+    if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);
+  }
+  ::execvpe(argv.front().c_str(), pointers(argv).data(), pointers(env).data());
+  return base::errnoError("executing " + argv.front(), errno);
+}
+
 Result<> setNoNewPrivs() {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failErrno("setting no_new_privs");
   return {};
@@ -97,6 +106,11 @@ Result<> setNoNewPrivs() {
 
 Result<> hideMemory() {
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return failErrno("hiding this process's memory");
+  return {};
+}
+
+Result<> showMemory() {
+  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return failErrno("showing this process's memory");
   return {};
 }
 

@@ -46,12 +46,18 @@ Result<> moveFd(int from, int to);
 // execveat(2) with AT_EMPTY_PATH: runs the program open at `fd`. Returns only to say why not.
 Error executeFd(int fd, const std::vector<std::string>& argv, const std::vector<std::string>& env);
 
+// execvpe(3): looks for argv[0] in the PATH of `env`. Returns only to say why not.
+Error executeInPath(const std::vector<std::string>& argv, const std::vector<std::string>& env);
+
 // prctl(2) PR_SET_NO_NEW_PRIVS.
 Result<> setNoNewPrivs();
 
 // prctl(2) PR_SET_DUMPABLE 0: no core dump, and no other process of this user may trace this one or
 // read its memory. Lost when the user id changes, so call it after that (again).
 Result<> hideMemory();
+
+// The other way round, as after an execve(2).
+Result<> showMemory();
 
 // prctl(2) PR_SET_PDEATHSIG: SIGKILL when the thread that made this process ends.
 Result<> dieWithParent();

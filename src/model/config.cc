@@ -17,7 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
 // Where a value goes; the type says how it is written in the file.
-using Target = std::variant<std::string*, Names*, Durability*, uint32_t*, uint64_t*, milliseconds*>;
+using Target =
+    std::variant<std::string*, Names*, Durability*, bool*, uint32_t*, uint64_t*, milliseconds*>;
 
 struct Key {
   std::string_view path;
@@ -72,6 +73,9 @@ constexpr Key kKeys[] = {
     {SAME(node.image_root)},
     {SAME(pool.ready), "sandboxes", 0, 4096},
     {SAME(pool.idle_ms), "milliseconds", 10, kDay * 1000},
+    {SAME(pool.zygotes), "interpreters", 0, 256},
+    {SAME(pool.zygote_copies), "sandboxes", 1, 1'000'000},
+    {SAME(pool.zygote_per_tenant)},
     {SAME(retention.archive_after_days), "days", 0, 36'500},
     {SAME(retention.delete_after_days), "days", 0, 36'500},
     {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},
@@ -115,6 +119,12 @@ class Setter {
     const std::string word = TRY(text(node_));
     if (word != "process" && word != "power") return wrong("process or power");
     *target = word == "power" ? Durability::kPower : Durability::kProcess;
+    return {};
+  }
+  Result<> operator()(bool* target) const {
+    const std::string word = TRY(text(node_));
+    if (word != "true" && word != "false") return wrong("true or false");
+    *target = word == "true";
     return {};
   }
   Result<> operator()(uint32_t* target) const {
@@ -208,6 +218,7 @@ struct Describer {
   void operator()(const std::string* value) const { set("text", shown(*value)); }
   void operator()(const Names*) const { set("list of text", "[]"); }
   void operator()(const Durability*) const { set("process or power", "process"); }
+  void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
   void operator()(const uint32_t* value) const { number(*value); }
   void operator()(const uint64_t* value) const { number(*value); }
   void operator()(const milliseconds* value) const {

@@ -59,8 +59,11 @@ struct Config {
 
   // Sandboxes made ahead of demand.
   struct Pool {
-    uint32_t ready = 8;         // at most; 0: none
-    uint32_t idle_ms = 30'000;  // without demand, then they go
+    uint32_t ready = 8;             // at most; 0: none
+    uint32_t idle_ms = 30'000;      // without demand, then they go
+    uint32_t zygotes = 4;           // interpreters that are copied, at most; 0: none
+    uint32_t zygote_copies = 1000;  // of each, then another takes its place
+    bool zygote_per_tenant = false;
   } pool;
 
   // Of finished executions; 0: never, no bound.

@@ -60,6 +60,7 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("run: 3"), HasSubstr("run: must be a map"));
   EXPECT_THAT(problem("listen: [a]"), HasSubstr("listen: must be text"));
   EXPECT_THAT(problem("durability: later"), HasSubstr("durability: must be process or power"));
+  EXPECT_THAT(problem("pool: {zygote_per_tenant: 1}"), HasSubstr("must be true or false"));
   EXPECT_THAT(problem("http: {allowed_hosts: a}"), HasSubstr("must be a list of text"));
   EXPECT_THAT(problem("listen: a\nlisten: b\n"), HasSubstr("listen: given twice"));
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));

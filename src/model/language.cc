@@ -84,6 +84,9 @@ Result<> check(const Language& language) {
   if (language.prestart && !language.compile.empty()) {
     return wrong("prestart", "is for languages without a compiler");
   }
+  if (!language.zygote.empty() && !language.prestart) {
+    return wrong("zygote", "is for languages with prestart");
+  }
   for (const std::string& path : language.requires_paths) {
     if (!path.starts_with('/')) return wrong("requires", "must be absolute paths");
   }
@@ -120,6 +123,7 @@ Result<Language> readLanguage(const base::json::object& object) {
   language.env = TRY(readEnvironment(reader));
   language.prestart = TRY(reader.boolean("prestart")).value_or(false);
   language.prestart_unless = TRY(reader.text("prestart_unless")).value_or("");
+  language.zygote = TRY(textList(reader, "zygote"));
   language.requires_paths = TRY(textList(reader, "requires"));
   language.install = TRY(requiredText(reader, "install"));
   TRY(reader.finish());

@@ -27,6 +27,7 @@ struct Language {
   std::map<std::string, std::string> env;
   bool prestart = false;        // may be started ahead of its code: it reads that from a FIFO alike
   std::string prestart_unless;  // but not code with this in its first two lines; "" for all
+  std::vector<std::string> zygote;  // modules to import ahead; empty: there is no zygote for it
   std::vector<std::string>
       requires_paths;   // absolute; `a|b` means either; all must exist in the image
   std::string install;  // what to tell the operator to install

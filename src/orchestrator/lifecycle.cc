@@ -26,6 +26,7 @@ using model::Outcome;
 
 constexpr Millis kFirstPause{50};
 constexpr Millis kLongestPause{5'000};
+constexpr Millis kLinger{20};  // of a sandbox whose run has ended, until that is recorded
 constexpr Millis kDrainPatience{20'000};
 constexpr int kRetainBatches = 20;
 
@@ -83,7 +84,7 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(*run);
   conclude(*run, outcome);
-  runtime::spawn(executor, tearDown(run));  // beside the commit
+  runtime::spawn(executor, tearDown(run));
   co_await recordEnd(*run);
   while (run->sandbox)
     co_await changed.wait();
@@ -235,7 +236,8 @@ Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
   const auto self = shared_from_this();
-  co_await asio::post(executor, asio::use_awaitable);  // the ledger begins first
+  // What is left takes the processor from those who answer; unless they take long.
+  co_await run->settled.wait(base::monotonicNow() + kLinger);
   if (!run->sandbox) co_return;
   if (const auto done = co_await run->sandbox->teardown(); !done) {
     base::log(base::Level::kError, "sandbox not torn down",

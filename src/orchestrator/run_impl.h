@@ -40,7 +40,7 @@ struct Live {
   std::unique_ptr<runtime::Sandbox> sandbox;  // while there is one
   std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
   std::optional<Result<>> provisioned;        // once it is known whether there is one
-  runtime::Signal settled;                    // `provisioned` was
+  runtime::Signal settled;                    // `provisioned` was, or its end is recorded
 };
 using LivePtr = std::shared_ptr<Live>;
 

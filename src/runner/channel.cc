@@ -37,7 +37,7 @@ void StdinBuffer::take(size_t n) {
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = stdin_closing = false;
+  ended = kill_rest = adopted = stdin_closing = false;
   number = channel_number;
   pid = -1;
   status = 0;

@@ -35,6 +35,7 @@ struct Channel {
   bool used = false;
   bool ended = false;  // the program has been reaped; `status` holds
   bool kill_rest = false;
+  bool adopted = false;
   bool stdin_closing = false;  // close stdin once the buffer is empty
   uint32_t number = 0;
   pid_t pid = -1;

@@ -19,8 +19,10 @@
 #include <climits>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "runner/channel.h"
 #include "runner/command_text.h"
@@ -44,7 +46,7 @@ constexpr char kStaged[] = ".cloister-staged";
 
 class Runner {
  public:
-  void start();
+  void start(const char* adopted);
   [[noreturn]] void loop();
 
  private:
@@ -56,17 +58,21 @@ class Runner {
   void onStdin(uint32_t channel, std::string_view payload);
   void onSignal(uint32_t channel, std::string_view payload);
   void onCollect(uint32_t channel, std::string_view payload);
+  void collect(uint32_t channel, std::string_view payload);
 
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
   bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
   bool makeFifo(Fd& ours);
+  void adopt(Channel& channel);
   void startFailed(uint32_t channel, int error, std::string_view what);
   void fileFailed(uint32_t channel, int error);
   void feed(Channel& channel);
   // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
   bool relay(Channel& channel, Fd& fd, FromRunner type);
   void drain(Channel& channel, Fd& fd, FromRunner type);
+  void takeSignals();
+  void onDone(const signalfd_siginfo& info);
   void reap(bool wait);
   void account(pid_t pid, int status, const rusage& usage);
   void killRest();
@@ -85,6 +91,7 @@ class Runner {
   FileWriter writer_;
   bool staged_ = false;  // what is written now is to take the place of fifo_
   char fifo_[NAME_MAX + 1] = "";
+  pid_t adopted_ = -1;  // a program that has no channel yet
   uint32_t writer_channel_ = 0;
   uint32_t text_channel_ = 0;
   bool text_begun_ = false;
@@ -92,6 +99,10 @@ class Runner {
   CommandText text_;
   FileTable table_;
   CollectRules rules_;
+  // A kCollect that waits for the end of its channel's program.
+  std::string_view later_;
+  uint32_t later_channel_ = 0;
+  char later_bytes_[wire::kRunnerMaxPayload];
 };
 
 Runner the_runner;
@@ -106,14 +117,18 @@ Runner the_runner;
 }
 
 // Nothing that was open before may be seen by a program, whatever started us.
-Fd closeInherited() {
+Fd closeInherited(bool adopts) {
   Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) systemError();
   for (int fd = 0; fd < 3; ++fd) {
     if (null.get() != fd && dup2(null.get(), fd) < 0) systemError();
   }
-  if (syscall(SYS_close_range, wire::kRunnerFd + 1U, ~0U, 0U) != 0) systemError();
+  const unsigned others = adopts ? kAdoptedErr + 1U : wire::kRunnerFd + 1U;
+  if (syscall(SYS_close_range, others, ~0U, 0U) != 0) systemError();
   if (fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC) != 0) systemError();
+  for (int fd = kAdoptedGo; adopts && fd <= kAdoptedErr; ++fd) {
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) systemError();
+  }
   [[maybe_unused]] const int was = null.release();  // closed above, or one of 0 to 2
   Fd kept(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!kept) systemError();
@@ -121,7 +136,7 @@ Fd closeInherited() {
 }
 
 // Dispositions are inherited by what we start, so all are put back; the mask keeps signals off us.
-Fd takeSignals() {
+Fd openSignals() {
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, SIG_DFL);
   sigset_t set;
@@ -129,12 +144,13 @@ Fd takeSignals() {
   if (sigprocmask(SIG_SETMASK, &set, nullptr) != 0) systemError();
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
+  sigaddset(&set, kAdoptedDone);
   Fd fd(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd) systemError();
   return fd;
 }
 
-void Runner::start() {
+void Runner::start(const char* adopted) {
   if (getpid() != 1) refuse("cloister-runner: runs only as pid 1 of a sandbox\n");
   int type = 0;
   socklen_t size = sizeof type;
@@ -142,8 +158,9 @@ void Runner::start() {
     refuse("cloister-runner: fd 3 is not a stream socket\n");
   if (prctl(PR_SET_DUMPABLE, 0) != 0) systemError();
   prctl(PR_SET_NAME, "cloister-runner");  // it runs from a memfd, whose name says nothing
-  null_ = closeInherited();
-  signals_ = takeSignals();
+  if (adopted != nullptr) adopted_ = atoi(adopted);
+  null_ = closeInherited(adopted != nullptr);
+  signals_ = openSignals();
   umask(022);
   workspace_.reset(open(kWorkspace, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!workspace_ || chdir(kWorkspace) != 0) systemError();
@@ -280,25 +297,34 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   const bool with_fifo = (flags & wire::kStartFifo) != 0;
   const bool with_stdin = (flags & wire::kStartStdin) != 0;
   const std::string_view fifo = with_fifo ? r.bytes() : std::string_view{};
-  const bool known = flags <= (wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo);
+  const bool adopts = (flags & wire::kStartAdopted) != 0;
+  const bool known = adopts
+                         ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
+                               (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
+                         : flags <= (wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo);
   if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
   if (with_fifo && (with_stdin || !isPlainPath(fifo) || fifo.contains('/') ||
                     fifo.size() > NAME_MAX || fifo_[0] != '\0'))
     protocolError();
-  if (find(number) != nullptr || (text_begun_ && number != text_channel_)) protocolError();
+  if (find(number) != nullptr || (text_begun_ && (adopts || number != text_channel_)))
+    protocolError();
   char directory[PATH_MAX];
   std::memcpy(directory, cwd.data(), cwd.size());
   directory[cwd.size()] = '\0';
   Channel* channel = freeChannel();
   if (channel == nullptr) {
     startFailed(number, EAGAIN, "channels");
-  } else if (text_.error() != 0) {
+  } else if (!adopts && text_.error() != 0) {
     startFailed(number, text_.error(), "arguments");
   } else {
     channel->reset(number);
     channel->kill_rest = (flags & wire::kStartKillRest) != 0;
     if (with_fifo) *std::ranges::copy(fifo, fifo_).out = '\0';
-    launch(*channel, flags, cwd.empty() ? kWorkspace : directory);
+    if (adopts) {
+      adopt(*channel);
+    } else {
+      launch(*channel, flags, cwd.empty() ? kWorkspace : directory);
+    }
   }
   text_.clear();
   text_begun_ = false;
@@ -348,6 +374,19 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   link_.send(FromRunner::kStarted, channel.number);
 }
 
+void Runner::adopt(Channel& channel) {
+  if (adopted_ <= 0) {
+    channel.used = false;
+    return startFailed(channel.number, ECHILD, "adopt");
+  }
+  channel.pid = std::exchange(adopted_, -1);
+  channel.adopted = true;
+  channel.in.reset(kAdoptedGo);
+  channel.out.reset(kAdoptedOut);
+  channel.err.reset(kAdoptedErr);
+  link_.send(FromRunner::kStarted, channel.number);
+}
+
 void Runner::startFailed(uint32_t channel, int error, std::string_view what) {
   wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
   w.u32(static_cast<uint32_t>(error));
@@ -381,6 +420,13 @@ void Runner::onSignal(uint32_t number, std::string_view payload) {
 }
 
 void Runner::onCollect(uint32_t channel, std::string_view payload) {
+  if (find(channel) == nullptr) return collect(channel, payload);
+  if (!later_.empty()) protocolError();
+  later_ = {later_bytes_, payload.copy(later_bytes_, sizeof later_bytes_)};
+  later_channel_ = channel;
+}
+
+void Runner::collect(uint32_t channel, std::string_view payload) {
   wire::Reader r(payload);
   rules_.max_files = r.u32();
   rules_.max_bytes = r.u64();
@@ -418,6 +464,7 @@ void Runner::drain(Channel& channel, Fd& fd, FromRunner type) {
 }
 
 void Runner::account(pid_t pid, int status, const rusage& usage) {
+  if (pid == adopted_) adopted_ = -1;
   for (Channel& channel : channels_) {
     if (!channel.used) continue;
     const bool own = channel.pid == pid && !channel.ended;
@@ -431,11 +478,27 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
   }
 }
 
-// Reaps what has ended; with `wait`, all there is, until nobody is left.
-void Runner::reap(bool wait) {
+void Runner::takeSignals() {
   signalfd_siginfo info;
   while (read(signals_.get(), &info, sizeof info) > 0) {
+    if (info.ssi_signo == kAdoptedDone) onDone(info);
   }
+}
+
+// What is left of it, and of others, ends with the sandbox.
+void Runner::onDone(const signalfd_siginfo& info) {
+  for (Channel& channel : channels_) {
+    if (!channel.used || !channel.adopted || channel.ended) continue;
+    channel.status = W_EXITCODE(info.ssi_int & 0xFF, 0);
+    channel.reaped++;
+    channel.ended = true;
+    channel.kill_rest = false;
+  }
+}
+
+// Reaps what has ended; with `wait`, all there is, until nobody is left.
+void Runner::reap(bool wait) {
+  takeSignals();
   for (;;) {
     int status = 0;
     rusage usage{};
@@ -467,6 +530,9 @@ void Runner::finish(Channel& channel) {
   link_.commit(FromRunner::kExited, channel.number, w.view().size());
   channel.reset(channel.number);
   channel.used = false;
+  if (!later_.empty() && later_channel_ == channel.number) {
+    collect(later_channel_, std::exchange(later_, {}));
+  }
 }
 
 void Runner::sendScratch(uint32_t channel) {
@@ -497,8 +563,8 @@ Channel* Runner::freeChannel() {
 
 }  // namespace
 
-void run() {
-  the_runner.start();
+void run(const char* adopted) {
+  the_runner.start(adopted);
   the_runner.loop();
 }
 

@@ -10,7 +10,19 @@
 
 namespace cloister::runner {
 
+// A program that was there before the runner, its child: its number is the only argument, and its
+// pipes are these descriptors. It waits for the end of the first, its stdin being /dev/null; the
+// others are its stdout and stderr. wire::kStartAdopted gives it a channel.
+inline constexpr int kAdoptedGo = 5;
+inline constexpr int kAdoptedOut = 6;
+inline constexpr int kAdoptedErr = 7;
+// The signal (of rt_sigqueueinfo(2), to pid 1) with which it says that it has ended but for giving
+// back its memory, which takes longer than most programs run; the value is its exit status. Anyone
+// inside can say so for it, as anyone can kill it: the status is the program's word in any case.
+inline constexpr int kAdoptedDone = 62;
+
 // Runs until the node hangs up. Refuses to unless it is pid 1: it kills every process it can see.
-[[noreturn]] void run();
+// `adopted` is the argument, or nullptr.
+[[noreturn]] void run(const char* adopted);
 
 }  // namespace cloister::runner

@@ -316,6 +316,34 @@ TEST_F(RunnerTest, AFileThatIsThereByThenIsAFile) {
   EXPECT_EQ(jail_->finish(1).out, "the code\nmain.txt\n");
 }
 
+TEST_F(RunnerTest, CollectsWhenTheProgramHasEnded) {
+  jail_->send(ToRunner::kMark, 0);
+  jail_->startProgram(1, {"/bin/sh", "-c", "read line; echo $line > made"}, wire::kStartStdin);
+  jail_->send(ToRunner::kCollect, 1,
+              number(4) + number(99) + number(0) + number(1) + number(4) + "made");
+  jail_->send(ToRunner::kStdin, 1, "late\n");
+  jail_->send(ToRunner::kStdin, 1);
+  EXPECT_EQ(jail_->finish(1).code, 0U);
+  const auto begin = jail_->next();
+  ASSERT_TRUE(begin) << begin.error().message;
+  EXPECT_EQ(begin->type, FromRunner::kFileBegin);
+  const auto content = jail_->next();
+  ASSERT_TRUE(content) << content.error().message;
+  EXPECT_EQ(content->payload, "late\n");
+  const auto end = jail_->next();
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->type, FromRunner::kCollected);
+}
+
+TEST_F(RunnerTest, AdoptsOnlyWhatIsThere) {
+  jail_->send(ToRunner::kStart, 1, std::string(1, wire::kStartAdopted) + number(0));
+  const auto frame = jail_->next();
+  ASSERT_TRUE(frame) << frame.error().message;
+  EXPECT_EQ(frame->type, FromRunner::kStartFailed);
+  EXPECT_EQ(frame->payload.substr(0, 4), number(ECHILD));
+  EXPECT_EQ(jail_->run({"echo", "x"}).out, "x\n");
+}
+
 TEST_F(RunnerTest, SpeaksTheGoldenFrames) {
   using ::testing::Contains;
   using testing::goldenFrame;

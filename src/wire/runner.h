@@ -33,7 +33,8 @@ enum class ToRunner : uint16_t {
   kStdin = 5,
   // u32 signal, sent to the program's process group. Ignored once the program has ended.
   kSignal = 6,
-  // u32 max_files, u64 max_bytes, u32 count, count x bytes glob. Answer: kFileBegin… kCollected.
+  // u32 max_files, u64 max_bytes, u32 count, count x bytes glob. Answer: kFileBegin… kCollected, at
+  // once or, while the channel's program runs, behind its kExited.
   kCollect = 7,
   // none. Takes note of the workspace's files as they are now, so that kCollect finds what is new:
   // to be sent when the files are in place and the compiler has ended, before the program's kStart.
@@ -50,6 +51,10 @@ inline constexpr uint8_t kStartKillRest = 2;  // when it ends, kill every other 
 // it. A kFile of the same path then puts a regular file in the FIFO's place, in one step: whether
 // the program has opened the one or opens the other, it reads the same if kStdin brings the same.
 inline constexpr uint8_t kStartFifo = 4;
+
+// The program is there already (runner/runner.h): no command is given, and the end of kStdin, which
+// brings nothing else, sets it off. The only other flag that may be with it is kStartKillRest.
+inline constexpr uint8_t kStartAdopted = 8;
 
 enum class FromRunner : uint16_t {
   // u32 pid as seen inside. The first message.

@@ -120,7 +120,8 @@ def user_bin():
     if not copy.exists():
         (copy / "share").mkdir(parents=True)
         (copy / "bin").mkdir()
-        for name in ("cloister", "cloisterd", "cloister-node", "cloister-runner"):
+        for name in ("cloister", "cloisterd", "cloister-node", "cloister-runner",
+                     "cloister-zygote-python.so"):
             shutil.copy2(BIN / name, copy / "bin" / name)
         shutil.copytree(BIN.parent / "share" / "cloister", copy / "share" / "cloister")
         subprocess.run(["chmod", "-R", "a+rX", copy], check=True)

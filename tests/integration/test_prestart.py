@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program whose interpreter was started ahead of it behaves as one that starts with it: the same
 scripts on a server that keeps interpreters ready and on one that does not."""
+import json
+import re
 import unittest
 
 import harness
@@ -66,6 +68,58 @@ PYTHON = {
     "module of its own": "open('mine.py', 'w').write('y = 2'); import mine; print(mine.y, mine.__file__)",
     "pickle of main": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))))",
     "large": "x = [\n" + "1,\n" * 50_000 + "]\nprint(sum(x))",
+    "modules": "import sys; print([m for m in ('usercustomize', 'cloister_zygote') if m in sys.modules],"
+               " sys.path_hooks, sys.meta_path, 'PYTHONPATH' in __import__('os').environ)",
+    "frames": "import sys, traceback\ntry: sys._getframe(1)\nexcept ValueError as e: print(e)\n"
+              "traceback.print_stack()\nimport warnings; warnings.warn('deep', stacklevel=3)",
+    "recursion limit": "import sys; print(sys.getrecursionlimit())\nn = 0\ndef f():\n  global n; n += 1; f()\n"
+                       "try: f()\nexcept RecursionError: print(n)",
+    "deleted at the end": "class A:\n  def __init__(self, n): self.n = n\n  def __del__(self): print('del', self.n)\n"
+                          "a = A('global'); _b = A('private'); c = A('cycle'); c.c = c; print('main')",
+    "deleted after an error": "class A:\n  def __del__(self): print('del')\ndef f():\n  a = A()\n  1 / 0\nf()",
+    "module deleted at the end": "open('mine.py', 'w').write('class A:\\n  def __del__(self): print(\"mine\")\\na = A()')\n"
+                                 "import mine",
+    "exit codes": "import sys; sys.exit(256 + 7)",
+    "exit negative": "import sys; sys.exit(-1)",
+    "exit huge": "import sys; sys.exit(1 << 70)",
+    "exit object": "import sys; sys.exit([1, 'two'])",
+    "exit true": "raise SystemExit(True)",
+    "exit in a hook": "import sys; sys.excepthook = lambda *a: print('hook', a[0]); 1 / 0",
+    "exit at exit": "import atexit, sys\natexit.register(sys.exit, 5); print('x')",
+    "error at exit": "import atexit\natexit.register(lambda: 1 / 0); print('x')",
+    "exit within finally": "import sys\ntry: sys.exit(3)\nfinally: print('finally')",
+    "exception group of its own": "class E(Exception): pass\nraise E('a') from ValueError('b')",
+    "thread outlives main": "import threading, time\ndef f(): time.sleep(0.1); print('thread')\n"
+                            "threading.Thread(target=f).start(); print('main')",
+    "daemon thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+                     "print('main')",
+    "main thread": "import threading as t; m = t.main_thread()\nprint(m is t.current_thread(), m.native_id,"
+                   " m.ident == t.get_ident(), t.active_count(), m.is_alive())",
+    "pool of threads": "from concurrent.futures import ThreadPoolExecutor as P\n"
+                       "with P(3) as p: print(list(p.map(abs, [-1, -2])))",
+    "fork": "import os\np = os.fork()\nif p == 0: print('child', flush=True); raise SystemExit(3)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))",
+    "fork to the end": "import os, sys\np = os.fork()\nif p: print(os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]))\n"
+                       "else: print('child')",
+    "exec": "import os; os.execvp('echo', ['echo', 'replaced'])",
+    "closed stdout": "import sys; sys.stdout.close()",
+    "broken stdout": "import os; os.close(1); print('lost')",
+    "large output": "import sys\nfor i in range(20000): print(i)\nprint('end', file=sys.stderr)",
+    "binary output": "import sys; sys.stdout.buffer.write(bytes(range(256)))",
+    "signal defaults": "import signal\nprint([(s, signal.getsignal(s)) for s in (signal.SIGINT, signal.SIGPIPE,"
+                       " signal.SIGCHLD, signal.SIGTERM)], signal.pthread_sigmask(signal.SIG_BLOCK, []))",
+    "alarm": "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\n"
+             "signal.setitimer(signal.ITIMER_REAL, 0.05); time.sleep(0.2); print('done')",
+    "limits": "import resource as r; print([(n, r.getrlimit(getattr(r, n))) for n in dir(r) if n.startswith('RLIMIT')])",
+    "user": "import getpass, os, pwd; print(getpass.getuser(), pwd.getpwuid(os.getuid()), os.getgroups(),"
+            " os.umask(0), os.getpriority(os.PRIO_PROCESS, 0))",
+    "process of its own": "import resource, time\nprint(time.process_time() < 5, open('/proc/self/comm').read(),"
+                          " open('/proc/self/cmdline').read())",
+    "capabilities": "print([l for l in open('/proc/self/status') if l[:3] in ('Cap', 'NoN', 'Sec', 'Uid', 'Gid')])",
+    "xoptions": "import sys; print(sys._xoptions, sys.warnoptions, sys.flags.dev_mode, sys.flags.utf8_mode)",
+    "future": "from __future__ import annotations\nx: int = 3\nprint(__annotations__)",
+    "assert": "assert 1 == 2, 'no'",
+    "interned": "print('abc'.upper().lower() is 'abc', {} is not {})",
     "larger than a window": '"""' + "y" * 400_000 + '"""\nprint("end")',
 }
 
@@ -113,10 +167,25 @@ console.log(age - (Date.now() - fs.statSync('main.js').ctimeMs) > 0)
 }
 
 
+ADDRESS = re.compile(r"\b0x[0-9a-f]{8,}")
+
+
 def outcome(result):
-    same = {name: result[name]
-            for name in ("status", "exit_code", "signal", "error", "stdout", "stderr")}
+    same = {name: result[name] for name in ("status", "exit_code", "signal", "error")}
+    same |= {name: ADDRESS.sub("0x…", result[name]) for name in ("stdout", "stderr")}
     return same | {"artifacts": [(a["path"], a["sha256"]) for a in result["artifacts"]]}
+
+
+# The modules that a zygote has imported are there in a copy.
+IS_COPY = "import sys; print('statistics' in sys.modules)"
+
+# What two programs must never have in common.
+SECRETS = """
+import json, os, random, secrets, ssl, tempfile, uuid
+print(json.dumps([os.urandom(8).hex(), random.random(), random.SystemRandom().random(),
+    str(uuid.uuid4()), secrets.token_hex(8), tempfile.mkdtemp(), ssl.RAND_bytes(8).hex(),
+    ssl.create_default_context().session_stats() and os.getrandom(8).hex()]))
+"""
 
 
 class Prestart(unittest.TestCase):
@@ -146,8 +215,24 @@ class Prestart(unittest.TestCase):
             server.run("sleep 0.1", "bash")  # time for the next one to start
         return False
 
+    def awaitCopies(self):
+        """Returns once runs get copies of a zygote."""
+        for _ in range(40):
+            if self.ready.run(IS_COPY)["stdout"] == "True\n":
+                return
+            self.ready.run("sleep 0.1", "bash")  # time for it to start
+        self.fail("no run got a copy of a zygote")
+
     def test_python(self):
+        self.awaitCopies()
         self.compare("python", PYTHON)
+        self.awaitCopies()
+
+    def test_copies_share_no_secret(self):
+        self.awaitCopies()
+        seen = [json.loads(self.ready.run(SECRETS)["stdout"]) for _ in range(8)]
+        for values in zip(*seen):
+            self.assertEqual(len(set(values)), len(seen), values)
 
     def test_node(self):
         self.compare("node", NODE)

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "linux/network.h"
+#include "runtime/process/spawn_loop.h"
 #include "wire/frame.h"
 #include "wire/runner.h"
 
@@ -28,17 +29,6 @@ Result<> joinCgroups(const std::vector<Fd>& tasks) {
   for (const Fd& file : tasks) {
     if (::write(file.get(), "0", 1) != 1) return failErrno("joining a cgroup");
   }
-  return {};
-}
-
-// Until the spawner has written the maps, no user id can be taken.
-Result<> waitForIdMaps(const Fd& mapped) {
-  char none = 0;
-  ssize_t n = 0;
-  do {
-    n = ::read(mapped.get(), &none, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n != 1) return fail(Code::kInternal, "waiting for the id maps: the spawner failed");
   return {};
 }
 
@@ -85,26 +75,6 @@ Result<> limitResources(const SandboxSpec& spec) {
   return {};
 }
 
-Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
-                     const ConfineFds& fds) {
-  TRY(connectRunner(fds.runner_socket));
-  TRY(joinCgroups(fds.cgroups));
-  TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
-  TRY(linux::nameHost(kHostname));
-  TRY(linux::loopbackUp());
-  TRY(startSession());
-  TRY(applySteps(confinement.proc));
-  TRY(waitForIdMaps(fds.mapped));
-  TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
-  TRY(applySteps(scratchSteps(spec.scratch_bytes, spec.scratch_inodes)));
-  TRY(arrangeFds(confinement));
-  TRY(limitResources(spec));
-  TRY(linux::dropCapabilities());
-  TRY(linux::setNoNewPrivs());
-  TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));
-  return linux::installSeccomp(confinement.seccomp.filter);
-}
-
 // A frame like the runner's own.
 void report(const Error& error) {
   char frame[wire::kHeaderBytes + 1024];
@@ -136,9 +106,34 @@ std::vector<linux::LandlockRule> landlockRules() {
   return rules;
 }
 
-void confine(const Confinement& confinement, const SandboxSpec& spec, const ConfineFds& fds) {
-  const auto confined = confineSelf(confinement, spec, fds);
-  report(confined ? linux::executeFd(kProgramFd, {"cloister-runner"}, {}) : confined.error());
+Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
+                     const ConfineFds& fds) {
+  TRY(connectRunner(fds.runner_socket));
+  if (::chdir("/") != 0) return failErrno("entering /");  // steps are relative
+  TRY(joinCgroups(fds.cgroups));
+  TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
+  TRY(linux::nameHost(kHostname));
+  TRY(linux::loopbackUp());
+  TRY(startSession());
+  TRY(applySteps(confinement.proc));
+  TRY(waitForIdMaps(fds.mapped));
+  TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
+  TRY(applySteps(scratchSteps(spec.scratch_bytes, spec.scratch_inodes)));
+  TRY(arrangeFds(confinement));
+  TRY(limitResources(spec));
+  TRY(linux::dropCapabilities());
+  TRY(linux::setNoNewPrivs());
+  TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));
+  return linux::installSeccomp(confinement.filter);
+}
+
+void becomeRunner(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "cloister-runner");
+  refuseToStart(linux::executeFd(kProgramFd, arguments, {}));
+}
+
+void refuseToStart(const Error& error) {
+  report(error);
   ::_exit(1);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a new process does to itself before it becomes the runner: the whole of the isolation, in
-// one function that reads as the list of steps. Runs in a child of the spawner, in fresh
-// namespaces, with all capabilities in its own user namespace and none outside.
+// one function that reads as the list of steps. Runs in a child of the spawner or of a zygote, in
+// fresh namespaces, with all capabilities in its own user namespace and none outside.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct Confinement {
   std::vector<MountStep> proc;
   std::vector<linux::LandlockRule> landlock;
   int landlock_abi = 0;
-  linux::SeccompProgram seccomp;
+  std::vector<sock_filter> filter;
   Fd runner;  // sealed program
 };
 
@@ -63,9 +63,13 @@ struct ConfineFds {
   Fd mapped;                // one byte comes when the id maps are written
 };
 
-// Becomes the runner. What fails on the way is told on the runner's socket as kStartFailed, before
-// any kHello, and the process exits.
-[[noreturn]] void confine(const Confinement& confinement, const SandboxSpec& spec,
-                          const ConfineFds& fds);
+// The whole of the isolation, up to and including the system call filter. Leaves the runner's
+// socket as wire::kRunnerFd, the runner's program one above, and nothing else open but 0, 1 and 2.
+Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
+                     const ConfineFds& fds);
+// What comes after: becomes the runner. `arguments`: runner/runner.h.
+[[noreturn]] void becomeRunner(std::vector<std::string> arguments = {});
+// Instead: tells the node on the runner's socket, as kStartFailed before any kHello, and exits.
+[[noreturn]] void refuseToStart(const Error& error);
 
 }  // namespace cloister::runtime

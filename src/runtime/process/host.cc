@@ -29,7 +29,9 @@ Result<std::shared_ptr<ProcessHost>> ProcessHost::start(const ProcessConfig& con
 
 Result<> ProcessHost::probe() {
   plan_.confinement.runner = TRY(linux::sealedProgram(config_.runner));
-  plan_.confinement.seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
+  linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
+  plan_.confinement.filter = std::move(seccomp.filter);
+  seccomp_ = std::move(seccomp.description);
   plan_.confinement.proc = procSteps(findProcMasks());
   plan_.confinement.landlock = landlockRules();
   plan_.confinement.landlock_abi = linux::landlockAbi();
@@ -67,7 +69,7 @@ bool hasExtraGroups() {
 void ProcessHost::probeIdentity() {
   rootless_ = ::geteuid() != 0;
   plan_.rootless = rootless_;
-  const uint64_t ids = uint64_t{config_.max_sandboxes} * config_.uids_each;
+  const uint64_t ids = uint64_t{config_.max_sandboxes} * config_.uids_each + 1;
   own_uids_ = !rootless_ && ownsIds(config_.uid_base, ids);
   if (own_uids_) {
     note("user ids", State::kOk,
@@ -141,6 +143,26 @@ std::optional<uint32_t> ProcessHost::takeSlot() {
 
 void ProcessHost::returnSlot(uint32_t slot) {
   free_slots_.push_back(slot);
+}
+
+// Above the sandboxes' ids is the zygotes' own, which none of them has.
+SpawnRequest ProcessHost::zygoteRequest() const {
+  SpawnRequest request;
+  request.what = SpawnRequest::What::kZygote;
+  request.spec.deny_setgroups = rootless_;
+  const uint32_t count = config_.max_sandboxes * config_.uids_each;
+  request.root = own_uids_ ? linux::IdMap{0, config_.uid_base + count, 1} : linux::IdMap{0, 0, 1};
+  if (own_uids_) request.rest = {1, config_.uid_base, count};
+  return request;
+}
+
+linux::IdMap ProcessHost::idsInZygote(uint32_t slot) const {
+  if (!own_uids_) return {kSandboxUid, 0, 1};
+  return {kSandboxUid, 1 + slot * config_.uids_each, config_.uids_each};
+}
+
+Result<Fd> ProcessHost::zygotePlan(const ZygotePlan& plan) const {
+  return linux::sealedData(encodeZygotePlan(plan, plan_.confinement));
 }
 
 bool ProcessHost::hasController(std::string_view name) const {
@@ -229,7 +251,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits) const 
          return base::json::value{{"path", rule.path},
                                   {"access", linux::landlockAccessName(rule.access)}};
        })}};
-  object["seccomp"] = plan_.confinement.seccomp.description;
+  object["seccomp"] = seccomp_;
   object["capabilities"] = base::json::array();
   object["no_new_privs"] = true;
   object["hostname"] = "cloister";

@@ -13,6 +13,7 @@
 #include "model/limits.h"
 #include "runtime/process/process_runtime.h"
 #include "runtime/process/spawner.h"
+#include "runtime/process/zygote_plan.h"
 
 namespace cloister::runtime {
 
@@ -43,6 +44,11 @@ class ProcessHost {
   void returnSlot(uint32_t slot);
   [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
 
+  // What makes a zygote of this host, and the ids of a sandbox in one.
+  [[nodiscard]] SpawnRequest zygoteRequest() const;
+  [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan) const;
+  [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
+
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot) const;
   [[nodiscard]] base::json::object describePlan(const model::Limits& limits) const;
 
@@ -57,6 +63,7 @@ class ProcessHost {
 
   ProcessConfig config_;
   SpawnerPlan plan_;
+  base::json::object seccomp_;                  // what was compiled
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
   std::shared_ptr<Spawner> spawner_;
   bool rootless_ = false;

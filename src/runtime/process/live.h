@@ -27,7 +27,8 @@ class Live : public std::enable_shared_from_this<Live> {
  public:
   struct Parts {
     std::shared_ptr<ProcessHost> host;
-    std::shared_ptr<Spawner> spawner;
+    std::shared_ptr<Spawner> root;         // with which it ends
+    std::shared_ptr<Spawner> spawner;      // that made it: the same, or a zygote
     std::unique_ptr<linux::Cgroup> group;  // nullptr where there are none
     uint32_t slot = 0;
     model::Limits limits;
@@ -42,15 +43,21 @@ class Live : public std::enable_shared_from_this<Live> {
   // What it has used until now is not the program's.
   void settle();
   [[nodiscard]] base::Monotonic settledAt() const { return settled_at_; }
-  // A program was started in it that waits for its code (model/prestart.h).
-  void setPrestarted() { prestarted_ = true; }
-  [[nodiscard]] bool prestarted() const { return prestarted_; }
+  // A program that was started in it before its code was there (model/prestart.h).
+  enum class Ahead : uint8_t {
+    kNone,
+    kAtFifo,  // waits for the code, where it reads it
+    kCopied,  // of a zygote, waits for a sign to read it
+  };
+  void setAhead(Ahead ahead) { ahead_ = ahead; }
+  [[nodiscard]] Ahead ahead() const { return ahead_; }
 
   [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
   [[nodiscard]] const model::Limits& limits() const { return parts_.limits; }
   [[nodiscard]] RunnerChannel& channel() { return *channel_; }
   [[nodiscard]] const linux::Cgroup* group() const { return parts_.group.get(); }
 
+  [[nodiscard]] const std::shared_ptr<Spawner>& root() const { return parts_.root; }
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return parts_.spawner; }
   // Its first process lives, and nothing has been heard from inside that was not asked for.
   [[nodiscard]] bool waiting() const;
@@ -83,7 +90,7 @@ class Live : public std::enable_shared_from_this<Live> {
   base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;
-  bool prestarted_ = false;
+  Ahead ahead_ = Ahead::kNone;
   bool burying_ = false;
 };
 

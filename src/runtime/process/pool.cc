@@ -17,8 +17,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A program that was just started, and ends at once, is not held up.
-constexpr auto kLull = std::chrono::milliseconds(2);
+// A program that was just started, and ends soon, is not held up.
+constexpr auto kLull = std::chrono::milliseconds(10);
 
 // Kinds that are remembered, besides those in use: each of a client's limits may make another.
 constexpr size_t kMaxKinds = 64;
@@ -27,13 +27,20 @@ constexpr size_t kMaxKinds = 64;
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
 // The descriptors that put a new process into `group`, and the spec told how many there are.
-std::vector<int> groupFds(const linux::Cgroup* group, SandboxSpec& spec) {
+std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec) {
   if (group == nullptr) return {};
+  // A zygote is nobody to the kernel who could make processes in a cgroup (cgroup.h).
+  spec.into_cgroup = !by_zygote && group->cloneFd() >= 0;
+  if (spec.into_cgroup) return {group->cloneFd()};
   std::vector<int> fds = group->joinFds();
   spec.join_count = static_cast<uint32_t>(fds.size());
-  spec.into_cgroup = group->cloneFd() >= 0;
-  if (spec.into_cgroup) fds.push_back(group->cloneFd());
   return fds;
+}
+
+SpawnRequest requestOf(const SandboxSpec& spec) {
+  SpawnRequest request;
+  request.spec = spec;
+  return request;
 }
 
 Task<void> bury(std::shared_ptr<Live> live) {
@@ -57,7 +64,9 @@ Task<Result<>> hello(Live& live) {
 // As well as anything made ahead could.
 bool serves(const Live* live, bool with_interpreter) {
   if (live == nullptr || !with_interpreter) return live != nullptr;
-  return live->prestarted() && base::monotonicNow() - live->settledAt() >= kWarmUp;
+  if (live->ahead() == Live::Ahead::kCopied) return true;
+  return live->ahead() == Live::Ahead::kAtFifo &&
+         base::monotonicNow() - live->settledAt() >= kWarmUp;
 }
 
 }  // namespace
@@ -65,6 +74,7 @@ bool serves(const Live* live, bool with_interpreter) {
 Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
     : executor_(std::move(executor)),
       host_(std::move(host)),
+      zygotes_(std::make_shared<Zygotes>(executor_, host_)),
       made_(executor_),
       lull_(executor_),
       period_(executor_) {}
@@ -92,9 +102,9 @@ Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::strin
     }
     co_return live;
   }
-  auto made = co_await make(limits);
+  auto made = co_await makeNow(kind, limits);
   if (!made && made.error().code == Code::kUnavailable && co_await giveUpOne()) {
-    made = co_await make(limits);
+    made = co_await makeNow(kind, limits);
   }
   co_return made;
 }
@@ -124,10 +134,10 @@ void Pool::learn(const model::Limits& limits, const std::string& key, Prestart p
   if (!kind.prestart) kind.prestart = std::move(prestart);
 }
 
-// Where nothing was started ahead, anything can be.
+// Where nothing was started ahead, anything can be; but a copy of a zygote is had sooner.
 std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   auto live = take(kind);
-  if (live || kind.key.empty()) return live;
+  if (live || kind.key.empty() || zygotes_->has(kind.key)) return live;
   Kind* plain = find(kind.spec, "");
   return plain != nullptr ? take(*plain) : nullptr;
 }
@@ -138,7 +148,7 @@ std::shared_ptr<Live> Pool::take(Kind& kind) {
     auto live = std::move(kind.ready.front());
     kind.ready.pop_front();
     kind.fewest = std::min(kind.fewest, kind.ready.size());
-    if (live->waiting() && live->spawner() == host_->spawner()) return live;
+    if (live->waiting() && live->root() == host_->spawner()) return live;
     runtime::spawn(executor_, bury(std::move(live)));
   }
   return nullptr;
@@ -193,9 +203,30 @@ Task<void> Pool::makeWanted() {
   refilling_ = false;
 }
 
+const std::shared_ptr<SpawnQueue>& Pool::spawner() {
+  if (!queue_ || queue_->spawner() != host_->spawner()) {
+    queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
+  }
+  return queue_;
+}
+
+std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
+  return kind.prestart ? zygotes_->take(kind.key, *kind.prestart, spawner()) : nullptr;
+}
+
+// With a copy of the zygote, if there is one and it can.
+Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limits) {
+  if (const auto zygote = zygoteFor(kind)) {
+    auto live = co_await make(limits, zygote);
+    if (live || live.error().code == Code::kUnavailable) co_return live;
+    base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
+  }
+  co_return co_await make(limits);
+}
+
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
-  auto live = CO_TRY(co_await make(kind.limits));
-  if (!kind.prestart) co_return live;
+  auto live = CO_TRY(co_await makeNow(kind, kind.limits));
+  if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
   auto started = co_await startAhead(*live, *kind.prestart);
   if (started) co_return live;
   std::ignore = co_await live->bury();
@@ -246,15 +277,19 @@ void Pool::endPeriod() {
     kind.fewest = kind.ready.size();
   }
   kinds_.remove_if([](const Kind& kind) { return kind.wanted == 0 && kind.idle(); });
+  zygotes_->dropIdle();
   in_period_ = false;
-  if (!kinds_.empty()) startPeriod();
+  if (!kinds_.empty() || !zygotes_->empty()) startPeriod();
 }
 
-Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits) {
+Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits,
+                                               std::shared_ptr<SpawnQueue> zygote) {
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
   SandboxPlan plan = host_->planFor(limits, *slot);
-  Live::Parts parts{host_, host_->spawner(), nullptr, *slot, limits};
+  if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
+  const auto maker = zygote ? zygote->spawner() : host_->spawner();
+  Live::Parts parts{host_, host_->spawner(), maker, nullptr, *slot, limits};
   if (host_->cgroups() != nullptr) {
     auto group = host_->cgroups()->create("sandbox-" + std::to_string(*slot), plan.cgroup);
     if (!group) {
@@ -263,33 +298,33 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits) {
     }
     parts.group = *std::move(group);
   }
-  const std::vector<int> groups = groupFds(parts.group.get(), plan.spec);
+  const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
-  auto started = co_await start(*live, plan, groups);
+  auto started = co_await start(*live, plan.spec, groups, zygote);
   if (started) co_return live;
   std::ignore = co_await live->bury();
   co_return std::unexpected(std::move(started).error().within("starting the sandbox"));
 }
 
-Task<Result<>> Pool::start(Live& live, const SandboxPlan& plan, std::span<const int> groups) {
+Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, std::span<const int> groups,
+                           const std::shared_ptr<SpawnQueue>& zygote) {
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
   fds.insert(fds.end(), groups.begin(), groups.end());
-  Fd pidfd = CO_TRY(co_await spawn(plan.spec, fds));
+  Fd pidfd =
+      CO_TRY(zygote ? co_await zygote->spawn(requestOf(spec), fds) : co_await spawn(spec, fds));
   live.adopt(std::move(pidfd), std::move(ours));
   theirs.reset();
   CO_TRY(co_await hello(live));
+  if (zygote) CO_TRY(co_await adopt(live));
   live.settle();
   co_return Result<>();
 }
 
 Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) {
   for (bool again = true;; again = false) {
-    if (!queue_ || queue_->spawner() != host_->spawner()) {
-      queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
-    }
-    const auto queue = queue_;
-    auto pidfd = co_await queue->spawn(spec, fds);
+    const auto queue = spawner();
+    auto pidfd = co_await queue->spawn(requestOf(spec), fds);
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
     // Others may have noticed, and replaced it, already.
     if (queue->spawner() == host_->spawner()) {

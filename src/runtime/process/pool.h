@@ -28,6 +28,7 @@
 #include "runtime/process/live.h"
 #include "runtime/process/prestart.h"
 #include "runtime/process/spawn_queue.h"
+#include "runtime/process/zygote.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
 
@@ -84,13 +85,20 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void endPeriod();
 
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
-  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits);
-  Task<Result<>> start(Live& live, const SandboxPlan& plan, std::span<const int> groups);
+  Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
+  // By a zygote, or else by the spawner.
+  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits,
+                                           std::shared_ptr<SpawnQueue> zygote = nullptr);
+  Task<Result<>> start(Live& live, const SandboxSpec& spec, std::span<const int> groups,
+                       const std::shared_ptr<SpawnQueue>& zygote);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
+  std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
+  const std::shared_ptr<SpawnQueue>& spawner();
 
   boost::asio::any_io_executor executor_;
   std::shared_ptr<ProcessHost> host_;
   std::shared_ptr<SpawnQueue> queue_;
+  std::shared_ptr<Zygotes> zygotes_;
   std::list<Kind> kinds_;  // with claims in this period or the last
   bool refilling_ = false;
   bool in_period_ = false;

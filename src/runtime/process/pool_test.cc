@@ -2,6 +2,8 @@
 // What is made ahead, for whom, and for how long; with real sandboxes.
 #include "runtime/process/pool.h"
 
+#include <unistd.h>
+
 #include <functional>
 
 #include <boost/asio/io_context.hpp>
@@ -141,7 +143,7 @@ TEST_F(PoolTest, ADeadOneIsNotServed) {
   ASSERT_TRUE(host_->renew());  // the old spawner goes when its last sandbox does
   const auto live = claim(limits_);
   EXPECT_TRUE(live->waiting());
-  EXPECT_EQ(live->spawner(), host_->spawner());
+  EXPECT_EQ(live->root(), host_->spawner());
   bury(live);
   EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
 }
@@ -153,9 +155,9 @@ TEST_F(PoolTest, AnInterpreterIsStartedAheadForItsKey) {
   pool_->refill();
   ASSERT_TRUE(until([&] { return pool_->ready() == 1; }));
   const auto other = claim(limits_);
-  EXPECT_FALSE(other->prestarted()) << "it was not for this one";
+  EXPECT_EQ(other->ahead(), Live::Ahead::kNone) << "it was not for this one";
   const auto live = claim(limits_, "key");
-  EXPECT_TRUE(live->prestarted());
+  EXPECT_EQ(live->ahead(), Live::Ahead::kAtFifo);
   bury(other);
   bury(live);
 }
@@ -171,7 +173,7 @@ TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
     if (live) bury(live);
     live = claim(limits_, "key");
     ASSERT_TRUE(live);
-  } while (live->prestarted());
+  } while (live->ahead() != Live::Ahead::kNone);
   bury(live);
 }
 
@@ -196,14 +198,91 @@ TEST_F(PoolTest, APlainOneServesAnyKey) {
   pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
   const auto live = claim(limits_, "key");
   EXPECT_EQ(host_->slotsInUse(), 1U);
-  EXPECT_FALSE(live->prestarted());
+  EXPECT_EQ(live->ahead(), Live::Ahead::kNone);
   bury(live);
   bury(claim(limits_, "key"));
   pool_->refill();
   ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
   const auto own = claim(limits_, "key");
-  EXPECT_TRUE(own->prestarted()) << "plain ones did not hide that it wants its own";
+  EXPECT_EQ(own->ahead(), Live::Ahead::kAtFifo) << "plain ones did not hide that it wants its own";
   bury(own);
+}
+
+// A real zygote, with a preparation that is `preparation`.
+class ZygoteTest : public PoolTest {
+ protected:
+  void SetUp() override { open(base::shareDir() + "/languages/zygote/python.py"); }
+
+  void open(const std::string& preparation) {
+    if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no python3";
+    ProcessConfig config = testbed::config();
+    config.ready = 2;
+    config.max_sandboxes = 4;
+    config.zygote_copies = 2;
+    config.interpreters = {{kPython.argv,
+                            {"json", "no_such_module"},
+                            base::programDir() + "/cloister-zygote-python.so",
+                            preparation}};
+    auto host = ProcessHost::start(config);
+    if (!host) GTEST_SKIP() << host.error().message;
+    host_ = *std::move(host);
+    pool_ = std::make_shared<Pool>(io_.get_executor(), host_);
+  }
+
+  // One with a copy, after as many as it takes the zygote to start; or none.
+  std::shared_ptr<Live> claimCopy() {
+    pool_->learn(limits_, "key", kPython);
+    for (int i = 0; i < 500; ++i) {
+      const auto live = claim(limits_, "key");
+      if (!live || live->ahead() == Live::Ahead::kCopied) return live;
+      bury(live);
+    }
+    return nullptr;
+  }
+
+  const Prestart kPython{"main.py", {"python3", "main.py"}, {"PATH=/usr/bin"}};
+};
+
+TEST_F(ZygoteTest, ACopyIsMadeWithTheSandbox) {
+  const auto live = claimCopy();
+  ASSERT_TRUE(live);
+  EXPECT_TRUE(live->waiting());
+  bury(live);
+  EXPECT_EQ(host_->slotsInUse(), 0U);
+}
+
+TEST_F(ZygoteTest, AnotherTakesItsPlaceInTime) {
+  const auto first = claimCopy();
+  ASSERT_TRUE(first);
+  for (int i = 0; i < 500; ++i) {
+    const auto live = claim(limits_, "key");
+    const bool another =
+        live->ahead() == Live::Ahead::kCopied && live->spawner() != first->spawner();
+    bury(live);
+    if (another) break;
+    ASSERT_LT(i, 499);
+  }
+  EXPECT_TRUE(first->waiting()) << "it lives as long as its sandboxes";
+  bury(first);
+}
+
+TEST_F(ZygoteTest, OneThatDiesIsNotMissed) {
+  const auto live = claimCopy();
+  ASSERT_TRUE(live);
+  live->spawner()->kill();
+  EXPECT_TRUE(until([&] { return !live->waiting(); })) << "its sandboxes end with it";
+  bury(live);
+  const auto next = claim(limits_, "key");
+  ASSERT_TRUE(next);
+  EXPECT_NE(next->ahead(), Live::Ahead::kCopied);
+  bury(next);
+}
+
+TEST_F(ZygoteTest, WithoutOneThereAreSandboxesAllTheSame) {
+  open("/nonexistent");
+  pool_->learn(limits_, "key", kPython);
+  for (int i = 0; i < 4; ++i)
+    bury(claim(limits_, "key"));
 }
 
 TEST_F(PoolTest, WhatNobodyWantsIsGivenUp) {

@@ -20,6 +20,16 @@ void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view 
   } while (!text.empty());
 }
 
+Task<Result<>> sendStart(Live& live, const std::string& frames, Live::Ahead ahead) {
+  CO_TRY(co_await live.channel().write(frames));
+  const auto frame = CO_TRY(co_await live.nextFrame());
+  if (frame.type != wire::FromRunner::kStarted || frame.channel != kProgram) {
+    co_return fail(Code::kInternal, "starting a program ahead: the runner could not");
+  }
+  live.setAhead(ahead);
+  co_return Result<>();
+}
+
 }  // namespace
 
 Prestart prestartOf(const model::ExecSpec& spec) {
@@ -43,13 +53,14 @@ Task<Result<>> startAhead(Live& live, const Prestart& prestart) {
   w.bytes("");
   w.bytes(prestart.file);
   addFrame(out, ToRunner::kStart, kProgram, w.view());
-  CO_TRY(co_await live.channel().write(out));
-  const auto frame = CO_TRY(co_await live.nextFrame());
-  if (frame.type != wire::FromRunner::kStarted || frame.channel != kProgram) {
-    co_return fail(Code::kInternal, "starting a program ahead: the runner could not");
-  }
-  live.setPrestarted();
-  co_return Result<>();
+  co_return co_await sendStart(live, out, Live::Ahead::kAtFifo);
+}
+
+Task<Result<>> adopt(Live& live) {
+  std::string out;
+  constexpr char kFlags = wire::kStartAdopted | wire::kStartKillRest;
+  addFrame(out, ToRunner::kStart, kProgram, std::string(1, kFlags) + std::string(4, '\0'));
+  co_return co_await sendStart(live, out, Live::Ahead::kCopied);
 }
 
 }  // namespace cloister::runtime

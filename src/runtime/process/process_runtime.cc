@@ -23,11 +23,12 @@ namespace asio = boost::asio;
 class ProcessSandbox : public Sandbox {
  public:
   ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool,
-                 std::string prestart)
+                 std::string prestart, std::string kind)
       : live_(std::move(live)),
         info_(std::move(info)),
         pool_(std::move(pool)),
-        prestart_(std::move(prestart)) {}
+        prestart_(std::move(prestart)),
+        kind_(std::move(kind)) {}
   ProcessSandbox(const ProcessSandbox&) = delete;
   ProcessSandbox& operator=(const ProcessSandbox&) = delete;
   ~ProcessSandbox() override {
@@ -43,7 +44,7 @@ class ProcessSandbox : public Sandbox {
       co_return fail(Code::kDenied, "running: the program is not what its permit starts ahead");
     }
     run_ = std::make_shared<Run>(live_, spec, observer, [pool = pool_] { pool->refill(); });
-    if (!prestart_.empty()) pool_->learn(live_->limits(), prestart_, prestartOf(spec));
+    if (!prestart_.empty()) pool_->learn(live_->limits(), kind_, prestartOf(spec));
     if (cancelled_) run_->stop(model::End::kCancelled);
     auto outcome = co_await run_->go();
     run_.reset();
@@ -64,6 +65,7 @@ class ProcessSandbox : public Sandbox {
   SandboxInfo info_;
   std::shared_ptr<Pool> pool_;
   std::string prestart_;  // of the permit
+  std::string kind_;      // what it is called in the pool
   std::shared_ptr<Run> run_;
   bool cancelled_ = false;
 };
@@ -105,10 +107,12 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   CO_TRY(checkPermit(fields));
   const std::string digest = CO_TRY(co_await image_->digest());
-  auto live = CO_TRY(co_await pool_->claim(fields.limits, fields.prestart));
+  std::string kind = fields.prestart;
+  if (!kind.empty() && host_->config().zygote_per_tenant) kind += "@" + fields.tenant;
+  auto live = CO_TRY(co_await pool_->claim(fields.limits, kind));
   SandboxInfo info{"process", host_->config().node, digest, host_->weakened()};
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), pool_,
-                                             fields.prestart);
+                                             fields.prestart, std::move(kind));
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -20,6 +21,14 @@
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
+
+// An interpreter that can be a zygote (zygote.h).
+struct ZygoteConfig {
+  std::vector<std::string> argv;     // of the programs that it is for: interpreter and file
+  std::vector<std::string> imports;  // modules it has before it is copied
+  std::string library;               // path of the module that makes it one
+  std::string preparation;           // path of the script that prepares it
+};
 
 struct ProcessConfig {
   std::string node = "local";
@@ -32,6 +41,10 @@ struct ProcessConfig {
   uint32_t max_sandboxes = 256;
   uint32_t ready = 8;                            // made ahead of demand, at most (see pool.h)
   std::chrono::milliseconds ready_idle{30'000};  // and kept for as long as nobody wants them
+  std::vector<ZygoteConfig> interpreters;
+  uint32_t zygotes = 4;
+  uint32_t zygote_copies = 1000;
+  bool zygote_per_tenant = false;
 };
 
 // The early half: forks the spawner, which must happen before the caller has threads or an

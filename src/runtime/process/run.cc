@@ -57,8 +57,8 @@ Task<Result<model::Outcome>> Run::go() {
   started_at_ = base::monotonicNow();
   watchMemory();
   watchUsage();
-  if (auto sent = co_await sendFiles(); !sent && !cause_)
-    stop(End::kRunnerLost, sent.error().message);
+  if (auto added = co_await addFiles(); !added && !cause_)
+    stop(End::kRunnerLost, added.error().message);
   if (!cause_) co_await compile();
   if (!cause_ && !outcome_.compile_failed) co_await program();
   done_ = true;
@@ -76,21 +76,22 @@ void Run::stop(End end, std::string message) {
   live_->kill();
 }
 
-Task<Result<>> Run::sendFiles() {
-  std::string out;
+Task<Result<>> Run::flush() {
+  const std::string frames = std::exchange(frames_, {});
+  co_return co_await live_->channel().write(frames);
+}
+
+Task<Result<>> Run::addFiles() {
   for (const model::FileSpec& file : spec_.files) {
     if (file.path.size() > kMaxPath) co_return fail(Code::kInvalid, "sending files: path too long");
-    addFile(out, file);
+    addFile(frames_, file);
     for (std::string_view rest = file.content; !rest.empty();) {
       const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
       rest.remove_prefix(piece.size());
-      addFrame(out, ToRunner::kFileData, 0, piece);
-      if (out.size() < kBatch) continue;
-      CO_TRY(co_await live_->channel().write(out));
-      out.clear();
+      addFrame(frames_, ToRunner::kFileData, 0, piece);
+      if (frames_.size() >= kBatch) CO_TRY(co_await flush());
     }
   }
-  if (!out.empty()) CO_TRY(co_await live_->channel().write(out));
   co_return Result<>();
 }
 
@@ -113,39 +114,38 @@ Task<void> Run::compile() {
 }
 
 Task<void> Run::program() {
-  std::string mark;
-  addFrame(mark, ToRunner::kMark, 0, {});
-  if (auto sent = co_await live_->channel().write(mark); !sent) {
-    stop(End::kRunnerLost, sent.error().message);
-    co_return;
-  }
+  addFrame(frames_, ToRunner::kMark, 0, {});
   report_.reset();
-  const bool exited =
-      live_->prestarted() ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
-  if (exited && !spec_.artifacts.globs.empty()) co_await collect();
+  const bool waits = live_->ahead() != Live::Ahead::kNone;
+  const bool exited = waits ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
+  if (exited && asked_) co_await collect();
 }
 
-// The program was started before; it gets its code.
+// The program was started before; it gets its code, or the sign that its file is there.
 Task<bool> Run::waitingProgram() {
   stdin_stop_ = false;
   wall_ = live_->limits().wall;
   onStarted();
-  spawn(live_->executor(), feed(kProgram, spec_.files.front().content));
+  askForArtifacts();
+  const bool copied = live_->ahead() == Live::Ahead::kCopied;
+  if (copied) addFrame(frames_, ToRunner::kStdin, kProgram, {});
+  if (auto sent = co_await flush(); !sent) stop(End::kRunnerLost, sent.error().message);
+  if (!copied) spawn(live_->executor(), feed(kProgram, spec_.files.front().content));
   co_return co_await relay(kProgram);
 }
 
 Task<bool> Run::command(const model::Command& command, uint32_t channel) {
-  std::string out;
-  addCommand(out, channel, command.argv, spec_.env);
+  addCommand(frames_, channel, command.argv, spec_.env);
   const bool with_stdin = channel == kProgram && !spec_.input.empty();
   char flags = wire::kStartKillRest;
   if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
-  addFrame(out, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
+  addFrame(frames_, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
+  if (channel == kProgram) askForArtifacts();
   started_ = false;
   stdin_stop_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : live_->limits().wall;
   armWall(wall_ + kStartGrace);
-  if (auto sent = co_await live_->channel().write(out); !sent) {
+  if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (with_stdin) {
     spawn(live_->executor(), feed(channel, spec_.input));
@@ -281,13 +281,15 @@ Task<void> Run::feed(uint32_t channel, std::string_view rest) {
   stdin_changed_.notify();
 }
 
-Task<void> Run::collect() {
-  std::string payload(20, '\0');
+// Behind the program's start, so that the answer follows its end without being asked for.
+void Run::askForArtifacts() {
+  if (spec_.artifacts.globs.empty()) return;
+  std::string payload(16, '\0');
   for (const std::string& glob : spec_.artifacts.globs)
     payload.append(4 + glob.size(), '\0');
   if (payload.size() > wire::kRunnerMaxPayload) {
     outcome_.artifacts_truncated = true;
-    co_return;
+    return;
   }
   wire::Writer w(payload.data(), payload.size());
   w.u32(spec_.artifacts.max_files);
@@ -295,18 +297,19 @@ Task<void> Run::collect() {
   w.u32(static_cast<uint32_t>(spec_.artifacts.globs.size()));
   for (const std::string& glob : spec_.artifacts.globs)
     w.bytes(glob);
-  std::string out;
-  addFrame(out, ToRunner::kCollect, kProgram, w.view());
+  addFrame(frames_, ToRunner::kCollect, kProgram, w.view());
+  asked_ = true;
+}
+
+Task<void> Run::collect() {
   armWall(kCollectGrace);
   bool complete = false;
-  if (co_await live_->channel().write(out)) {
-    for (bool more = true; more;) {
-      const auto frame = co_await live_->channel().read();
-      const auto next =
-          frame ? co_await onCollectFrame(*frame) : Result<bool>(std::unexpected(frame.error()));
-      complete = next && !*next;
-      more = next && *next;
-    }
+  for (bool more = true; more;) {
+    const auto frame = co_await live_->channel().read();
+    const auto next =
+        frame ? co_await onCollectFrame(*frame) : Result<bool>(std::unexpected(frame.error()));
+    complete = next && !*next;
+    more = next && *next;
   }
   // The program has ended, whatever happens to its files.
   if (!complete) outcome_.artifacts_truncated = true;

@@ -45,7 +45,9 @@ class Run : public std::enable_shared_from_this<Run> {
     uint64_t inodes_total = 0;
   };
 
-  Task<Result<>> sendFiles();
+  // Frames wait in frames_ until there are many or something is to be done about them.
+  Task<Result<>> flush();
+  Task<Result<>> addFiles();
   Task<void> compile();
   Task<void> program();
   Task<bool> waitingProgram();
@@ -56,6 +58,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Task<void> onOutput(model::Stream stream, std::string_view bytes);
   void onStarted();
   Task<void> feed(uint32_t channel, std::string_view text);
+  void askForArtifacts();
   Task<void> collect();
   Task<Result<bool>> onCollectFrame(const RunnerFrame& frame);
 
@@ -79,6 +82,8 @@ class Run : public std::enable_shared_from_this<Run> {
   std::optional<model::End> cause_;  // once set, the sandbox has been killed
   std::optional<Report> report_;     // of the command that ended last
   Scratch scratch_;
+  std::string frames_;
+  bool asked_ = false;  // for artifacts
   bool compiling_ = false;
   bool started_ = false;
   bool done_ = false;

@@ -15,15 +15,24 @@ SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Sp
       socket_(executor, ::fcntl(spawner_->socket(), F_DUPFD_CLOEXEC, 0)),
       turn_changed_(executor) {}
 
-Task<Result<Fd>> SpawnQueue::spawn(const SandboxSpec& spec, std::span<const int> fds) {
-  CO_TRY(spawner_->request(spec, fds));
+Task<void> SpawnQueue::readable() {
+  co_await socket_.async_wait(asio::posix::descriptor_base::wait_read,
+                              asio::as_tuple(asio::use_awaitable));
+}
+
+Task<Result<>> SpawnQueue::ready() {
+  co_await readable();
+  co_return spawner_->ready();
+}
+
+Task<Result<Fd>> SpawnQueue::spawn(const SpawnRequest& request, std::span<const int> fds) {
+  CO_TRY(spawner_->request(request, fds));
   const uint64_t number = next_++;
   while (turn_ != number)
     co_await turn_changed_.wait();
   auto answer = spawner_->answer();
   while (!answer && answer.error().code == Code::kUnavailable) {
-    co_await socket_.async_wait(asio::posix::descriptor_base::wait_read,
-                                asio::as_tuple(asio::use_awaitable));
+    co_await readable();
     answer = spawner_->answer();
   }
   ++turn_;

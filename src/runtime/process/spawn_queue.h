@@ -23,10 +23,14 @@ class SpawnQueue {
 
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
 
-  // The pidfd of the sandbox's first process. The caller keeps the queue alive meanwhile.
-  Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
+  // Waits for the first word of a process that has just been made: it serves from now on.
+  Task<Result<>> ready();
+  // The pidfd of the new process. The caller keeps the queue alive meanwhile.
+  Task<Result<Fd>> spawn(const SpawnRequest& request, std::span<const int> fds);
 
  private:
+  Task<void> readable();
+
   std::shared_ptr<Spawner> spawner_;
   boost::asio::posix::stream_descriptor socket_;
   Signal turn_changed_;

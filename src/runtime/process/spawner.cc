@@ -8,33 +8,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 
 #include "linux/credentials.h"
 #include "linux/message.h"
 #include "linux/process.h"
+#include "runtime/process/become_zygote.h"
 
 namespace cloister::runtime {
 namespace {
 
-static_assert(std::is_trivially_copyable_v<SandboxSpec>);
-
 // 0 to 4 are what confine() fills; the spawner's own come after.
 constexpr int kControlFd = 5;
 constexpr int kProgramFd = 6;
-constexpr size_t kMaxAnswer = 1024;
 
-// An answer is the text of an error, or this with a pidfd.
-constexpr std::string_view kDone = "done";
-
-std::string_view bytesOf(const SandboxSpec& spec) {
-  return {reinterpret_cast<const char*>(&spec), sizeof spec};
+std::string_view bytesOf(const SpawnRequest& request) {
+  return {reinterpret_cast<const char*>(&request), sizeof request};
 }
 
 // The copy of the node keeps nothing of it but the control socket and the runner.
@@ -88,62 +80,17 @@ Result<> prepare(const SpawnerPlan& plan, Owner owner) {
   return buildRoot(plan.root);
 }
 
-class Loop {
- public:
-  explicit Loop(const SpawnerPlan& plan) : plan_(plan) {}
-
-  [[noreturn]] void run() {
-    for (;;) {
-      SandboxSpec spec;
-      auto message =
-          linux::receiveMessage(kControlFd, {reinterpret_cast<char*>(&spec), sizeof spec});
-      if (!message || message->size != sizeof spec) ::_exit(0);  // the node is gone
-      auto pidfd = spawn(spec, message->fds);
-      answer(pidfd);
-    }
-  }
-
- private:
-  Result<Fd> spawn(const SandboxSpec& spec, std::vector<Fd>& fds) {
-    const size_t groups = spec.join_count + (spec.into_cgroup ? 1 : 0);
-    if (fds.size() != 1 + groups) return fail(Code::kInternal, "spawning: wrong descriptors");
-    int pipe_ends[2];
-    if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return failErrno("pipe2");
-    ConfineFds own{std::move(fds[0]), {}, Fd(pipe_ends[0])};
-    const Fd mapped(pipe_ends[1]);
-    const int cgroup = spec.into_cgroup ? fds.back().get() : -1;
-    for (size_t i = 0; i < spec.join_count; ++i)
-      own.cgroups.push_back(std::move(fds[1 + i]));
-    linux::Cloned child = TRY(linux::cloneProcess(sandboxNamespaces(), cgroup));
-    if (child.pid == 0) {
-      ::close(mapped.get());
-      confine(plan_.confinement, spec, own);
-    }
-    auto maps = linux::writeIdMaps(child.pid, {&spec.ids, 1}, spec.deny_setgroups);
-    if (!maps || ::write(mapped.get(), "", 1) != 1) {
-      std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
-      return maps ? failErrno("telling of the id maps") : std::unexpected(std::move(maps).error());
-    }
-    return std::move(child.pidfd);
-  }
-
-  void answer(const Result<Fd>& pidfd) {
-    const int fd = pidfd ? pidfd->get() : -1;
-    const std::span<const int> fds(&fd, pidfd ? 1 : 0);
-    const std::string_view text =
-        pidfd ? kDone : std::string_view(pidfd.error().message).substr(0, kMaxAnswer);
-    if (!linux::sendMessage(kControlFd, text, fds)) ::_exit(1);
-  }
-
-  const SpawnerPlan& plan_;
-};
-
 [[noreturn]] void runSpawner(SpawnerPlan& plan, Owner owner, const Fd& control) {
   keepOnly(plan, control);
   const auto ready = prepare(plan, owner);
   const std::string text = ready ? std::string(kDone) : ready.error().message.substr(0, kMaxAnswer);
   if (!linux::sendMessage(kControlFd, text) || !ready) ::_exit(1);
-  Loop(plan).run();
+  Birth birth = serveSpawns(kControlFd);
+  if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(plan.confinement, birth);
+  const ConfineFds fds = confineFds(birth);
+  const auto confined = confineSelf(plan.confinement, birth.request.spec, fds);
+  if (!confined) refuseToStart(confined.error());
+  becomeRunner();
 }
 
 }  // namespace
@@ -157,25 +104,35 @@ Result<std::unique_ptr<Spawner>> Spawner::start(SpawnerPlan& plan) {
   if (!child) return std::unexpected(std::move(child).error().within("starting the spawner"));
   if (child->pid == 0) runSpawner(plan, owner, theirs);
   theirs.reset();
-  std::unique_ptr<Spawner> spawner(new Spawner(std::move(ours), std::move(child->pidfd)));
-  std::array<char, kMaxAnswer + 1> text{};
-  const auto ready = TRY(linux::receiveMessage(spawner->socket(), text));
-  const std::string_view said(text.data(), ready.size);
-  if (said != kDone) {
-    return fail(Code::kUnsupported,
-                "starting the spawner: " + std::string(said.empty() ? "it died" : said));
+  auto spawner = std::make_unique<Spawner>(std::move(ours), std::move(child->pidfd));
+  if (auto ready = spawner->ready(); !ready) {
+    return std::unexpected(std::move(ready).error().within("starting the spawner"));
   }
   if (::fcntl(spawner->socket(), F_SETFL, O_NONBLOCK) != 0) return failErrno("fcntl O_NONBLOCK");
   return spawner;
 }
 
-Spawner::~Spawner() {
+Result<> Spawner::ready() {
+  std::array<char, kMaxAnswer + 1> text{};
+  const auto message = TRY(linux::receiveMessage(socket_.get(), text));
+  const std::string_view said(text.data(), message.size);
+  if (said == kDone) return {};
+  alive_ = false;
+  return fail(Code::kUnsupported, std::string(said.empty() ? "it died" : said));
+}
+
+void Spawner::kill() {
   std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
+}
+
+Spawner::~Spawner() {
+  kill();
+  // A zygote is the spawner's child, and reaped there.
   std::ignore = linux::reapPidfd(pidfd_.get());
 }
 
-Result<> Spawner::request(const SandboxSpec& spec, std::span<const int> fds) {
-  auto sent = linux::sendMessage(socket_.get(), bytesOf(spec), fds);
+Result<> Spawner::request(const SpawnRequest& request, std::span<const int> fds) {
+  auto sent = linux::sendMessage(socket_.get(), bytesOf(request), fds);
   if (!sent && sent.error().code != Code::kUnavailable) alive_ = false;
   return sent;
 }

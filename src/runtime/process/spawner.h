@@ -4,8 +4,7 @@
 // read-only root, in which there is nothing of the host; and it holds no descriptor but its control
 // socket, the runner's program, and what comes with a request.
 //
-// One request at a time, answered in order: {SandboxSpec, runner socket, cgroup descriptors} →
-// {error text, or pidfd}.
+// A zygote (zygote.h) serves the same requests on a socket like the spawner's.
 #pragma once
 
 #include <memory>
@@ -17,6 +16,7 @@
 #include "base/result.h"
 #include "runtime/process/confine.h"
 #include "runtime/process/mount_plan.h"
+#include "runtime/process/spawn_loop.h"
 
 namespace cloister::runtime {
 
@@ -26,13 +26,15 @@ struct SpawnerPlan {
   bool rootless = false;  // make a user namespace first, and live in it
 };
 
-// The node's end. Destroying it kills the spawner and all of its sandboxes.
+// The node's end of a spawner or zygote. Destroying it kills that process and all of its sandboxes.
 class Spawner {
  public:
   // Forks, and waits until the root stands. To be called from the node's main thread, whose end is
   // the spawner's. Here `plan` stays as it is; the copy changes its own.
   static Result<std::unique_ptr<Spawner>> start(SpawnerPlan& plan);
 
+  // Of a process that serves on `socket` already.
+  Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
@@ -41,14 +43,17 @@ class Spawner {
   [[nodiscard]] bool alive() const { return alive_; }
   // A SOCK_SEQPACKET socket, not blocking once started.
   [[nodiscard]] int socket() const { return socket_.get(); }
+  // Its first message: that it serves now, or why it does not.
+  Result<> ready();
+  // SIGKILL to it, and so to all of its sandboxes.
+  void kill();
   // Sends a request; kUnavailable when the socket is full.
-  Result<> request(const SandboxSpec& spec, std::span<const int> fds);
+  Result<> request(const SpawnRequest& request, std::span<const int> fds);
   // Reads the answer to the oldest request: the pidfd of the sandbox's first process. kUnavailable:
   // none is there yet.
   Result<Fd> answer();
 
  private:
-  Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}
   Fd socket_;
   Fd pidfd_;
   bool alive_ = true;

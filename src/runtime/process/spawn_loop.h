@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a process that makes others on the node's word: the spawner, and a zygote. One
+// request at a time, answered in order.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "linux/credentials.h"
+#include "runtime/process/confine.h"
+
+namespace cloister::runtime {
+
+// Travels from node to spawner as bytes, between two halves of the same build. With it come
+// descriptors: for a sandbox the runner's socket, then its cgroups; for a zygote its control
+// socket, then its plan (zygote_plan.h).
+struct SpawnRequest {
+  enum class What : uint32_t { kSandbox, kZygote };
+
+  What what = What::kSandbox;
+  SandboxSpec spec;     // of a sandbox
+  linux::IdMap root{};  // of a zygote: its own user,
+  linux::IdMap rest{};  // and those of its sandboxes, none where they share its own
+};
+
+// An answer is the text of an error, or this with a pidfd.
+inline constexpr std::string_view kDone = "done";
+inline constexpr size_t kMaxAnswer = 1024;
+
+// A new process, in the namespaces of its sandbox, which is to become what was requested.
+struct Birth {
+  SpawnRequest request;
+  std::vector<Fd> fds;
+  Fd mapped;  // one byte comes when the id maps are written
+};
+
+// Serves requests on `control` until the node has closed it, which ends this process. Returns in
+// the processes it makes. The caller has one thread, and does not wait for children.
+Birth serveSpawns(int control);
+
+// Until the maps are written, no user id can be taken.
+Result<> waitForIdMaps(const Fd& mapped);
+
+// The descriptors of a sandbox's birth, by their meaning.
+ConfineFds confineFds(Birth& birth);
+
+}  // namespace cloister::runtime

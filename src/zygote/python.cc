@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module that makes a CPython a zygote: languages/zygote/python.py prepares the
+// interpreter, and this serves sandboxes with copies of it (runtime/process/zygote.h).
+//
+// Only what the stable ABI of CPython 3.9 has (PEP 384), and PyRun_FileExFlags, which is older than
+// it and has been the same ever since; so one build serves every later CPython of an image.
+//
+// serve() is a path hook, because of where CPython calls it: in pymain_run_python(), once for the
+// program's file, when all is ready to run it and no Python frame is on the stack. A copy runs the
+// program from there, and so sees no frame but its own.
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <Python.h>
+#include <stdio.h>
+
+#include "linux/message.h"
+#include "linux/process.h"
+#include "runner/runner.h"
+#include "runtime/process/confine.h"
+#include "runtime/process/spawn_loop.h"
+#include "runtime/process/zygote_plan.h"
+#include "wire/runner.h"
+
+extern "C" PyObject* PyRun_FileExFlags(FILE* file, const char* name, int start, PyObject* globals,
+                                       PyObject* locals, int close, void* flags);
+
+namespace cloister::zygote {
+namespace {
+
+using runtime::kZygoteControl;
+using runtime::kZygotePlan;
+using runtime::kZygoteRunner;
+
+constexpr int kFileInput = 257;  // Py_file_input
+constexpr int kFlushFailed = 120;
+constexpr int kGoFd = 3;
+
+// What python.py gives.
+struct Callbacks {
+  PyObject* ready = nullptr;   // () -> None: last preparations, before any copy
+  PyObject* begin = nullptr;   // () -> None: in a copy, what it must not share
+  PyObject* status = nullptr;  // (SystemExit) -> int, having printed its message
+  PyObject* end = nullptr;     // () -> None: what interpreter shutdown does to modules
+};
+Callbacks the_callbacks;
+
+[[noreturn]] void giveUp(const std::string& why) {
+  std::ignore = linux::sendMessage(kZygoteControl, why.substr(0, runtime::kMaxAnswer));
+  _exit(1);
+}
+
+// ---- from a copy to the two processes of a sandbox ---------------------------------------------
+
+struct Streams {
+  int go[2] = {-1, -1};
+  int out[2] = {-1, -1};
+  int err[2] = {-1, -1};
+};
+
+Result<> makeStreams(Streams& streams) {
+  for (int* ends : {streams.go, streams.out, streams.err}) {
+    if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
+  }
+  return {};
+}
+
+// In the program: the descriptors it is to have, and the end of `go` as kGoFd.
+Result<> takeStreams(const Streams& streams) {
+  TRY(linux::moveFd(streams.out[1], 1));
+  TRY(linux::moveFd(streams.err[1], 2));
+  TRY(linux::moveFd(streams.go[0], kGoFd));
+  TRY(linux::closeFrom(kGoFd + 1));
+  ::setsid();
+  if (::chdir("/workspace") != 0) return failErrno("entering /workspace");
+  return linux::showMemory();  // which was lost when the user id changed
+}
+
+// In pid 1: the other ends, where the runner expects them.
+Result<> giveStreams(const Streams& streams) {
+  constexpr int kAside = 32;
+  const int from[] = {streams.go[1], streams.out[0], streams.err[0]};
+  for (int i = 0; i < 3; ++i)
+    TRY(linux::moveFd(from[i], kAside + i));
+  for (int i = 0; i < 3; ++i)
+    TRY(linux::moveFd(kAside + i, runner::kAdoptedGo + i));
+  return {};
+}
+
+// Confines this process, and returns in its child, the program; itself it becomes the runner.
+void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birth,
+                   const runtime::ConfineFds& fds) {
+  Streams streams;
+  auto confined = runtime::confineSelf(confinement, birth.request.spec, fds);
+  if (confined) confined = makeStreams(streams);
+  if (!confined) runtime::refuseToStart(confined.error());
+  PyOS_BeforeFork();
+  const pid_t pid = ::fork();  // the library's own, which tells itself and others of it
+  if (pid < 0) runtime::refuseToStart(base::errnoError("fork", errno));
+  if (pid == 0) {
+    if (!takeStreams(streams)) _exit(1);
+    PyOS_AfterFork_Child();
+    return;
+  }
+  if (auto given = giveStreams(streams); !given) runtime::refuseToStart(given.error());
+  runtime::becomeRunner({std::to_string(pid)});
+}
+
+// ---- the program -------------------------------------------------------------------------------
+
+// Calls what cannot fail; if it does, nothing is to be trusted any more.
+void call(PyObject* function) {
+  PyObject* result = PyObject_CallObject(function, nullptr);
+  if (result == nullptr) {
+    PyErr_Print();
+    _exit(1);
+  }
+  Py_DECREF(result);
+}
+
+void waitForGo() {
+  char none = 0;
+  while (::read(kGoFd, &none, 1) < 0 && errno == EINTR) {
+  }
+  ::close(kGoFd);
+}
+
+// Calls a method of a module, if that was imported; what it raises is reported and ignored.
+void callModule(const char* name, const char* method) {
+  PyObject* modules = PyImport_GetModuleDict();
+  PyObject* module = PyDict_GetItemString(modules, name);
+  if (module == nullptr) return;
+  PyObject* result = PyObject_CallMethod(module, method, nullptr);
+  if (result == nullptr) PyErr_WriteUnraisable(module);
+  Py_XDECREF(result);
+}
+
+bool isClosed(PyObject* file) {
+  PyObject* closed = PyObject_GetAttrString(file, "closed");
+  if (closed == nullptr) PyErr_Clear();
+  const bool is = closed != nullptr && PyObject_IsTrue(closed) == 1;
+  Py_XDECREF(closed);
+  return is;
+}
+
+// As flush_std_files() of CPython.
+bool flushStream(const char* name, bool report) {
+  PyObject* file = PySys_GetObject(name);
+  if (file == nullptr || file == Py_None || isClosed(file)) return true;
+  PyObject* result = PyObject_CallMethod(file, "flush", nullptr);
+  if (result == nullptr) {
+    if (report) {
+      PyErr_WriteUnraisable(file);
+    } else {
+      PyErr_Clear();
+    }
+  }
+  Py_XDECREF(result);
+  return result != nullptr;
+}
+
+bool flushStreams() {
+  const bool out = flushStream("stdout", true);
+  return flushStream("stderr", false) && out;
+}
+
+// The exit status for the exception that is set. A SystemExit is turned into its status by
+// python.py; PyErr_Print() would end the interpreter.
+int statusOfException() {
+  if (PyErr_ExceptionMatches(PyExc_SystemExit) == 0) {
+    PyErr_Print();
+    return 1;
+  }
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  PyObject* status = PyObject_CallFunctionObjArgs(the_callbacks.status, value, nullptr);
+  const long number = status == nullptr ? 1 : PyLong_AsLong(status);
+  PyErr_Clear();
+  Py_XDECREF(status);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return static_cast<int>(number);
+}
+
+// What Py_RunMain() does with a file, and Py_FinalizeEx() but for giving back the memory.
+[[noreturn]] void runProgram(const char* path) {
+  const pid_t own = ::getpid();  // a child that it makes may come to the end as well
+  PyObject* globals = PyModule_GetDict(PyImport_AddModule("__main__"));
+  FILE* file = ::fopen(path, "rbe");
+  if (file == nullptr) {
+    PySys_WriteStderr("python3: can't open file '%s': [Errno %d] %s\n", path, errno,
+                      base::errnoError("", errno).message.c_str() + 2);
+    _exit(2);
+  }
+  PyObject* result = PyRun_FileExFlags(file, path, kFileInput, globals, globals, 1, nullptr);
+  const bool interrupted = result == nullptr && PyErr_Occurred() == PyExc_KeyboardInterrupt;
+  int status = result == nullptr ? statusOfException() : 0;
+  Py_XDECREF(result);
+  callModule("threading", "_shutdown");
+  callModule("atexit", "_run_exitfuncs");
+  if (!flushStreams()) status = kFlushFailed;
+  call(the_callbacks.end);
+  if (!flushStreams()) status = kFlushFailed;
+  ::fflush(nullptr);
+  if (interrupted) {
+    ::signal(SIGINT, SIG_DFL);
+    ::kill(::getpid(), SIGINT);
+  }
+  if (::getpid() != own || ::sigqueue(1, runner::kAdoptedDone, {.sival_int = status & 0xFF}) != 0) {
+    _exit(status);
+  }
+  for (;;)
+    ::pause();  // to give back the memory would take the processor from those who answer
+}
+
+// ---- the module --------------------------------------------------------------------------------
+
+// "" for what is no text.
+std::string textOf(PyObject* object) {
+  PyObject* bytes = PyUnicode_AsUTF8String(object);
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    return {};
+  }
+  std::string text(PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes)));
+  Py_DECREF(bytes);
+  return text;
+}
+
+bool isProgram(PyObject* path, const runtime::ZygotePlan& plan) {
+  return plan.argv.size() == 2 && textOf(path).ends_with("/" + plan.argv[1]);
+}
+
+PyObject* serve(PyObject*, PyObject* path) {
+  auto orders = runtime::readZygotePlan(kZygotePlan);
+  if (!orders) giveUp(orders.error().message);
+  if (!isProgram(path, orders->plan)) {
+    PyErr_SetString(PyExc_ImportError, "not the program");
+    return nullptr;
+  }
+  call(the_callbacks.ready);
+  orders->confinement.runner.reset(kZygoteRunner);
+  ::signal(SIGCHLD, SIG_IGN);  // nobody waits; a sandbox puts it back
+  if (!linux::sendMessage(kZygoteControl, runtime::kDone)) _exit(1);
+  // In a copy; what these own is closed by then, and so they must not be destroyed.
+  runtime::Birth birth = runtime::serveSpawns(kZygoteControl);
+  const runtime::ConfineFds fds = runtime::confineFds(birth);
+  becomeProgram(orders->confinement, birth, fds);
+  call(the_callbacks.begin);
+  waitForGo();
+  const std::string program = "/workspace/" + orders->plan.argv[1];
+  runProgram(program.c_str());
+}
+
+PyObject* prepare(PyObject*, PyObject* arguments) {
+  if (PyArg_ParseTuple(arguments, "OOOO", &the_callbacks.ready, &the_callbacks.begin,
+                       &the_callbacks.status, &the_callbacks.end) == 0)
+    return nullptr;
+  for (PyObject* kept :
+       {the_callbacks.ready, the_callbacks.begin, the_callbacks.status, the_callbacks.end})
+    Py_INCREF(kept);
+  Py_RETURN_NONE;
+}
+
+PyObject* fail(PyObject*, PyObject* why) {
+  giveUp(textOf(why));
+}
+
+PyMethodDef the_methods[] = {
+    {"prepare", prepare, METH_VARARGS, nullptr},
+    {"serve", serve, METH_O, nullptr},
+    {"fail", fail, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef the_module = {
+    PyModuleDef_HEAD_INIT,
+    "cloister_zygote",
+    nullptr,
+    -1,
+    the_methods,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+};
+
+}  // namespace
+}  // namespace cloister::zygote
+
+PyMODINIT_FUNC __attribute__((visibility("default"))) PyInit_cloister_zygote();
+PyMODINIT_FUNC PyInit_cloister_zygote() {
+  return PyModule_Create(&cloister::zygote::the_module);
+}
