@@ -43,7 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   boost::asio::io_context io;
   const auto live = std::make_shared<runtime::Live>(io.get_executor(), runtime::Live::Parts{});
   live->adopt(Fd(), Fd(ends[1]));
-  if ((data[0] & 8) != 0) live->setPrestarted();
+  using Ahead = runtime::Live::Ahead;
+  if ((data[0] & 8) != 0) live->setAhead((data[0] & 16) != 0 ? Ahead::kCopied : Ahead::kAtFifo);
   const model::ExecSpec spec = specOf(data[0]);
   fuzz::StrictObserver observer(spec.artifacts.max_files, spec.artifacts.max_bytes);
   bool ended = false;

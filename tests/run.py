@@ -5,7 +5,8 @@
     tests/run.py [--long] [--list] [PATTERN]
 
 A suite is one file or program with a name such as style/layers, unit/base, integration/api,
-hostile/kernel, user/hostile/kernel (the same as an ordinary user), fault/kill, guest,
+hostile/kernel, user/hostile/kernel (the same as an ordinary user), warm/hostile/kernel (the same in
+copies of a zygote), fault/kill, guest,
 asan/unit/base, tsan/unit/store, fuzz/json. PATTERN picks the suites whose name contains it.
 Suites that look at nothing but themselves run side by side; those that count what a sandbox leaves
 on the machine run one at a time. The last line is `N passed, N failed, N skipped`.
@@ -123,6 +124,8 @@ def discover(long):
     if harness.ROOT:  # an ordinary user has just run all of this as an ordinary user
         suites += [python_suite(p, prefix="user", timeout=limit, CLOISTER_AS_USER="1")
                    for p in sorted((HERE / "hostile").glob("test_*.py"))]
+    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="warm", timeout=limit,
+                            CLOISTER_WARM="1") for name in ("kernel", "processes", "residue")]
     for preset, patterns in SANITIZED_SUITES.items():
         if (BUILD / preset / "bin" / "cloisterd").exists():
             paths = sorted({p for pattern in patterns for p in HERE.glob(

@@ -437,6 +437,15 @@ def query(**parameters):
     return urllib.parse.urlencode(parameters)
 
 
+def await_copies(server):
+    """Returns once Python runs get copies of a zygote, which has imported more than python3 does."""
+    for _ in range(100):
+        if server.run("import sys; print('statistics' in sys.modules)")["stdout"] == "True\n":
+            return
+        time.sleep(0.1)
+    raise AssertionError("no run got a copy of a zygote")
+
+
 def have_language(server, name):
     """True if the server's node can run this language; tests skip with the reason otherwise."""
     done = server.submit(":" if name == "bash" else "", language=name)

@@ -176,9 +176,6 @@ def outcome(result):
     return same | {"artifacts": [(a["path"], a["sha256"]) for a in result["artifacts"]]}
 
 
-# The modules that a zygote has imported are there in a copy.
-IS_COPY = "import sys; print('statistics' in sys.modules)"
-
 # What two programs must never have in common.
 SECRETS = """
 import json, os, random, secrets, ssl, tempfile, uuid
@@ -215,21 +212,13 @@ class Prestart(unittest.TestCase):
             server.run("sleep 0.1", "bash")  # time for the next one to start
         return False
 
-    def awaitCopies(self):
-        """Returns once runs get copies of a zygote."""
-        for _ in range(40):
-            if self.ready.run(IS_COPY)["stdout"] == "True\n":
-                return
-            self.ready.run("sleep 0.1", "bash")  # time for it to start
-        self.fail("no run got a copy of a zygote")
-
     def test_python(self):
-        self.awaitCopies()
+        harness.await_copies(self.ready)
         self.compare("python", PYTHON)
-        self.awaitCopies()
+        harness.await_copies(self.ready)
 
     def test_copies_share_no_secret(self):
-        self.awaitCopies()
+        harness.await_copies(self.ready)
         seen = [json.loads(self.ready.run(SECRETS)["stdout"]) for _ in range(8)]
         for values in zip(*seen):
             self.assertEqual(len(set(values)), len(seen), values)

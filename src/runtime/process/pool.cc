@@ -123,9 +123,12 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
     if (idle != kinds_.end()) kinds_.erase(idle);
   }
+  // What others of this key start is what it will.
+  const auto like = std::ranges::find(kinds_, key, &Kind::key);
   Kind& kind = kinds_.emplace_back();
   kind.spec = spec;
   kind.key = key;
+  if (!key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
   return kind;
 }
 
