@@ -223,6 +223,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limi
     auto live = co_await make(limits, zygote);
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
+    zygotes_->giveUp(kind.key);
   }
   co_return co_await make(limits);
 }

@@ -70,9 +70,7 @@ std::shared_ptr<SpawnQueue> Zygotes::take(const std::string& key, const Prestart
   }
   Zygote& zygote = *known(key);
   zygote.asked = true;
-  if (zygote.queue && !zygote.queue->spawner()->alive()) {
-    zygote.not_before = base::monotonicNow() + kRetry;
-  }
+  if (zygote.queue && !zygote.queue->spawner()->alive()) giveUp(key);
   if (!serves(zygote)) zygote.queue = nullptr;
   const bool wanted = !zygote.queue || zygote.copies >= config.zygote_copies;
   if (wanted && !zygote.starting && base::monotonicNow() >= zygote.not_before) {
@@ -81,6 +79,13 @@ std::shared_ptr<SpawnQueue> Zygotes::take(const std::string& key, const Prestart
   }
   if (zygote.queue) zygote.copies++;
   return zygote.queue;
+}
+
+void Zygotes::giveUp(const std::string& key) {
+  Zygote* zygote = known(key);
+  if (zygote == nullptr) return;
+  zygote->queue = nullptr;
+  zygote->not_before = base::monotonicNow() + kRetry;
 }
 
 void Zygotes::dropIdle() {

@@ -34,6 +34,8 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
   // when there is none, or none yet: `spawner` is asked for one then, which is never waited for.
   std::shared_ptr<SpawnQueue> take(const std::string& key, const Prestart& prestart,
                                    const std::shared_ptr<SpawnQueue>& spawner);
+  // It could not make a copy: for a while there is none for `key`.
+  void giveUp(const std::string& key);
   // True if take() would find one.
   [[nodiscard]] bool has(const std::string& key);
   [[nodiscard]] bool empty() const { return zygotes_.empty(); }
