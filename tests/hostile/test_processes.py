@@ -5,9 +5,19 @@ import os
 import subprocess
 import unittest
 
-from hostile import HostileTest
+from hostile import WARM, HostileTest, harness
 
 MIB = 1 << 20
+
+
+SAYS_ENDED = """
+import ctypes, os, sys
+print("copy" if "statistics" in sys.modules else "own", file=sys.stderr)
+os.fork()
+while True:
+    print("x", end="")
+    ctypes.CDLL(None).sigqueue(1, 62, ctypes.c_void_p(7))
+"""
 
 
 class Processes(HostileTest):
@@ -48,6 +58,18 @@ class Processes(HostileTest):
         self.assertEnded(result, "completed")
         self.assertEqual(result["stdout"], "main is done\n")
         # tearDown finds no process in the sandboxes' uid range.
+
+    def test_p02_says_that_it_has_ended(self):
+        """In a copy of a zygote: by the signal that its runner takes for its end; and goes on."""
+        if WARM:
+            harness.await_copies(self.server)
+        result = self.run_code("python", SAYS_ENDED, timeout_seconds=3)
+        told = (result["status"], result["exit_code"], result["stdout"][:1])
+        if "copy" in result["stderr"]:
+            self.assertEqual(told, ("completed", 7, "x"))
+        else:  # its runner started it, and waits for its end
+            self.assertFalse(WARM)
+            self.assertEqual(told, ("timed_out", None, "x"))
 
     def test_p03_ignores_stops_and_traces(self):
         for how in ("ignore", "stop", "traced"):
