@@ -20,7 +20,10 @@ if(MOLD_PROGRAM)
 endif()
 
 if(CLOISTER_SANITIZE)
-  add_compile_options(-fsanitize=${CLOISTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  set(CMAKE_CXX_FLAGS_DEBUG "")
+  set(CMAKE_C_FLAGS_DEBUG "")
+  add_compile_options(-fsanitize=${CLOISTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
+                      -gline-tables-only)
   add_link_options(-fsanitize=${CLOISTER_SANITIZE})
 else()
   add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection

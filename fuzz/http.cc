@@ -29,6 +29,9 @@ std::expected<Request, ParseFailure> parseInPieces(std::string_view bytes, size_
         auto head = parser.head();
         if (!head) return std::unexpected(head.error());
         request = std::move(*head);
+        if (auto small = parser.limitBody(limits.body_bytes); !small) {
+          return std::unexpected(small.error());
+        }
       }
       if (*used == 0 && !head_now) break;
     }

@@ -42,6 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 'N':
       roundTrip(bytes, wire::decodeOffer, wire::encodeOffer);
       break;
+    case 'L':
+      roundTrip(bytes, wire::decodePool, wire::encodePool);
+      break;
     case 'X':
       roundTrip(bytes, wire::decodeError, wire::encodeError);
       break;

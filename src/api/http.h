@@ -29,7 +29,7 @@ using Task = boost::asio::awaitable<T>;
 struct HttpLimits {
   size_t connections = 1024;
   size_t head_bytes = size_t{32} << 10;
-  size_t body_bytes = size_t{32} << 20;
+  size_t body_bytes = size_t{32} << 20;     // of a body that is held as a whole
   size_t bodies_bytes = size_t{256} << 20;  // all bodies being held at once
   size_t body_rate = size_t{8} << 10;       // bytes a second that a body must keep up, on average
   Millis head_time{10'000};                 // from a head's first byte to its last
@@ -45,6 +45,17 @@ struct Header {
 
 struct Route;  // router.h
 
+// Gives a body as it comes. What is not asked for stays with the client: memory holds one piece.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+  // The next bytes, at most 64 KiB; "" at the end. After an error there is no more to read, and the
+  // client is told that instead of whatever the handler answers.
+  virtual Task<Result<std::string>> read() = 0;
+  // What the client says it will send; nullopt: it does not say.
+  [[nodiscard]] virtual std::optional<uint64_t> length() const = 0;
+};
+
 struct Request {
   std::string id;  // req_…, in every answer and log line about it
   std::string method;
@@ -57,6 +68,9 @@ struct Request {
   bool keep_alive = true;
   bool has_body = false;
   bool local = false;  // came over a loopback or Unix listener
+  // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
+  std::optional<uint64_t> stream_limit;
+  BodyReader* incoming = nullptr;  // there while such a handler runs
 
   // Filled by the router.
   const Route* matched = nullptr;

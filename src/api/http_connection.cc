@@ -102,6 +102,28 @@ class Connection::Body : public BodyWriter {
   std::optional<uint64_t> left_;
 };
 
+// The body of the present request, for a handler that reads it as it comes.
+class Connection::IncomingBody : public BodyReader {
+ public:
+  explicit IncomingBody(Connection& connection) : connection_(connection) {}
+
+  Task<Result<std::string>> read() override {
+    while (!connection_.broken_) {
+      std::string piece = connection_.parser_->takeBody();
+      if (!piece.empty() || connection_.parser_->done()) co_return piece;
+      connection_.broken_ = co_await connection_.receive();
+    }
+    co_return fail(Code::kUnavailable, connection_.broken_->message);
+  }
+
+  [[nodiscard]] std::optional<uint64_t> length() const override {
+    return connection_.parser_->declaredBody();
+  }
+
+ private:
+  Connection& connection_;
+};
+
 Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local)
     : shared_(std::move(shared)),
       socket_(std::move(socket)),
@@ -146,6 +168,10 @@ Task<void> Connection::run() {
 
 Task<bool> Connection::readHead() {
   parser_ = std::make_unique<RequestParser>(shared_->limits);
+  received_ = 0;
+  waited_ = {};
+  continued_ = false;
+  broken_.reset();
   if (buffer_.empty()) buffer_.shrink_to_fit();
   wait();
   bool begun = !buffer_.empty();
@@ -180,46 +206,64 @@ Task<bool> Connection::fill(size_t size) {
 Task<Response> Connection::answer(Request& request) {
   std::optional<Response> refused = checkOrigin(request, shared_->host_names);
   if (!refused) refused = shared_->handler->admit(request);
-  if (!refused && request.has_body) refused = co_await readBody();
-  if (refused) {
-    // What is left of the body would be taken for the next request.
-    if (!parser_->done()) keep_alive_ = false;
-    co_return std::move(*refused);
+  if (!refused) {
+    const auto small =
+        parser_->limitBody(request.stream_limit.value_or(shared_->limits.body_bytes));
+    if (!small) refused = problem(small.error().status, small.error().message);
   }
-  request.body = parser_->takeBody();
-  request.watch_peer = [this] { watchPeer(); };
-  co_return co_await callHandler(request);
+  if (!refused && request.has_body && !request.stream_limit) refused = co_await readBody();
+  if (!refused) refused = co_await callHandler(request);
+  // What is left of the body would be taken for the next request.
+  if (!parser_->done()) keep_alive_ = false;
+  if (broken_) co_return problem(broken_->status, broken_->message);
+  co_return *std::move(refused);
 }
 
 Task<std::optional<Response>> Connection::readBody() {
-  if (!holdBody()) co_return problem(503, "too many request bodies are being held; retry");
-  if (parser_->wantsContinue() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n")) {
-    co_return problem(408, "request body: the client is gone");
+  while (holdBody()) {
+    if (parser_->done()) co_return std::nullopt;
+    if (auto failure = co_await receive()) co_return problem(failure->status, failure->message);
   }
-  const base::Monotonic begin = base::monotonicNow();
-  size_t received = 0;
+  co_return problem(503, "too many request bodies are being held; retry");
+}
+
+// Some more of the body into the parser, or why there is none. Only the time that the client takes
+// counts against it.
+Task<std::optional<ParseFailure>> Connection::receive() {
+  if (!continued_ && parser_->wantsContinue() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n")) {
+    co_return ParseFailure{408, "request body: the client is gone"};
+  }
+  continued_ = true;
   while (true) {
     const auto used = parser_->feed(buffer_);
-    if (!used) co_return problem(used.error().status, used.error().message);
+    if (!used) co_return used.error();
     buffer_.erase(0, *used);
-    received += *used;
-    if (!holdBody()) co_return problem(503, "too many request bodies are being held; retry");
-    if (parser_->done()) break;
-    if (*used == 0 && buffer_.size() > shared_->limits.head_bytes) {
-      co_return problem(400, "request body: a chunk's header or trailer is too large");
+    received_ += *used;
+    if (*used > 0 || parser_->done()) co_return std::nullopt;
+    if (buffer_.size() > shared_->limits.head_bytes) {
+      co_return ParseFailure{400, "request body: a chunk's header or trailer is too large"};
     }
-    const Millis allowed = shared_->limits.body_grace +
-                           Millis(received * 1000 / std::max<size_t>(1, shared_->limits.body_rate));
-    expireIn(std::chrono::ceil<Millis>(begin + allowed - base::monotonicNow()));
-    if (*used == 0 && !co_await fill(kBodyRead))
-      co_return problem(408, "request body: did not arrive");
+    const base::Monotonic begin = base::monotonicNow();
+    const Millis allowed =
+        shared_->limits.body_grace +
+        Millis(received_ * 1000 / std::max<size_t>(1, shared_->limits.body_rate));
+    expireIn(std::chrono::ceil<Millis>(allowed - waited_));
+    const bool more = co_await fill(kBodyRead);
+    timer_.cancel();
+    waited_ += base::monotonicNow() - begin;
+    if (!more) co_return ParseFailure{408, "request body: did not arrive"};
   }
-  timer_.cancel();
-  co_return std::nullopt;
 }
 
 Task<Response> Connection::callHandler(Request& request) {
   std::string what;
+  IncomingBody incoming(*this);
+  if (request.stream_limit) {
+    request.incoming = &incoming;
+  } else {
+    request.body = parser_->takeBody();
+  }
+  request.watch_peer = [this] { watchPeer(); };
   try {
     co_return co_await shared_->handler->handle(request);
   } catch (const std::exception& e) {  // of a library: nothing of ours throws

@@ -48,10 +48,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   class Body;
+  class IncomingBody;
 
   Task<bool> readHead();  // false: the connection is over
   Task<Response> answer(Request& request);
   Task<std::optional<Response>> readBody();
+  Task<std::optional<ParseFailure>> receive();
   Task<bool> fill(size_t size);
   Task<bool> respond(const Request& request, Response response);
   Task<Response> callHandler(Request& request);
@@ -77,7 +79,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool watching_ = false;
   std::optional<std::list<Connection*>::iterator> waiting_;
   size_t held_ = 0;
-  std::string buffer_;  // received and not yet used
+  // Of the present request's body.
+  size_t received_ = 0;
+  base::Monotonic::duration waited_{};  // for the client to send it
+  bool continued_ = false;              // 100 Continue is sent
+  std::optional<ParseFailure> broken_;  // why it cannot be read on
+  std::string buffer_;                  // received and not yet used
   std::unique_ptr<RequestParser> parser_;
 };
 

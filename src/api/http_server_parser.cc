@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include "api/request_parser.h"
 #include "base/id.h"
@@ -19,6 +19,36 @@ ParseFailure failureOf(const boost::system::error_code& error) {
   if (error == http::error::bad_version) return {505, "request head: not HTTP/1.0 or 1.1"};
   return {400, "request: " + error.message()};
 }
+
+// A body of which pieces may be taken while it comes. Beast's string_body would make room for all
+// of the declared length.
+struct PieceBody {
+  struct value_type {
+    std::string bytes;
+    size_t whole = 0;  // a body of at most so many bytes is held as a whole
+  };
+  class reader {
+   public:
+    template <bool kRequest, class Fields>
+    reader(http::header<kRequest, Fields>&, value_type& body) : body_(body) {}
+    void init(const boost::optional<uint64_t>& length, boost::system::error_code& error) {
+      error = {};
+      if (length && *length <= body_.whole) body_.bytes.reserve(static_cast<size_t>(*length));
+    }
+    template <class Buffers>
+    size_t put(const Buffers& buffers, boost::system::error_code& error) {
+      error = {};
+      const size_t before = body_.bytes.size();
+      for (const auto buffer : boost::beast::buffers_range_ref(buffers))
+        body_.bytes.append(static_cast<const char*>(buffer.data()), buffer.size());
+      return body_.bytes.size() - before;
+    }
+    void finish(boost::system::error_code& error) { error = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
 
 // What the parser leaves open and two parties could read differently (request smuggling).
 std::expected<void, ParseFailure> checkFraming(const Request& request) {
@@ -44,12 +74,13 @@ std::expected<void, ParseFailure> checkFraming(const Request& request) {
 }  // namespace
 
 struct RequestParser::State {
-  http::request_parser<http::string_body> parser;
+  http::request_parser<PieceBody> parser;
 };
 
 RequestParser::RequestParser(const HttpLimits& limits) : state_(std::make_unique<State>()) {
   state_->parser.header_limit(static_cast<uint32_t>(limits.head_bytes));
-  state_->parser.body_limit(limits.body_bytes);
+  state_->parser.body_limit(boost::none);  // until limitBody()
+  state_->parser.get().body().whole = limits.body_bytes;
 }
 
 RequestParser::~RequestParser() = default;
@@ -74,9 +105,22 @@ bool RequestParser::done() const {
   return state_->parser.is_done();
 }
 
+std::expected<void, ParseFailure> RequestParser::limitBody(uint64_t bytes) {
+  if (declaredBody().value_or(0) > bytes) {
+    return std::unexpected(failureOf(http::error::body_limit));
+  }
+  state_->parser.body_limit(bytes);
+  return {};
+}
+
+std::optional<uint64_t> RequestParser::declaredBody() const {
+  const auto length = state_->parser.content_length();
+  return length ? std::optional<uint64_t>(*length) : std::nullopt;
+}
+
 size_t RequestParser::bodyBytes() const {
-  const size_t held = state_->parser.get().body().size();
-  const auto declared = state_->parser.content_length();
+  const size_t held = state_->parser.get().body().bytes.size();
+  const auto declared = declaredBody();
   return declared ? std::max(held, static_cast<size_t>(*declared)) : held;
 }
 
@@ -103,7 +147,7 @@ std::expected<Request, ParseFailure> RequestParser::head() {
 }
 
 std::string RequestParser::takeBody() {
-  return std::move(state_->parser.get().body());
+  return std::exchange(state_->parser.get().body().bytes, {});
 }
 
 std::expected<Request, ParseFailure> parseRequest(std::string_view bytes,
@@ -118,6 +162,9 @@ std::expected<Request, ParseFailure> parseRequest(std::string_view bytes,
       auto head = parser.head();
       if (!head) return std::unexpected(head.error());
       request = std::move(*head);
+      if (auto small = parser.limitBody(limits.body_bytes); !small) {
+        return std::unexpected(small.error());
+      }
     } else if (*used == 0) {
       return std::unexpected(ParseFailure{400, "request: ends early"});
     }

@@ -45,6 +45,7 @@ class Handler : public HttpHandler {
 
   std::optional<Response> admit(Request& request) override {
     if (request.path[0] == "refused") return problem(401, "no");
+    if (request.path[0] == "upload" || request.path[0] == "ignore") request.stream_limit = 1 << 20;
     return std::nullopt;
   }
 
@@ -53,6 +54,10 @@ class Handler : public HttpHandler {
     const std::string& path = request.path[0];
     Response response;
     response.body = path == "echo" ? request.body : path;
+    if (path == "upload") {
+      const auto all = co_await takeAll(*request.incoming);
+      response.body = all ? std::to_string(*all) : "broken";
+    }
     if (path == "throw") throw std::runtime_error("secret");
     if (path == "inject") response.with("X-Name", "a\r\nX-Evil: 1");
     if (path == "stream") response.stream = [this](BodyWriter& out) { return flood(out); };
@@ -74,7 +79,21 @@ class Handler : public HttpHandler {
   size_t handling = 0;  // requests that got here
   size_t flooded = 0;
 
+  size_t taken = 0;  // of an upload's bytes
+  size_t largest_piece = 0;
+  size_t pause_after = SIZE_MAX;  // an upload's bytes, until `release`
+
  private:
+  Task<Result<size_t>> takeAll(BodyReader& in) {
+    taken = 0;
+    while (true) {
+      const std::string piece = CO_TRY(co_await in.read());
+      if (piece.empty()) co_return taken;
+      taken += piece.size();
+      largest_piece = std::max(largest_piece, piece.size());
+      if (taken >= pause_after) co_await gate_.async_wait(kTuple);
+    }
+  }
   Task<void> flood(BodyWriter& out) {
     const std::string piece(65'536, 'x');
     while (co_await out.write(piece))
@@ -210,6 +229,81 @@ TEST_F(HttpServerTest, ReadsABodyAfterContinue) {
     EXPECT_EQ(co_await readSome(socket, 25), "HTTP/1.1 100 Continue\r\n\r\n");
     co_await send(socket, "body");
     EXPECT_THAT(co_await drain(socket), EndsWith("\r\n\r\nbody"));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, StreamsABodyOfAnyLength) {
+  serve({.body_bytes = 10}, [&]() -> Task<void> {
+    const std::string head = "POST /upload HTTP/1.1\r\nHost: localhost\r\n";
+    std::string answers = co_await exchange(
+        head + "Content-Length: 1000000\r\n\r\n" + std::string(1'000'000, 'x') + head +
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n" + head +
+        "Content-Length: 0\r\n\r\n" + head + "\r\n" + get("/hello", "Connection: close\r\n"));
+    for (const std::string_view body : {"\r\n\r\n1000000HTTP", "\r\n\r\n7HTTP", "\r\n\r\n0HTTP"})
+      EXPECT_THAT(answers, HasSubstr(body));
+    EXPECT_THAT(answers, EndsWith("hello"));
+    EXPECT_LE(handler_.largest_piece, 65'536U);
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, BoundsAStreamedBody) {
+  serve({}, [&]() -> Task<void> {
+    const std::string head = "POST /upload HTTP/1.1\r\nHost: localhost\r\n";
+    EXPECT_THAT(co_await exchange(head + "Content-Length: 1048577\r\n\r\n"),
+                StartsWith("HTTP/1.1 413 "));
+    EXPECT_THAT(co_await exchange(head + "Transfer-Encoding: chunked\r\n\r\n100001\r\n"),
+                StartsWith("HTTP/1.1 413 "));
+    EXPECT_THAT(co_await exchange(head + "Transfer-Encoding: chunked\r\n\r\nnonsense\r\n"),
+                StartsWith("HTTP/1.1 400 "));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, LeavesWithTheClientWhatAHandlerDoesNotAskFor) {
+  handler_.pause_after = 1;
+  serve({}, [&]() -> Task<void> {
+    tcp::socket socket = co_await connect();
+    co_await send(socket,
+                  "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
+                  "Connection: close\r\n\r\nx");
+    asio::steady_timer pause(context_);
+    while (handler_.taken == 0) {
+      pause.expires_after(Millis(1));
+      co_await pause.async_wait(asio::use_awaitable);
+    }
+    const size_t paused_at = handler_.taken;
+    co_await send(socket, std::string(100'000, 'x'));  // fits into the kernel's buffers
+    EXPECT_EQ(handler_.taken, paused_at);
+    handler_.pause_after = SIZE_MAX;
+    handler_.release();
+    co_await send(socket, std::string(899'999, 'x'));
+    EXPECT_THAT(co_await drain(socket), EndsWith("\r\n\r\n1000000"));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, ClosesAfterABodyThatWasNotReadToItsEnd) {
+  serve({}, [&]() -> Task<void> {
+    const std::string answer = co_await exchange(
+        "POST /ignore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n" + get("/hello"));
+    EXPECT_THAT(answer, HasSubstr("Connection: close\r\n"));
+    EXPECT_THAT(answer, EndsWith("ignore"));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, TellsAHandlerOfABodyThatBreaksOff) {
+  serve({.body_rate = 1'000'000, .body_grace = Millis(50)}, [&]() -> Task<void> {
+    tcp::socket socket = co_await connect();
+    co_await send(socket, "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx");
+    EXPECT_EQ(co_await drain(socket), "");
+    while (handler_.statuses.empty()) {
+      asio::steady_timer pause(context_, Millis(1));
+      co_await pause.async_wait(asio::use_awaitable);
+    }
+    EXPECT_EQ(handler_.statuses.front(), 408);
     context_.stop();
   });
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/metrics.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+
+#include "api/pool_metrics.h"
 
 namespace cloister::api {
 namespace {
@@ -22,6 +28,7 @@ const Buckets kLong = {.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300,
 }  // namespace
 
 struct ServiceMetrics::State {
+  std::optional<model::PoolStats> pool;
   prometheus::Registry registry;
   prometheus::Counter& accepted = BuildCounter()
                                       .Name("cloister_accepted_total")
@@ -126,8 +133,14 @@ void ServiceMetrics::nodeConnected(bool connected) {
   state_->node.Set(connected ? 1 : 0);
 }
 
+void ServiceMetrics::pool(std::optional<model::PoolStats> stats) {
+  state_->pool = std::move(stats);
+}
+
 std::string ServiceMetrics::text() const {
-  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+  auto families = state_->registry.Collect();
+  if (state_->pool) std::ranges::move(poolFamilies(*state_->pool), std::back_inserter(families));
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace cloister::api

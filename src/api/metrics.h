@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "model/pool_stats.h"
 #include "orchestrator/run_service.h"
 
 namespace cloister::api {
@@ -28,6 +30,8 @@ class ServiceMetrics : public orchestrator::Metrics {
   void answered(std::string_view route, std::string_view method, int status, double seconds);
   void connections(size_t open);
   void nodeConnected(bool connected);
+  // What the node keeps ready; without, its series are left out. Languages become labels.
+  void pool(std::optional<model::PoolStats> stats);
 
   // Text exposition format 0.0.4.
   [[nodiscard]] std::string text() const;

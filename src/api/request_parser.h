@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,13 +33,18 @@ class RequestParser {
 
   [[nodiscard]] bool headDone() const;
   [[nodiscard]] bool done() const;
+  // The most that the body may have, once, between the head and the body. An error if it says that
+  // it has more.
+  std::expected<void, ParseFailure> limitBody(uint64_t bytes);
+  [[nodiscard]] std::optional<uint64_t> declaredBody() const;
   // Bytes of body that are held, or will be by the declared length.
   [[nodiscard]] size_t bodyBytes() const;
   [[nodiscard]] bool wantsContinue() const;  // Expect: 100-continue
 
   // The checked head; once, after headDone().
   std::expected<Request, ParseFailure> head();
-  std::string takeBody();  // once, after done()
+  // What has come of the body and was not taken yet.
+  std::string takeBody();
 
  private:
   struct State;

@@ -41,11 +41,14 @@ std::string_view credential(const Request& request) {
 
 std::optional<Response> checkBody(const Request& request, const Route& route) {
   if (!request.has_body) return std::nullopt;
-  if (!route.json_body) return problem(400, "request body: this route takes none");
+  if (!route.json_body && !route.stream_body) {
+    return problem(400, "request body: this route takes none");
+  }
   const std::string encoding = lowerCase(request.header("content-encoding"));
   if (!encoding.empty() && encoding != "identity") {
     return problem(415, "Content-Encoding: compressed bodies are not accepted");
   }
+  if (route.stream_body) return std::nullopt;
   const std::string type = lowerCase(request.header("content-type"));
   const std::string_view media = std::string_view(type).substr(0, type.find(';'));
   if (!type.empty() && media.substr(0, media.find_last_not_of(' ') + 1) != "application/json") {
@@ -80,6 +83,7 @@ std::optional<Response> Router::admit(Request& request) {
   if (auto refused = match(request)) return refused;
   if (auto refused = identify(request)) return refused;
   if (auto refused = checkQuery(request, *request.matched)) return refused;
+  request.stream_limit = request.matched->stream_body;
   return checkBody(request, *request.matched);
 }
 
@@ -107,6 +111,7 @@ std::optional<Response> Router::match(Request& request) const {
 std::optional<Response> Router::identify(Request& request) {
   const Access access = request.matched->access;
   if (access == Access::kOpen || (access == Access::kLocal && request.local)) return std::nullopt;
+  if (access == Access::kLink && queryText(request, "signature")) return std::nullopt;
   auto principal = authenticator_.authenticate(credential(request));
   if (!principal) {
     metrics_.refused("unauthorized");

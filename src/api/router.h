@@ -21,6 +21,8 @@ enum class Access {
   kLocal,  // anyone on a local listener, elsewhere a key
   kKey,    // any valid key
   kAdmin,  // an administrator's key
+  kLink,  // any valid key, or a `signature` in the query, which the handler verifies: then there is
+          // no principal
 };
 
 struct Route {
@@ -29,7 +31,10 @@ struct Route {
   Access access = Access::kKey;
   std::vector<std::string_view> query;  // parameters it knows; others are refused
   std::function<Task<Result<Response>>(Request&)> handle;
-  bool json_body = false;  // takes a JSON body; otherwise a body is refused
+  bool json_body = false;  // takes a JSON body
+  // Takes any body of at most so many bytes, which the handler reads from Request::incoming. A
+  // route that takes neither refuses a body.
+  std::optional<uint64_t> stream_body = std::nullopt;
 };
 
 class Router : public HttpHandler {

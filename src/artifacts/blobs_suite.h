@@ -19,65 +19,129 @@ using BlobsFactory = std::unique_ptr<Blobs> (*)();
 
 class BlobsSuite : public ::testing::TestWithParam<BlobsFactory> {
  protected:
-  std::string put(std::string_view bytes) {
-    auto writer = blobs_->create().value();
+  BlobName put(std::string_view bytes, const std::string& tenant = "acme") {
+    auto writer = blobs_->create(tenant).value();
     EXPECT_TRUE(writer->write(bytes));
-    return writer->finish().value();
+    return {tenant, writer->finish().value()};
+  }
+  Result<std::string> read(const BlobName& name, uint64_t offset = 0, size_t length = SIZE_MAX) {
+    const auto reader = TRY(blobs_->open(name));
+    return reader->read(offset, length);
+  }
+  Code codeOf(const BlobName& name) {
+    const auto reader = blobs_->open(name);
+    EXPECT_FALSE(reader);
+    return reader ? Code::kInternal : reader.error().code;
   }
   std::unique_ptr<Blobs> blobs_ = GetParam()();
 };
 
 TEST_P(BlobsSuite, KeepsBytesUnderTheirDigest) {
   const std::string bytes("a\0b\xff", 4);
-  auto writer = blobs_->create().value();
+  auto writer = blobs_->create("acme").value();
   ASSERT_TRUE(writer->write(bytes.substr(0, 1)));
   ASSERT_TRUE(writer->write(""));
   ASSERT_TRUE(writer->write(bytes.substr(1)));
-  const std::string digest = writer->finish().value();
-  EXPECT_EQ(digest, base::sha256Hex(bytes));
-  EXPECT_EQ(blobs_->size(digest).value(), 4U);
-  EXPECT_EQ(blobs_->read(digest, 0, 100).value(), bytes);
+  const BlobName name{"acme", writer->finish().value()};
+  EXPECT_EQ(name.sha256, base::sha256Hex(bytes));
+  EXPECT_EQ(blobs_->open(name).value()->size(), 4U);
+  EXPECT_EQ(read(name).value(), bytes);
 }
 
 TEST_P(BlobsSuite, ReadsRanges) {
-  const std::string digest = put("0123456789");
-  EXPECT_EQ(blobs_->read(digest, 3, 4).value(), "3456");
-  EXPECT_EQ(blobs_->read(digest, 8, 4).value(), "89");
-  EXPECT_EQ(blobs_->read(digest, 10, 4).value(), "");
-  EXPECT_EQ(blobs_->read(digest, UINT64_MAX, SIZE_MAX).value(), "");
-  EXPECT_EQ(blobs_->read(digest, 0, 0).value(), "");
-  EXPECT_EQ(blobs_->read(digest, 0, SIZE_MAX).value(), "0123456789");
+  const BlobName name = put("0123456789");
+  EXPECT_EQ(read(name, 3, 4).value(), "3456");
+  EXPECT_EQ(read(name, 8, 4).value(), "89");
+  EXPECT_EQ(read(name, 10, 4).value(), "");
+  EXPECT_EQ(read(name, UINT64_MAX, SIZE_MAX).value(), "");
+  EXPECT_EQ(read(name, 0, 0).value(), "");
+  EXPECT_EQ(read(name, 0, SIZE_MAX).value(), "0123456789");
+}
+
+// Sizes around whatever pieces an implementation makes of a blob.
+TEST_P(BlobsSuite, KeepsEverySizeAndReadsAcrossPieces) {
+  for (const size_t size :
+       {size_t{1}, size_t{65535}, size_t{65536}, size_t{65537}, size_t{131072}, size_t{300001}}) {
+    std::string bytes(size, '\0');
+    for (size_t i = 0; i < size; ++i)
+      bytes[i] = static_cast<char>(i * 31 + i / 251);
+    const BlobName name = put(bytes);
+    EXPECT_EQ(name.sha256, base::sha256Hex(bytes)) << size;
+    EXPECT_TRUE(read(name).value() == bytes) << size;
+    for (const size_t from : {size / 3, size - 1, size > 65'530 ? 65'530UL : 0UL})
+      EXPECT_TRUE(read(name, from, 70'000).value() == bytes.substr(from, 70'000)) << size;
+  }
 }
 
 TEST_P(BlobsSuite, TheEmptyBlobIsABlob) {
-  const std::string digest = blobs_->create().value()->finish().value();
-  EXPECT_EQ(digest, base::sha256Hex(""));
-  EXPECT_EQ(blobs_->size(digest).value(), 0U);
+  const BlobName name{"acme", blobs_->create("acme").value()->finish().value()};
+  EXPECT_EQ(name.sha256, base::sha256Hex(""));
+  EXPECT_EQ(blobs_->open(name).value()->size(), 0U);
+  EXPECT_EQ(read(name).value(), "");
 }
 
 TEST_P(BlobsSuite, EqualContentIsOneBlob) {
-  const std::string digest = put("same");
-  EXPECT_EQ(put("same"), digest);
-  EXPECT_EQ(blobs_->read(digest, 0, 100).value(), "same");
+  const BlobName name = put("same");
+  EXPECT_EQ(put("same"), name);
+  EXPECT_EQ(read(name).value(), "same");
+  ASSERT_TRUE(blobs_->remove(name));
+  EXPECT_EQ(codeOf(name), Code::kNotFound);
+}
+
+TEST_P(BlobsSuite, TenantsHaveNothingInCommon) {
+  const BlobName name = put("same");
+  const BlobName theirs{"rival", name.sha256};
+  EXPECT_EQ(codeOf(theirs), Code::kNotFound);
+  EXPECT_TRUE(blobs_->remove(theirs));
+  EXPECT_EQ(read(name).value(), "same");
+  EXPECT_EQ(put("same", "rival"), theirs);
+  ASSERT_TRUE(blobs_->remove(name));
+  EXPECT_EQ(read(theirs).value(), "same");
+}
+
+TEST_P(BlobsSuite, AForgottenTenantIsGoneAndMayComeBack) {
+  const BlobName name = put("secret");
+  const BlobName other = put("theirs", "rival");
+  ASSERT_TRUE(blobs_->forget("acme"));
+  EXPECT_EQ(codeOf(name), Code::kNotFound);
+  EXPECT_EQ(read(other).value(), "theirs");
+  EXPECT_TRUE(blobs_->forget("acme"));
+  EXPECT_EQ(put("secret"), name);
+  EXPECT_EQ(read(name).value(), "secret");
+}
+
+TEST_P(BlobsSuite, WhatIsWrittenWhileItsTenantIsForgottenIsNotKept) {
+  auto writer = blobs_->create("acme").value();
+  ASSERT_TRUE(writer->write("late"));
+  ASSERT_TRUE(blobs_->forget("acme"));
+  EXPECT_FALSE(writer->finish());
+  EXPECT_EQ(codeOf({"acme", base::sha256Hex("late")}), Code::kNotFound);
+}
+
+TEST_P(BlobsSuite, AReaderOutlivesItsBlob) {
+  const BlobName name = put("read me");
+  const auto reader = blobs_->open(name).value();
+  ASSERT_TRUE(blobs_->remove(name));
+  EXPECT_EQ(reader->read(0, 100).value(), "read me");
 }
 
 TEST_P(BlobsSuite, WhatIsNotFinishedIsNotThere) {
-  ASSERT_TRUE(blobs_->create().value()->write("half"));
-  EXPECT_EQ(blobs_->size(base::sha256Hex("half")).error().code, Code::kNotFound);
+  ASSERT_TRUE(blobs_->create("acme").value()->write("half"));
+  EXPECT_EQ(codeOf({"acme", base::sha256Hex("half")}), Code::kNotFound);
 }
 
 TEST_P(BlobsSuite, FinishesOnce) {
-  auto writer = blobs_->create().value();
+  auto writer = blobs_->create("acme").value();
   ASSERT_TRUE(writer->write("once"));
   ASSERT_TRUE(writer->finish());
   EXPECT_FALSE(writer->finish());
   EXPECT_FALSE(writer->write("more"));
-  EXPECT_EQ(blobs_->read(base::sha256Hex("once"), 0, 100).value(), "once");
+  EXPECT_EQ(read({"acme", base::sha256Hex("once")}).value(), "once");
 }
 
 TEST_P(BlobsSuite, WritersDoNotMix) {
-  auto a = blobs_->create().value();
-  auto b = blobs_->create().value();
+  auto a = blobs_->create("acme").value();
+  auto b = blobs_->create("acme").value();
   ASSERT_TRUE(a->write("a"));
   ASSERT_TRUE(b->write("b"));
   EXPECT_EQ(a->finish().value(), base::sha256Hex("a"));
@@ -85,10 +149,10 @@ TEST_P(BlobsSuite, WritersDoNotMix) {
 }
 
 TEST_P(BlobsSuite, RemovesAndToleratesWhatIsGone) {
-  const std::string digest = put("gone");
-  ASSERT_TRUE(blobs_->remove(digest));
-  EXPECT_EQ(blobs_->read(digest, 0, 1).error().code, Code::kNotFound);
-  EXPECT_TRUE(blobs_->remove(digest));
+  const BlobName name = put("gone");
+  ASSERT_TRUE(blobs_->remove(name));
+  EXPECT_EQ(codeOf(name), Code::kNotFound);
+  EXPECT_TRUE(blobs_->remove(name));
 }
 
 TEST_P(BlobsSuite, OnlyDigestsName) {
@@ -97,12 +161,18 @@ TEST_P(BlobsSuite, OnlyDigestsName) {
   std::string upper = digest;
   for (char& c : upper)
     c = static_cast<char>(std::toupper(c));
-  for (const std::string& name :
+  for (const std::string& sha256 :
        {std::string(), std::string("../../../etc/passwd"), digest.substr(1), digest + "0", upper,
         std::string(64, '.'), std::string(64, '/'), digest.substr(0, 63) + '\0'}) {
-    EXPECT_EQ(blobs_->read(name, 0, 1).error().code, Code::kNotFound) << name;
-    EXPECT_EQ(blobs_->size(name).error().code, Code::kNotFound) << name;
-    EXPECT_TRUE(blobs_->remove(name)) << name;
+    EXPECT_EQ(codeOf({"acme", sha256}), Code::kNotFound) << sha256;
+    EXPECT_TRUE(blobs_->remove({"acme", sha256})) << sha256;
+  }
+}
+
+TEST_P(BlobsSuite, ATenantMayHaveAnyName) {
+  for (const std::string& tenant : {std::string("../x"), std::string("a\0b", 3), std::string(),
+                                    std::string(5000, 'x'), std::string("a/b")}) {
+    EXPECT_EQ(read(put("mine", tenant)).value(), "mine") << tenant;
   }
 }
 

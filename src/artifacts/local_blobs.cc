@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs in a directory of ours: dir/tmp/<random> while written, then renamed to
-// dir/<2 digits>/<62 digits>. A crash leaves files in tmp only, which opening removes.
+// Blobs in a directory of ours. In a tenant's directory: tmp/<random> while one is written, then
+// also <2 digits>/<62 digits> of a keyed hash of its digest; tmp's name goes with the writer. A
+// crash leaves files in tmp, which recover() looks at.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
+
+#include <sodium.h>
 
 #include "artifacts/blobs.h"
+#include "artifacts/sealed_file.h"
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/file.h"
@@ -17,6 +20,8 @@
 
 namespace cloister::artifacts {
 namespace {
+
+using Keys = std::shared_ptr<const TenantKeys>;
 
 constexpr size_t kDigestDigits = 64;
 constexpr mode_t kDirMode = 0700;
@@ -33,141 +38,155 @@ Result<> syncDir(const std::string& path) {
   return {};
 }
 
-std::string dirOf(const std::string& root, std::string_view digest) {
-  return root + "/" + std::string(digest.substr(0, 2));
+// One directory, in one that is there: a tenant that was forgotten must not come back.
+Result<> makeDir(const std::string& path) {
+  if (::mkdir(path.c_str(), kDirMode) == 0 || errno == EEXIST) return {};
+  return failErrno("making " + path);
 }
 
-std::string pathOf(const std::string& root, std::string_view digest) {
-  return dirOf(root, digest) + "/" + std::string(digest.substr(2));
+std::string hashOf(const TenantKeys& keys, std::string_view digest) {
+  unsigned char hash[kDigestDigits / 2];
+  crypto_generichash(hash, sizeof hash, reinterpret_cast<const unsigned char*>(digest.data()),
+                     digest.size(), keys.names.data(), Secret::kSize);
+  return base::toHex({reinterpret_cast<const char*>(hash), sizeof hash});
 }
+
+struct Place {
+  std::string dir;
+  std::string path;
+  Place(const TenantKeys& keys, std::string_view digest) {
+    const std::string hash = hashOf(keys, digest);
+    dir = keys.dir + "/" + hash.substr(0, 2);
+    path = dir + "/" + hash.substr(2);
+  }
+};
 
 class LocalWriter : public BlobWriter {
  public:
-  LocalWriter(std::string root, bool sync, std::string temporary, base::Fd file)
-      : root_(std::move(root)),
+  LocalWriter(Keys keys, bool sync, std::string temporary, base::Fd file)
+      : keys_(std::move(keys)),
         sync_(sync),
         temporary_(std::move(temporary)),
-        file_(std::move(file)) {}
+        sealed_(std::move(file), keys_->content) {}
   LocalWriter(const LocalWriter&) = delete;
   LocalWriter& operator=(const LocalWriter&) = delete;
-  ~LocalWriter() override {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
+  ~LocalWriter() override { ::unlink(temporary_.c_str()); }
 
-  Result<> write(std::string_view bytes) override {
-    if (!file_) return fail(Code::kInternal, "writing a blob: it is finished");
-    hash_.update(bytes);
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return broken("writing a blob");
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-    return {};
-  }
+  Result<> write(std::string_view bytes) override { return sealed_.write(bytes); }
 
   Result<std::string> finish() override {
-    if (!file_) return fail(Code::kInternal, "finishing a blob: it is finished");
-    std::string digest = hash_.hex();
-    if (sync_ && ::fsync(file_.get()) != 0) return broken("syncing a blob");
-    file_.reset();
-    TRY(base::makeDirs(dirOf(root_, digest), kDirMode));
-    // The same content may be there already: replacing it by itself changes nothing.
-    if (::rename(temporary_.c_str(), pathOf(root_, digest).c_str()) != 0) {
-      return failErrno("naming a blob");
+    std::string digest = TRY(sealed_.finish(sync_));
+    const Place place(*keys_, digest);
+    TRY(makeDir(place.dir));
+    // The same content may be there already: it is replaced by itself, and healed if it was
+    // damaged.
+    const std::string second = temporary_ + ".named";
+    if (::link(temporary_.c_str(), second.c_str()) != 0 ||
+        ::rename(second.c_str(), place.path.c_str()) != 0) {
+      const int error = errno;
+      ::unlink(second.c_str());
+      return failErrno("naming a blob", error);
     }
-    temporary_.clear();
     if (sync_) {
-      TRY(syncDir(dirOf(root_, digest)));
-      TRY(syncDir(root_));
+      TRY(syncDir(place.dir));
+      TRY(syncDir(keys_->dir));
     }
     return digest;
   }
 
  private:
-  // After a failed write or fsync the file's content is unknown: it must not be finished.
-  std::unexpected<Error> broken(std::string_view doing) {
-    const int error = errno;
-    file_.reset();
-    return failErrno(doing, error);
+  Keys keys_;
+  bool sync_;
+  std::string temporary_;
+  SealedWriter sealed_;
+};
+
+class LocalReader : public BlobReader {
+ public:
+  explicit LocalReader(SealedReader sealed) : sealed_(std::move(sealed)) {}
+  [[nodiscard]] uint64_t size() const override { return sealed_.size(); }
+  Result<std::string> read(uint64_t offset, size_t length) override {
+    return sealed_.read(offset, length);
   }
 
-  std::string root_;
-  bool sync_;
-  std::string temporary_;  // "" once it has its name
-  base::Fd file_;
-  base::Sha256 hash_;
+ private:
+  SealedReader sealed_;
 };
 
 class LocalBlobs : public Blobs {
  public:
-  LocalBlobs(std::string root, bool sync) : root_(std::move(root)), sync_(sync) {}
+  LocalBlobs(Keyring& keyring, bool sync) : keyring_(keyring), sync_(sync) {}
 
-  Result<std::unique_ptr<BlobWriter>> create() override {
-    const std::string temporary = root_ + "/tmp/" + base::randomHex(16);
+  Result<std::unique_ptr<BlobWriter>> create(const std::string& tenant) override {
+    Keys keys = TRY(keyring_.of(tenant));
+    TRY(makeDir(keys->dir + "/tmp"));
+    const std::string temporary = keys->dir + "/tmp/" + base::randomHex(16);
     base::Fd file(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
     if (!file) return failErrno("making a blob");
-    return std::make_unique<LocalWriter>(root_, sync_, temporary, std::move(file));
+    return std::make_unique<LocalWriter>(std::move(keys), sync_, temporary, std::move(file));
   }
 
-  Result<std::string> read(const std::string& sha256, uint64_t offset, size_t length) override {
-    const base::Fd file = TRY(open(sha256));
-    const uint64_t size = TRY(sizeOf(file));
-    std::string bytes;
-    if (offset >= size) return bytes;
-    bytes.resize(std::min<uint64_t>(length, size - offset));
-    size_t got = 0;
-    while (got < bytes.size()) {
-      const ssize_t n = ::pread(file.get(), bytes.data() + got, bytes.size() - got,
-                                static_cast<off_t>(offset + got));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failErrno("reading blob " + sha256);
-      if (n == 0) return fail(Code::kInternal, "reading blob " + sha256 + ": cut short");
-      got += static_cast<size_t>(n);
+  Result<std::unique_ptr<BlobReader>> open(const BlobName& name) override {
+    const Keys keys = keyring_.find(name.tenant);
+    // A digest that is not one would be a path of the caller's choice.
+    if (!keys || !isDigest(name.sha256)) return fail(Code::kNotFound, "no such blob");
+    base::Fd file(
+        ::open(Place(*keys, name.sha256).path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!file && errno == ENOENT) return fail(Code::kNotFound, "no such blob");
+    if (!file) return failErrno("opening blob " + name.sha256);
+    auto sealed = SealedReader::open(std::move(file), keys->content);
+    if (!sealed) {
+      return std::unexpected(std::move(sealed).error().within("opening blob " + name.sha256));
     }
-    return bytes;
+    if (sealed->sha256() != name.sha256) {
+      return fail(Code::kInternal,
+                  "opening blob " + name.sha256 + ": in its place is " + sealed->sha256());
+    }
+    return std::make_unique<LocalReader>(*std::move(sealed));
   }
 
-  Result<uint64_t> size(const std::string& sha256) override { return sizeOf(TRY(open(sha256))); }
+  Result<> remove(const BlobName& name) override {
+    const Keys keys = keyring_.find(name.tenant);
+    if (!keys || !isDigest(name.sha256)) return {};
+    if (::unlink(Place(*keys, name.sha256).path.c_str()) == 0 || errno == ENOENT) return {};
+    return failErrno("removing blob " + name.sha256);
+  }
 
-  Result<> remove(const std::string& sha256) override {
-    if (!isDigest(sha256)) return {};
-    if (::unlink(pathOf(root_, sha256).c_str()) == 0 || errno == ENOENT) return {};
-    return failErrno("removing blob " + sha256);
+  Result<> forget(const std::string& tenant) override { return keyring_.forget(tenant); }
+
+  Result<> recover(const std::function<Result<bool>(const BlobName&)>& named) override {
+    for (const auto& [tenant, keys] : keyring_.tenants()) {
+      const std::string dir = keys->dir + "/tmp/";
+      TRY(makeDir(dir));
+      for (const std::string& file : TRY(base::listDir(dir)))
+        TRY(settle(tenant, *keys, dir + file, named));
+    }
+    return {};
   }
 
  private:
-  [[nodiscard]] Result<base::Fd> open(const std::string& sha256) const {
-    // A digest that is not one would be a path of the caller's choice.
-    if (!isDigest(sha256)) return fail(Code::kNotFound, "no such blob");
-    base::Fd file(::open(pathOf(root_, sha256).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file && errno == ENOENT) return fail(Code::kNotFound, "no such blob");
-    if (!file) return failErrno("opening blob " + sha256);
-    return file;
+  Result<> settle(const std::string& tenant, const TenantKeys& keys, const std::string& temporary,
+                  const std::function<Result<bool>(const BlobName&)>& named) {
+    base::Fd file(::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!file) return failErrno("opening " + temporary);
+    const auto sealed = SealedReader::open(std::move(file), keys.content);
+    if (sealed) {
+      const BlobName name{tenant, sealed->sha256()};
+      if (!TRY(named(name))) TRY(remove(name));
+    }
+    if (::unlink(temporary.c_str()) != 0) return failErrno("removing " + temporary);
+    return {};
   }
 
-  static Result<uint64_t> sizeOf(const base::Fd& file) {
-    struct stat status{};
-    if (::fstat(file.get(), &status) != 0) return failErrno("sizing a blob");
-    return static_cast<uint64_t>(status.st_size);
-  }
-
-  std::string root_;
+  Keyring& keyring_;
   bool sync_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Blobs>> openLocalBlobs(const std::string& dir,
-                                              model::Durability durability) {
-  TRY(base::makeDirs(dir, kDirMode));
-  const std::string temporary = dir + "/tmp";
-  std::error_code error;
-  std::filesystem::remove_all(temporary, error);
-  if (error) return failErrno("removing leftovers in " + temporary, error.value());
-  TRY(base::makeDirs(temporary, kDirMode));
-  return std::make_unique<LocalBlobs>(dir, durability == model::Durability::kPower);
+Result<std::unique_ptr<Blobs>> openLocalBlobs(Keyring& keyring, model::Durability durability) {
+  return std::make_unique<LocalBlobs>(keyring, durability == model::Durability::kPower);
 }
 
 }  // namespace cloister::artifacts

@@ -154,11 +154,15 @@ class Walk {
   }
 
   void checkRecords() {
-    const auto wrong = store_.mismatches(0, 1);
+    judge("execution", store_.mismatches(0, 1));
+    judge("session", store_.sessionMismatches(0, 1));
+  }
+
+  void judge(const std::string& what, const Result<std::vector<store::Mismatch>>& wrong) {
     if (!wrong) {
       bad(0, "reading the records: " + wrong.error().message);
     } else if (!wrong->empty()) {
-      bad(0, "execution " + wrong->front().id + ": " + wrong->front().problem);
+      bad(0, what + " " + wrong->front().id + ": " + wrong->front().problem);
     }
   }
 

@@ -28,6 +28,10 @@ const uint8_t* bytesOf(std::string_view text) {
   return reinterpret_cast<const uint8_t*>(text.data());
 }
 
+std::string_view textOf(const std::array<uint8_t, 32>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 // OpenSSL fails here only when memory is out, and then nothing else works either.
 void require(bool ok) {
   if (!ok) std::abort();
@@ -148,24 +152,36 @@ bool VerifyKey::verify(std::string_view message, std::string_view signature) con
 }
 
 std::string VerifyKey::base64() const {
-  return toBase64({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+  return toBase64(textOf(bytes_));
 }
 
 std::string VerifyKey::id() const {
-  return sha256Hex({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}).substr(0, 16);
+  return sha256Hex(textOf(bytes_)).substr(0, 16);
+}
+
+// Made once: what OpenSSL derives from the seed takes as long as a signature.
+struct SigningKey::State {
+  Key key;
+};
+
+SigningKey::SigningKey(std::string_view seed)
+    : state_(std::make_unique<State>(Key(
+          EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, bytesOf(seed), seed.size())))) {
+  require(state_->key != nullptr);
 }
 
 SigningKey SigningKey::generate() {
-  SigningKey key;
-  require(RAND_priv_bytes(key.seed_.data(), static_cast<int>(key.seed_.size())) == 1);
+  std::array<uint8_t, 32> seed{};
+  require(RAND_priv_bytes(seed.data(), static_cast<int>(seed.size())) == 1);
+  SigningKey key(textOf(seed));
+  OPENSSL_cleanse(seed.data(), seed.size());
   return key;
 }
 
 Result<SigningKey> SigningKey::fromBase64(std::string_view text) {
   std::string raw = TRY(base::fromBase64(text));
   if (raw.size() != 32) return fail(Code::kInvalid, "reading an Ed25519 private key: not 32 bytes");
-  SigningKey key;
-  std::copy(raw.begin(), raw.end(), key.seed_.begin());
+  SigningKey key(raw);
   OPENSSL_cleanse(raw.data(), raw.size());
   return key;
 }
@@ -185,36 +201,34 @@ Result<SigningKey> SigningKey::loadOrCreate(const std::string& path) {
   return key;
 }
 
-SigningKey::~SigningKey() {
-  OPENSSL_cleanse(seed_.data(), seed_.size());
-}
+SigningKey::SigningKey(SigningKey&&) noexcept = default;
+SigningKey& SigningKey::operator=(SigningKey&&) noexcept = default;
+SigningKey::~SigningKey() = default;
 
 std::string SigningKey::sign(std::string_view message) const {
-  const Key key(
-      EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed_.data(), seed_.size()));
   const Digest digest(EVP_MD_CTX_new());
   std::string signature(64, '\0');
   size_t size = signature.size();
-  require(EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, key.get()) == 1);
+  require(EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, state_->key.get()) == 1);
   require(EVP_DigestSign(digest.get(), reinterpret_cast<uint8_t*>(signature.data()), &size,
                          bytesOf(message), message.size()) == 1);
   return signature;
 }
 
 VerifyKey SigningKey::verifyKey() const {
-  const Key key(
-      EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed_.data(), seed_.size()));
-  std::string raw(32, '\0');
-  size_t size = raw.size();
-  require(EVP_PKEY_get_raw_public_key(key.get(), reinterpret_cast<uint8_t*>(raw.data()), &size) ==
-          1);
-  Result<VerifyKey> verify = VerifyKey::fromBase64(toBase64(raw));
-  require(verify.has_value());
-  return *verify;
+  VerifyKey key;
+  size_t size = key.bytes_.size();
+  require(EVP_PKEY_get_raw_public_key(state_->key.get(), key.bytes_.data(), &size) == 1);
+  return key;
 }
 
 std::string SigningKey::base64() const {
-  return toBase64({reinterpret_cast<const char*>(seed_.data()), seed_.size()});
+  std::array<uint8_t, 32> seed{};
+  size_t size = seed.size();
+  require(EVP_PKEY_get_raw_private_key(state_->key.get(), seed.data(), &size) == 1);
+  std::string text = toBase64(textOf(seed));
+  OPENSSL_cleanse(seed.data(), seed.size());
+  return text;
 }
 
 }  // namespace cloister::base

@@ -51,18 +51,19 @@ class VerifyKey {
   [[nodiscard]] std::string id() const;
 
  private:
+  friend class SigningKey;
   std::array<uint8_t, 32> bytes_{};
 };
 
-// A private key; the seed is wiped on destruction.
+// A private key, wiped on destruction. Any threads may sign with it at once.
 class SigningKey {
  public:
   static SigningKey generate();
   static Result<SigningKey> fromBase64(std::string_view text);  // the 32-byte seed
   // Reads the seed from `path`, or makes a new one there with mode 0600.
   static Result<SigningKey> loadOrCreate(const std::string& path);
-  SigningKey(SigningKey&&) noexcept = default;
-  SigningKey& operator=(SigningKey&&) noexcept = default;
+  SigningKey(SigningKey&&) noexcept;
+  SigningKey& operator=(SigningKey&&) noexcept;
   SigningKey(const SigningKey&) = delete;
   SigningKey& operator=(const SigningKey&) = delete;
   ~SigningKey();
@@ -72,8 +73,9 @@ class SigningKey {
   [[nodiscard]] std::string base64() const;
 
  private:
-  SigningKey() = default;
-  std::array<uint8_t, 32> seed_{};
+  struct State;
+  explicit SigningKey(std::string_view seed);
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace cloister::base

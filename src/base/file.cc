@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -58,6 +59,17 @@ Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t 
   }();
   if (!written) ::unlink(temporary.c_str());
   return written;
+}
+
+Result<std::vector<std::string>> listDir(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  std::filesystem::directory_iterator at(path, error);
+  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
+    names.push_back(at->path().filename().string());
+  if (error) return failErrno("listing " + path, error.value());
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<> makeDirs(const std::string& path, mode_t mode) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -20,6 +21,9 @@ Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t 
 
 // mkdir -p; the last component gets `mode` when it is made.
 Result<> makeDirs(const std::string& path, mode_t mode = 0755);
+
+// The names in a directory, sorted, without . and ..
+Result<std::vector<std::string>> listDir(const std::string& path);
 
 // Data files of the installation: <directory of this executable>/../share/cloister, or
 // $CLOISTER_SHARE when set (packagers, tests).

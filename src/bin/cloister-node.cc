@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "linux/credentials.h"
+#include "linux/process.h"
 #include "model/config.h"
 #include "model/language.h"
 #include "node/server.h"
@@ -73,17 +74,31 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
+// What a program of one file and no arguments is started as.
+std::vector<std::string> commandOf(const model::Language& language) {
+  std::vector<std::string> argv;
+  for (const std::string& argument : language.run) {
+    if (argument != "{args}") argv.push_back(argument == "{source}" ? language.source : argument);
+  }
+  return argv;
+}
+
+// Those whose programs may be started ahead.
+std::vector<runtime::LanguageCommand> languageCommands(const model::LanguageSet& languages) {
+  std::vector<runtime::LanguageCommand> commands;
+  for (const model::Language& language : languages.all()) {
+    if (language.prestart) commands.push_back({language.name, commandOf(language)});
+  }
+  return commands;
+}
+
 // The interpreters that can be zygotes: `python` is made one by zygote/python.py.
 std::vector<runtime::ZygoteConfig> zygoteConfigs(const model::LanguageSet& languages) {
   std::vector<runtime::ZygoteConfig> configs;
   for (const model::Language& language : languages.all()) {
     if (language.zygote.empty()) continue;
     runtime::ZygoteConfig config;
-    for (const std::string& argument : language.run) {
-      if (argument != "{args}") {
-        config.argv.push_back(argument == "{source}" ? language.source : argument);
-      }
-    }
+    config.argv = commandOf(language);
     config.imports = language.zygote;
     config.library = base::programDir() + "/cloister-zygote-" + language.name + ".so";
     config.preparation = base::shareDir() + "/languages/zygote/" + language.name + ".py";
@@ -105,6 +120,10 @@ runtime::ProcessConfig processConfig(const model::Config& from,
   config.max_sandboxes = node.max_sandboxes;
   config.ready = from.pool.ready;
   config.ready_idle = std::chrono::milliseconds(from.pool.idle_ms);
+  config.ready_floor = from.pool.floor;
+  config.pressure.spare_memory = from.pool.spare_memory_percent;
+  config.pressure.cpu_pressure = from.pool.cpu_pressure_percent;
+  config.languages = languageCommands(languages);
   config.interpreters = zygoteConfigs(languages);
   config.zygotes = from.pool.zygotes;
   config.zygote_copies = from.pool.zygote_copies;
@@ -261,6 +280,7 @@ Result<> run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   cloister::base::initLog("cloister-node");
+  cloister::linux::askForSlice(cloister::linux::kServiceSlice);
   const auto result = cloister::run({argv + 1, argv + argc});
   if (result) return 0;
   cloister::base::log(cloister::base::Level::kError, "ended", {{"error", result.error().message}});

@@ -136,6 +136,26 @@ Result<> ensureAdminKey(const std::string& path) {
   return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
 }
 
+// Where the master key of artifacts is; the last place is ours, the others are whoever's runs us.
+std::string masterKeyFile(const Options& options) {
+  if (!options.config.artifacts.master_key_file.empty()) {
+    return options.config.artifacts.master_key_file;
+  }
+  const char* credentials = ::getenv("CREDENTIALS_DIRECTORY");  // systemd.exec(5)
+  if (credentials != nullptr) {
+    std::string path = std::string(credentials) + "/cloister.artifacts-key";
+    if (::access(path.c_str(), F_OK) == 0) return path;
+  }
+  return options.state + "/keys/artifacts.key";
+}
+
+Result<> makeMasterKey(const Options& options, linux::User owner) {
+  const std::string own = options.state + "/keys/artifacts.key";
+  if (masterKeyFile(options) != own) return {};
+  TRY(artifacts::ensureMasterKey(own));
+  return give(own, owner, 0600);
+}
+
 Result<> init(const Options& options) {
   const linux::User service = TRY(serviceUser(options.config));
   const linux::User self{::geteuid(), ::getegid()};
@@ -145,6 +165,7 @@ Result<> init(const Options& options) {
   TRY(makeDir(state + "/keys", self, 0755));
   TRY(makeKeyPair(state + "/keys/permit", service));
   TRY(makeKeyPair(state + "/keys/audit", service));
+  TRY(makeMasterKey(options, service));
   TRY(makeDir(state + "/ledger", service, 0700));
   TRY(makeDir(state + "/blobs", service, 0700));
   TRY(makeDir(state + "/cache", self, 0755));
@@ -158,6 +179,7 @@ struct Data {
   std::string admin_secret;
   std::shared_ptr<const base::SigningKey> audit_key;
   base::SigningKey permit_key;
+  std::vector<artifacts::Secret> master_keys;
   model::LanguageSet languages;
   policy::Policy policy;
   std::string openapi;
@@ -180,6 +202,7 @@ Result<Data> readData(const Options& options) {
       .admin_secret = TRY(readLine(options.state + "/admin.key")),
       .audit_key = std::make_shared<const base::SigningKey>(std::move(audit_key)),
       .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
+      .master_keys = TRY(artifacts::readMasterKeys(masterKeyFile(options))),
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
       .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
                                         options.config.limits)),
@@ -224,8 +247,18 @@ api::HttpLimits httpLimits(const model::Config::Http& config) {
   return limits;
 }
 
+constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
+
+orchestrator::ArtifactConfig artifactConfig(const model::Config& config) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return {.max_bytes = config.artifacts.max_mb * kMiB,
+          .quota = {.artifacts = config.artifacts.quota_count,
+                    .bytes = config.artifacts.quota_mb * kMiB},
+          .ttl_us = config.artifacts.ttl_days * kDayMicros,
+          .uploads = config.artifacts.uploads};
+}
+
 orchestrator::RunConfig runConfig(const model::Config& config) {
-  constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
   orchestrator::RunConfig run;
   run.concurrent = config.run.concurrent;
   run.queue = config.run.queue;
@@ -233,6 +266,8 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   run.output_artifact_bytes = config.run.output_artifact_bytes;
   run.finished_in_memory = config.run.finished_in_memory;
+  run.artifact_quota = artifactConfig(config).quota;
+  run.artifact_ttl_us = artifactConfig(config).ttl_us;
   run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
                    .delete_after_us = config.retention.delete_after_days * kDayMicros,
                    .keep_at_most = config.retention.keep_at_most};
@@ -392,17 +427,21 @@ Result<> serve(const Options& options) {
   TRY(confine(options, data.seccomp));
 
   const auto store = TRY(store::openSqlite(storeOptions(options, data)));
-  const auto blobs =
-      TRY(artifacts::openLocalBlobs(options.state + "/blobs", options.config.durability));
+  const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
+  const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, options.config.durability));
+  orchestrator::BlobKeeper keeper = TRY(orchestrator::BlobKeeper::open(*store, *blobs));
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
   orchestrator::RunService service(
-      io.get_executor(), {*store, *blobs, data.languages, data.policy, data.permit_key, metrics},
+      io.get_executor(), {*store, keeper, data.languages, data.policy, data.permit_key, metrics},
       runConfig(options.config));
   TRY(service.recover());
   auth::Authenticator authenticator(*store);
   asio::thread_pool background(2);
+  orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
+                                          artifactConfig(options.config));
   api::RestParts parts{.service = service,
+                       .artifacts = artifacts,
                        .store = *store,
                        .authenticator = authenticator,
                        .languages = data.languages,
@@ -447,6 +486,7 @@ Result<> run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   cloister::base::initLog("cloisterd");
+  cloister::linux::askForSlice(cloister::linux::kServiceSlice);
   std::signal(SIGPIPE, SIG_IGN);
   const auto result = cloister::run({argv + 1, argv + argc});
   if (result) return 0;

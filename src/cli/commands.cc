@@ -26,10 +26,29 @@ constexpr Flag kGlobalFlags[] = {
 };
 
 const Command* const kCommands[] = {
-    &kRun,           &kServe,          &kExecutionList,   &kExecutionShow,
-    &kExecutionLogs, &kExecutionWatch, &kExecutionCancel, &kKeyCreate,
-    &kKeyList,       &kKeyRevoke,      &kAuditList,       &kAuditVerify,
-    &kAuditExport,   &kDoctor,         &kVersion,         &kCompletion,
+    &kRun,
+    &kServe,
+    &kExecutionList,
+    &kExecutionShow,
+    &kExecutionLogs,
+    &kExecutionWatch,
+    &kExecutionCancel,
+    &kArtifactList,
+    &kArtifactPut,
+    &kArtifactGet,
+    &kArtifactUrl,
+    &kArtifactRm,
+    &kArtifactDestroy,
+    &kKeyCreate,
+    &kKeyList,
+    &kKeyRevoke,
+    &kAuditList,
+    &kAuditVerify,
+    &kAuditExport,
+    &kPool,
+    &kDoctor,
+    &kVersion,
+    &kCompletion,
 };
 
 constexpr int kUsageStatus = 2;

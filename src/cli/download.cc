@@ -29,10 +29,11 @@ bool isPlain(std::string_view path) {
 
 constexpr Millis kSilence{60'000};
 
-Result<> downloadOne(HttpClient& client, const json::object& artifact, const std::string& dir) {
+}  // namespace
+
+Result<> fetchArtifact(HttpClient& client, const json::object& artifact, int file) {
   const std::string path = textOf(artifact, "path");
   const std::string id = textOf(artifact, "id");
-  const Fd file = TRY(createBelow(dir, path));
   const HttpHead head =
       TRY(client.open({.method = "GET",
                        .target = "/v1/artifacts/" + percentEncode(id) + "/content",
@@ -48,7 +49,7 @@ Result<> downloadOne(HttpClient& client, const json::object& artifact, const std
     if (got == HttpClient::Piece::kEnd) break;
     if (head.status != 200) continue;
     digest.update(piece);
-    if (!writeTo(file.get(), piece)) return failErrno("writing " + printable(path));
+    if (!writeTo(file, piece)) return failErrno("writing " + printable(path));
   }
   if (head.status != 200) return std::unexpected(refusal(head, piece));
   if (digest.hex() != textOf(artifact, "sha256")) {
@@ -57,8 +58,6 @@ Result<> downloadOne(HttpClient& client, const json::object& artifact, const std
   }
   return {};
 }
-
-}  // namespace
 
 Result<Fd> createBelow(const std::string& dir, std::string_view path) {
   const std::string shown = dir + "/" + printable(path);
@@ -89,7 +88,9 @@ Result<size_t> downloadArtifacts(HttpClient& client, const json::object& executi
   size_t count = 0;
   for (const json::value& artifact : arrayOf(execution, "artifacts")) {
     if (!artifact.is_object()) continue;
-    TRY(downloadOne(client, artifact.get_object(), dir));
+    const json::object& one = artifact.get_object();
+    const Fd file = TRY(createBelow(dir, textOf(one, "path")));
+    TRY(fetchArtifact(client, one, file.get()));
     ++count;
   }
   return count;

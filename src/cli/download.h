@@ -19,4 +19,8 @@ Result<Fd> createBelow(const std::string& dir, std::string_view path);
 Result<size_t> downloadArtifacts(HttpClient& client, const base::json::object& execution,
                                  const std::string& dir);
 
+// Writes an artifact's bytes to `file` and holds them to the digest that the server has of them;
+// `artifact` is as the server describes it.
+Result<> fetchArtifact(HttpClient& client, const base::json::object& artifact, int file);
+
 }  // namespace cloister::cli

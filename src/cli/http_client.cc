@@ -52,7 +52,11 @@ std::string headOf(const HttpRequest& request, const Url& url, const std::string
   if (!key.empty()) head.append("\r\nAuthorization: Bearer ").append(key);
   for (const auto& [name, value] : request.headers)
     head.append("\r\n").append(name).append(": ").append(value);
-  if (request.method == "POST" || request.method == "PUT") {
+  if (request.source) {
+    head.append("\r\nContent-Type: application/octet-stream\r\nExpect: 100-continue\r\n");
+    head.append(request.length ? "Content-Length: " + std::to_string(*request.length)
+                               : "Transfer-Encoding: chunked");
+  } else if (request.method == "POST" || request.method == "PUT") {
     head.append("\r\nContent-Type: application/json\r\nContent-Length: ");
     head.append(std::to_string(request.body.size()));
   }
@@ -192,6 +196,33 @@ Result<> HttpClient::send(std::string_view bytes, Monotonic deadline) {
   return {};
 }
 
+// Whether the server has answered already, other than with 100 Continue.
+Result<bool> HttpClient::refused(Monotonic until) {
+  constexpr std::string_view kContinue = "HTTP/1.1 100";
+  TRY(fill(until));
+  const size_t end = buffer_.find("\r\n\r\n");
+  if (buffer_.starts_with(kContinue) && end != std::string::npos) buffer_.erase(0, end + 4);
+  return at_end_ || !buffer_.empty();
+}
+
+Result<> HttpClient::sendSource(const HttpRequest& request, Millis timeout) {
+  constexpr Millis kForContinue{1'000};  // then the server is one that does not say it
+  bool stop = TRY(refused(monotonicNow() + kForContinue));
+  while (!stop) {
+    std::string piece = TRY(request.source());
+    const bool end = piece.empty();
+    if (!request.length) {
+      char size[24];
+      std::snprintf(size, sizeof size, "%zx\r\n", piece.size());
+      piece = size + piece + "\r\n";
+    }
+    TRY(send(piece, monotonicNow() + timeout));
+    if (end) return {};
+    stop = TRY(refused(monotonicNow()));
+  }
+  return {};
+}
+
 Result<bool> HttpClient::fill(Monotonic deadline) {
   char chunk[65'536];
   for (;;) {
@@ -247,7 +278,7 @@ Result<> HttpClient::frame(const HttpRequest& request, const HttpHead& head) {
 }
 
 Result<HttpHead> HttpClient::open(const HttpRequest& request, Millis timeout) {
-  const Monotonic deadline = monotonicNow() + timeout;
+  Monotonic deadline = monotonicNow() + timeout;
   const bool reused = socket_ && keep_ && framing_ == Framing::kNone && buffer_.empty();
   if (!reused) TRY(connect(timeout));
   keep_ = false;
@@ -257,6 +288,10 @@ Result<HttpHead> HttpClient::open(const HttpRequest& request, Millis timeout) {
   if (together) bytes.append(request.body);
   TRY(send(bytes, deadline));
   if (!together) TRY(send(request.body, deadline));
+  if (request.source) {
+    TRY(sendSource(request, timeout));
+    deadline = monotonicNow() + timeout;
+  }
   // A server may close an idle connection at any time; asking again is safe where it changes
   // nothing.
   if (reused && request.method == "GET" && buffer_.empty()) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,10 @@ struct HttpRequest {
   std::string_view body = {};  // sent as JSON when the method carries one
   std::string_view accept = "application/json";
   std::map<std::string, std::string> headers = {};
+  // Sent instead of `body`: gives the next bytes, "" at the end. Where `length` does not say how
+  // many there are, they are sent in chunks. A server that refuses is not sent all of them.
+  std::function<Result<std::string>()> source = {};
+  std::optional<uint64_t> length = {};
 };
 
 struct HttpHead {
@@ -74,6 +80,8 @@ class HttpClient {
 
   Result<> connect(Millis timeout);
   Result<> send(std::string_view bytes, base::Monotonic deadline);
+  Result<> sendSource(const HttpRequest& request, Millis timeout);
+  Result<bool> refused(base::Monotonic until);
   Result<bool> fill(base::Monotonic deadline);  // false: the deadline passed
   Result<> waitFor(short events, base::Monotonic deadline, bool& ready);
   Result<HttpHead> readHead(base::Monotonic deadline);

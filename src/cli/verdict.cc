@@ -48,18 +48,10 @@ std::string_view opening(std::string_view status) {
 
 }  // namespace
 
-int signalNumber(std::string_view name) {
-  if (!name.starts_with("SIG")) return 0;
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (model::signalName(signal) == name) return signal;
-  }
-  return 0;
-}
-
 int exitStatus(const json::object& execution) {
   const std::string status = textOf(execution, "status");
   const json::value* code = execution.if_contains("exit_code");
-  const int signal = signalNumber(textOf(execution, "signal"));
+  const int signal = model::signalNumber(textOf(execution, "signal"));
   if (status == "completed") {
     if (code != nullptr && code->is_number()) {
       return static_cast<int>(integerOf(execution, "exit_code") & 0xff);

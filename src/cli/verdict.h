@@ -15,9 +15,6 @@ inline constexpr int kStatusKilled = 137;   // by the memory limit, or another l
 inline constexpr int kStatusSignal = 128;   // plus the signal's number
 inline constexpr int kStatusInterrupted = 130;
 
-// "SIGSEGV" → 11; 0 for what is no signal.
-int signalNumber(std::string_view name);
-
 // The exit status for an execution in a terminal state.
 int exitStatus(const base::json::object& execution);
 

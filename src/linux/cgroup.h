@@ -71,6 +71,12 @@ class Cgroup {
   [[nodiscard]] virtual CgroupEvents events() const = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
   virtual void kill() = 0;
+  // A group within this one, for some of its processes: they are counted and killed together. Its
+  // only limits are this one's; it is to be removed before it. What runs out of memory is killed by
+  // itself from then on, and no longer with all of this group.
+  virtual Result<std::unique_ptr<Cgroup>> split(const std::string& name) = 0;
+  // No process is in it, not even one that is ending.
+  [[nodiscard]] virtual bool empty() const = 0;
   // True when the group is gone, false while a process of it is still ending.
   virtual bool remove() = 0;
 };
@@ -94,7 +100,7 @@ class CgroupTree {
   [[nodiscard]] virtual std::vector<std::string> missing() const { return {}; }
 };
 
-// One line of /proc/self/mountinfo that is a cgroup mount; exposed for tests.
+// One line of /proc/self/mountinfo that is a cgroup mount.
 struct CgroupMount {
   std::string path;
   std::string root;  // the group that is visible as `path`
@@ -104,5 +110,7 @@ struct CgroupMount {
 std::vector<CgroupMount> parseCgroupMounts(std::string_view mountinfo);
 // The path of `controller` ("" for v2) in the text of /proc/PID/cgroup.
 std::optional<std::string> findOwnGroup(std::string_view text, std::string_view controller);
+// The directory of group `own` under `mount`; the mount's own when that is not visible in it.
+std::string directoryOf(const CgroupMount& mount, const std::string& own);
 
 }  // namespace cloister::linux

@@ -67,7 +67,4 @@ Result<std::unique_ptr<CgroupTree>> openV1(const std::vector<CgroupMount>& mount
 Result<std::unique_ptr<CgroupTree>> openV2(const CgroupMount& mount, std::string_view own,
                                            const std::string& parent);
 
-// The directory of group `own` under `mount`; the mount's own when that is not visible in it.
-std::string directoryOf(const CgroupMount& mount, const std::string& own);
-
 }  // namespace cloister::linux

@@ -153,6 +153,29 @@ TEST_F(CgroupTest, TellsOfMemoryThatRanOut) {
   EXPECT_TRUE(removeSoon(**group));
 }
 
+TEST_F(CgroupTest, APartIsCountedAndKilledByItself) {
+  auto group = tree_->create("whole", {uint64_t{64} << 20, 1000, 10});
+  ASSERT_TRUE(group) << group.error().message;
+  auto part = (*group)->split("part");
+  ASSERT_TRUE(part) << part.error().message;
+  const Cloned beside = startIn(**group, [] { ::pause(); });
+  const Cloned inside = startIn(**part, [] {
+    while (::clock() < CLOCKS_PER_SEC / 20) {
+    }
+    forkFive();
+  });
+  while ((*part)->usage().cpu_micros < 50'000)
+    ::usleep(1000);
+  EXPECT_FALSE((*part)->empty());
+  (*part)->kill();
+  EXPECT_TRUE(reapPidfd(inside.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**part));
+  EXPECT_FALSE((*group)->empty()) << "the one beside it was killed too";
+  (*group)->kill();
+  EXPECT_TRUE(reapPidfd(beside.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**group));
+}
+
 TEST_F(CgroupTest, SweepsWhatADeadNodeLeft) {
   auto group = tree_->create("four", {uint64_t{16} << 20, 1000, 3});
   ASSERT_TRUE(group) << group.error().message;

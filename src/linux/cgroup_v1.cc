@@ -49,6 +49,8 @@ class CgroupV1 : public Cgroup {
                                                 const CgroupLimits& limits) {
     auto group = std::make_unique<CgroupV1>();
     auto made = group->build(parents, name, valuesOf(limits));
+    const GroupDir* memory = find(group->dirs_, "memory");
+    if (made && memory != nullptr) made = group->watchMemory(*memory);
     if (!made) {
       group->remove();
       return std::unexpected(std::move(made).error());
@@ -114,6 +116,18 @@ class CgroupV1 : public Cgroup {
     if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "THAWED");
   }
 
+  Result<std::unique_ptr<Cgroup>> split(const std::string& name) override {
+    auto group = std::make_unique<CgroupV1>();
+    auto made = group->build(dirs_, name, {});
+    if (made) return group;
+    group->remove();
+    return std::unexpected(std::move(made).error());
+  }
+
+  [[nodiscard]] bool empty() const override {
+    return dirs_.empty() || dirs_.front().dir.processes().empty();
+  }
+
   bool remove() override {
     std::erase_if(dirs_, [](Directory& directory) { return directory.dir.remove(); });
     return dirs_.empty();
@@ -129,7 +143,6 @@ class CgroupV1 : public Cgroup {
       for (const std::string& controller : parent.controllers)
         TRY(applyValues(dir, values, controller));
     }
-    if (const GroupDir* memory = find(dirs_, "memory")) TRY(watchMemory(*memory));
     return {};
   }
 

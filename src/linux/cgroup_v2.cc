@@ -67,6 +67,13 @@ class CgroupV2 : public Cgroup {
     std::ignore = dir_.write("cgroup.freeze", "0");
   }
 
+  Result<std::unique_ptr<Cgroup>> split(const std::string& name) override {
+    TRY(dir_.write("memory.oom.group", "0"));
+    return std::make_unique<CgroupV2>(TRY(GroupDir::make(dir_.path() + "/" + name)));
+  }
+
+  [[nodiscard]] bool empty() const override { return dir_.processes().empty(); }
+
   bool remove() override { return dir_.remove(); }
 
  private:

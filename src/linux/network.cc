@@ -1,24 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/network.h"
 
+#include <linux/sockios.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
 
-#include "base/fd.h"
-
 namespace cloister::linux {
 
-Result<> loopbackUp() {
-  const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+namespace {
+
+// Speaks of the namespace it was made in.
+Result<Fd> anySocket() {
+  Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!any) return failErrno("socket");
+  return any;
+}
+
+}  // namespace
+
+Result<Fd> ownNetwork() {
+  const Fd any = TRY(anySocket());
+  Fd network(::ioctl(any.get(), SIOCGSKNS));
+  if (!network) return failErrno("ioctl SIOCGSKNS");
+  return network;
+}
+
+Result<> enterNewNetwork() {
+  if (::unshare(CLONE_NEWNET) != 0) return failErrno("unshare CLONE_NEWNET");
+  const Fd any = TRY(anySocket());
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");
   request.ifr_flags = IFF_UP | IFF_RUNNING;
   if (::ioctl(any.get(), SIOCSIFFLAGS, &request) != 0) return failErrno("bringing up lo");
+  return {};
+}
+
+Result<> enterNetwork(int network) {
+  if (::setns(network, CLONE_NEWNET) != 0) return failErrno("setns CLONE_NEWNET");
   return {};
 }
 

@@ -4,12 +4,19 @@
 
 #include <string_view>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace cloister::linux {
 
-// Brings up `lo` of this network namespace; netdevice(7).
-Result<> loopbackUp();
+// The network namespace of this process; ioctl SIOCGSKNS, which needs CAP_NET_ADMIN in it.
+Result<Fd> ownNetwork();
+
+// Puts this process into a new network namespace whose `lo` is up; unshare(2), netdevice(7).
+Result<> enterNewNetwork();
+
+// Puts this process into that of `network`; setns(2).
+Result<> enterNetwork(int network);
 
 // Names the host of this UTS namespace; sethostname(2).
 Result<> nameHost(std::string_view name);

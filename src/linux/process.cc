@@ -2,17 +2,21 @@
 #include "linux/process.h"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
+#include <tuple>
 
 #include "base/file.h"
 
@@ -31,6 +35,31 @@ Result<Cloned> cloneProcess(uint64_t flags, int cgroup) {
   const long pid = ::syscall(SYS_clone3, &args, sizeof args);
   if (pid < 0) return failErrno("clone3");
   return Cloned{static_cast<pid_t>(pid), pid == 0 ? Fd() : Fd(pidfd)};
+}
+
+Result<Cloned> SharingProcess::start(uint64_t flags, std::span<char> stack, int (*run)(void*),
+                                     void* argument) {
+  shares_ = 1;
+  int pidfd = -1;
+  const int all = static_cast<int>(flags) | CLONE_VM | CLONE_PIDFD | CLONE_CHILD_CLEARTID | SIGCHLD;
+  const pid_t pid =
+      ::clone(run, stack.data() + stack.size(), all, argument, &pidfd, nullptr, &shares_);
+  if (pid > 0) return Cloned{pid, Fd(pidfd)};
+  shares_ = 0;
+  return failErrno("clone");
+}
+
+void SharingProcess::wait() const {
+  // Not FUTEX_PRIVATE: that is not how the kernel wakes who waits here.
+  while (__atomic_load_n(&shares_, __ATOMIC_ACQUIRE) != 0)
+    ::syscall(SYS_futex, &shares_, FUTEX_WAIT, 1, nullptr, nullptr, 0);
+}
+
+void registerRseq() {
+  if (__rseq_size == 0) return;
+  constexpr uint32_t kSize = 32;
+  char* thread = static_cast<char*>(__builtin_thread_pointer());
+  std::ignore = ::syscall(SYS_rseq, thread + __rseq_offset, kSize, 0, RSEQ_SIG);
 }
 
 Result<> unshareNamespaces(int flags) {
@@ -112,6 +141,30 @@ Result<> hideMemory() {
 Result<> showMemory() {
   if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return failErrno("showing this process's memory");
   return {};
+}
+
+namespace {
+
+// struct sched_attr of sched_setattr(2), for which glibc 2.36 has no header that agrees with its
+// own.
+struct SchedAttributes {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime;
+  uint64_t deadline;
+  uint64_t period;
+};
+
+}  // namespace
+
+void askForSlice(std::chrono::microseconds length) {
+  SchedAttributes attributes{};
+  if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+  attributes.runtime = static_cast<uint64_t>(std::chrono::nanoseconds(length).count());
+  std::ignore = ::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 Result<> dieWithParent() {

@@ -6,7 +6,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,25 @@ struct Cloned {
 // `flags` (CLONE_NEW*) name. `cgroup` is a v2 directory for CLONE_INTO_CGROUP, or -1. The caller
 // must be single-threaded or the child must not use what other threads may have locked.
 Result<Cloned> cloneProcess(uint64_t flags, int cgroup = -1);
+
+// A process that shares the memory of this one until it executes a program or ends, so that nothing
+// of it is copied; clone(2) with CLONE_VM. The two must take turns: it waits, touching nothing,
+// until it is told to go on, and from then on this one does nothing but wait().
+class SharingProcess {
+ public:
+  // In new namespaces (CLONE_NEW*), on `stack`, where it runs `run(argument)`, which must not
+  // return.
+  Result<Cloned> start(uint64_t flags, std::span<char> stack, int (*run)(void*), void* argument);
+  // Until it shares nothing any more. Returns at once where none was started.
+  void wait() const;
+
+ private:
+  uint32_t shares_ = 0;  // the kernel's CLONE_CHILD_CLEARTID
+};
+
+// In a child of such a process, which has the C library's word that its thread is registered for
+// restartable sequences, rseq(2), while the kernel knows nothing of it: registers it again.
+void registerRseq();
 
 // unshare(2).
 Result<> unshareNamespaces(int flags);
@@ -58,6 +79,14 @@ Result<> hideMemory();
 
 // The other way round, as after an execve(2).
 Result<> showMemory();
+
+// sched_setattr(2): for how long this thread, and what it will start, may run on while others wait
+// (Linux 6.12). Who asks for little gets the processor sooner when woken. 0: the kernel's default.
+// A kernel that knows nothing of it changes nothing.
+void askForSlice(std::chrono::microseconds length);
+// What those ask for who answer requests, beside programs that run as long as they may: less than
+// the kernel gives by default, but enough for an answer, so that they do not interrupt each other.
+inline constexpr std::chrono::microseconds kServiceSlice{700};
 
 // prctl(2) PR_SET_PDEATHSIG: SIGKILL when the thread that made this process ends.
 Result<> dieWithParent();

@@ -17,6 +17,35 @@
 namespace cloister::linux {
 namespace {
 
+// Writes into the memory of both, and then becomes another program.
+int shareAndLeave(void* argument) {
+  *static_cast<std::string*>(argument) = std::to_string(::getpid());
+  ::execl("/bin/sleep", "sleep", "60", nullptr);
+  ::_exit(1);
+}
+
+TEST(SharingProcess, SharesMemoryUntilItExecutes) {
+  std::vector<char> stack(size_t{128} << 10);
+  std::string written;
+  SharingProcess process;
+  const auto child = process.start(0, stack, shareAndLeave, &written);
+  ASSERT_TRUE(child) << child.error().message;
+  process.wait();
+  EXPECT_EQ(written, std::to_string(child->pid));
+  EXPECT_TRUE(signalPidfd(child->pidfd.get(), SIGKILL));
+  EXPECT_TRUE(reapPidfd(child->pidfd.get()));
+}
+
+TEST(SharingProcess, IsNotWaitedForWhenItEnds) {
+  std::vector<char> stack(size_t{128} << 10);
+  SharingProcess process;
+  process.wait();
+  const auto child = process.start(0, stack, [](void*) -> int { ::_exit(0); }, nullptr);
+  ASSERT_TRUE(child) << child.error().message;
+  process.wait();
+  EXPECT_TRUE(reapPidfd(child->pidfd.get()));
+}
+
 TEST(Process, APidfdSignalsAndTellsTheEnd) {
   auto child = cloneProcess(0);
   ASSERT_TRUE(child) << child.error().message;

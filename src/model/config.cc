@@ -56,6 +56,13 @@ constexpr Key kKeys[] = {
     {SAME(run.output_artifact_bytes), "bytes", 0, 16 * kGiB},
     {SAME(run.finished_in_memory), "executions", 0, 100'000},
     {SAME(run.permit_life_seconds), "seconds", 1, 3600},
+    {SAME(session.max), "sessions", 0, 100'000},
+    {SAME(session.max_per_tenant), "sessions", 0, 100'000},
+    {SAME(session.max_execs), "programs", 1, 4096},
+    {SAME(session.memory_percent), "percent", 1, 100},
+    {SAME(session.ttl_seconds), "seconds", 1, 366 * kDay},
+    {SAME(session.idle_ttl_seconds), "seconds", 1, 366 * kDay},
+    {SAME(session.max_ttl_seconds), "seconds", 1, 366 * kDay},
     {KEY(limits.timeout_seconds, limits.wall), "seconds", 1, 7 * kDay, 1000},
     {KEY(limits.cpu_seconds, limits.cpu_time), "seconds", 1, 64 * 7 * kDay, 1000},
     {KEY(limits.cpu_millis, limits.cpu_millis), "thousandths of a core", 10, 1'024'000},
@@ -72,10 +79,19 @@ constexpr Key kKeys[] = {
     {SAME(node.uid_base), "uid", 65'536, 4'294'000'000},
     {SAME(node.image_root)},
     {SAME(pool.ready), "sandboxes", 0, 4096},
+    {SAME(pool.floor), "sandboxes", 0, 4096},
     {SAME(pool.idle_ms), "milliseconds", 10, kDay * 1000},
+    {SAME(pool.spare_memory_percent), "percent", 0, 90},
+    {SAME(pool.cpu_pressure_percent), "percent", 1, 100},
     {SAME(pool.zygotes), "interpreters", 0, 256},
     {SAME(pool.zygote_copies), "sandboxes", 1, 1'000'000},
     {SAME(pool.zygote_per_tenant)},
+    {SAME(artifacts.max_mb), "MiB", 1, 16 * 1024 * 1024},
+    {SAME(artifacts.quota_mb), "MiB", 1, 1024 * 1024 * 1024},
+    {SAME(artifacts.quota_count), "artifacts", 1, 1'000'000'000},
+    {SAME(artifacts.ttl_days), "days", 0, 36'500},
+    {SAME(artifacts.uploads), "uploads", 1, 10'000},
+    {SAME(artifacts.master_key_file)},
     {SAME(retention.archive_after_days), "days", 0, 36'500},
     {SAME(retention.delete_after_days), "days", 0, 36'500},
     {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},
@@ -210,6 +226,33 @@ std::string shown(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 
+// What keys must be to each other.
+Result<> agree(const Config& config) {
+  struct Pair {
+    std::string_view low;
+    uint32_t low_value;
+    std::string_view high;
+    uint32_t high_value;
+  };
+  const Config::Session& session = config.session;
+  const Pair pairs[] = {
+      {"pool.floor", config.pool.floor, "pool.ready", config.pool.ready},
+      {"session.ttl_seconds", session.ttl_seconds, "session.max_ttl_seconds",
+       session.max_ttl_seconds},
+      {"session.idle_ttl_seconds", session.idle_ttl_seconds, "session.max_ttl_seconds",
+       session.max_ttl_seconds},
+  };
+  for (const Pair& pair : pairs) {
+    if (pair.low_value <= pair.high_value) continue;
+    const std::string low(pair.low);
+    return fail(Code::kInvalid,
+                low + ": must be at most " + std::string(pair.high) + ", which is " +
+                    std::to_string(pair.high_value) + "; lower it or raise that",
+                low);
+  }
+  return {};
+}
+
 // The type and the default of a key, for the documentation.
 struct Describer {
   const Key& key;
@@ -240,9 +283,9 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
   const std::string doing = "reading " + std::string(name);
   try {
     const YAML::Node document = YAML::Load(std::string(yaml));
-    if (const Result<> applied = applyMap(document, "", seen, config); !applied) {
-      return std::unexpected(Error(applied.error()).within(doing));
-    }
+    Result<> good = applyMap(document, "", seen, config);
+    if (good) good = agree(config);
+    if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {
     return fail(Code::kInvalid, doing + ": " + error.what());
   }

@@ -46,6 +46,16 @@ struct Config {
     uint32_t permit_life_seconds = 30;
   } run;
 
+  struct Session {
+    uint32_t max = 240;             // at once
+    uint32_t max_per_tenant = 200;  // the same, of one tenant
+    uint32_t max_execs = 64;        // programs at once in one
+    uint32_t memory_percent = 60;   // of the node's memory, for the limits of all of them
+    uint32_t ttl_seconds = 3600;    // unless asked, as the next
+    uint32_t idle_ttl_seconds = 600;
+    uint32_t max_ttl_seconds = 86'400;  // of either, from creation or the last renewal
+  } session;
+
   // The most that any request may ask for; a node refuses a permit over it.
   Limits limits = defaultBounds().max;
 
@@ -59,12 +69,25 @@ struct Config {
 
   // Sandboxes made ahead of demand.
   struct Pool {
-    uint32_t ready = 8;             // at most; 0: none
-    uint32_t idle_ms = 30'000;      // without demand, then they go
-    uint32_t zygotes = 4;           // interpreters that are copied, at most; 0: none
-    uint32_t zygote_copies = 1000;  // of each, then another takes its place
+    uint32_t ready = 8;                  // at most; 0: none
+    uint32_t floor = 0;                  // of each kind that was asked for, without demand too
+    uint32_t idle_ms = 30'000;           // without demand, then they go
+    uint32_t spare_memory_percent = 10;  // of the machine's; with less, none are made and they go
+    uint32_t cpu_pressure_percent = 90;  // of the time something waits; above, none are made
+    uint32_t zygotes = 4;                // interpreters that are copied, at most; 0: none
+    uint32_t zygote_copies = 1000;       // of each, then another takes its place
     bool zygote_per_tenant = false;
   } pool;
+
+  // Stored files, of runs and uploaded; the bounds are each tenant's.
+  struct Artifacts {
+    uint64_t max_mb = 4096;          // one upload
+    uint64_t quota_mb = 10'240;      // all together
+    uint64_t quota_count = 100'000;  // all together
+    uint32_t ttl_days = 365;         // at most; 0: those of runs as long as their execution
+    uint32_t uploads = 64;           // at once
+    std::string master_key_file;     // "" = the systemd credential, or <state>/keys/artifacts.key
+  } artifacts;
 
   // Of finished executions; 0: never, no bound.
   struct Retention {

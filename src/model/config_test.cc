@@ -61,6 +61,10 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("listen: [a]"), HasSubstr("listen: must be text"));
   EXPECT_THAT(problem("durability: later"), HasSubstr("durability: must be process or power"));
   EXPECT_THAT(problem("pool: {zygote_per_tenant: 1}"), HasSubstr("must be true or false"));
+  EXPECT_THAT(problem("pool: {spare_memory_percent: 91}"), HasSubstr("from 0 to 90"));
+  EXPECT_THAT(problem("pool: {floor: 9}"), HasSubstr("pool.floor: must be at most pool.ready"));
+  EXPECT_EQ(parseConfig("pool: {floor: 9}", "c").error().field, "pool.floor");
+  EXPECT_TRUE(parseConfig("pool: {floor: 9, ready: 9}", "c"));
   EXPECT_THAT(problem("http: {allowed_hosts: a}"), HasSubstr("must be a list of text"));
   EXPECT_THAT(problem("listen: a\nlisten: b\n"), HasSubstr("listen: given twice"));
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));

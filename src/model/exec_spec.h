@@ -28,6 +28,8 @@ struct ExecSpec {
   Command run;
   std::vector<std::string> env;  // NAME=value, complete
   std::string input;             // stdin, then end of file
+  bool keep_input = false;       // no end of file yet: more comes later (a session's only)
+  std::string cwd;               // absolute; "" for /workspace (a session's only)
   ArtifactRules artifacts;
 };
 

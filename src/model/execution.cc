@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "model/artifact.h"
 
 namespace cloister::model {
 namespace {
@@ -80,13 +81,6 @@ json::object toObject(const Provenance& p) {
           {"stderr_sha256", textOrNull(p.stderr_sha256)}};
 }
 
-json::object toObject(const Principal& principal) {
-  return {{"tenant", principal.tenant},
-          {"app", principal.app},
-          {"agent", principal.agent},
-          {"user", principal.user}};
-}
-
 // A compiler may print bytes that are no text; its messages are for reading, so the fallback is
 // the same as for the program's output.
 void addText(json::object& object, std::string_view name, const std::string& bytes) {
@@ -142,6 +136,15 @@ json::object toJsonObject(const ArtifactRef& artifact) {
           {"sha256", artifact.sha256}};
 }
 
+json::object toJsonObject(const Artifact& artifact) {
+  json::object object = toJsonObject(artifact.ref);
+  object["execution_id"] =
+      artifact.execution_id.empty() ? json::value(nullptr) : json::value(artifact.execution_id);
+  object["created_at"] = timeOrNull(artifact.created_at);
+  object["expires_at"] = timeOrNull(artifact.ref.expires_at);
+  return object;
+}
+
 json::object toJsonObject(const Usage& usage) {
   return {{"wall_ms", usage.wall_ms},
           {"cpu_ms", usage.cpu_ms},
@@ -149,6 +152,13 @@ json::object toJsonObject(const Usage& usage) {
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
           {"processes", usage.processes}};
+}
+
+json::object toJsonObject(const Principal& principal) {
+  return {{"tenant", principal.tenant},
+          {"app", principal.app},
+          {"agent", principal.agent},
+          {"user", principal.user}};
 }
 
 json::object toJsonObject(const RunError& error) {
@@ -176,7 +186,7 @@ json::object toJsonObject(const Execution& execution) {
   object["provenance"] = toObject(execution.provenance);
   object["error"] = nullptr;
   if (execution.error) object["error"] = toJsonObject(*execution.error);
-  object["principal"] = toObject(execution.principal);
+  object["principal"] = toJsonObject(execution.principal);
   object["created_at"] = timeOrNull(execution.created_at);
   object["started_at"] = timeOrNull(execution.started_at);
   object["finished_at"] = timeOrNull(execution.finished_at);
@@ -189,6 +199,14 @@ json::object toJsonObject(const Execution& execution) {
 std::string signalName(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return "SIG" + (name != nullptr ? std::string(name) : std::to_string(signal));
+}
+
+int signalNumber(std::string_view name) {
+  if (!name.starts_with("SIG")) return 0;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signalName(signal) == name) return signal;
+  }
+  return 0;
 }
 
 }  // namespace cloister::model

@@ -61,6 +61,7 @@ struct ArtifactRef {
   uint64_t size = 0;
   std::string content_type;
   std::string sha256;
+  int64_t expires_at = 0;  // wall-clock microseconds; 0: never. Not part of an execution's record
 };
 
 struct Provenance {
@@ -112,8 +113,11 @@ base::json::object toJsonObject(const Execution& execution);
 base::json::object toJsonObject(const RunError& error);
 base::json::object toJsonObject(const ArtifactRef& artifact);
 base::json::object toJsonObject(const Usage& usage);
+base::json::object toJsonObject(const Principal& principal);
 
 // "SIGKILL" and so on; "SIG34" for one without a name.
 std::string signalName(int signal);
+// The reverse; 0 for what is none.
+int signalNumber(std::string_view name);
 
 }  // namespace cloister::model

@@ -13,14 +13,15 @@ namespace cloister::model {
 
 struct PermitFields {
   std::string id;            // permit_…
-  std::string execution_id;  // what it is for; one sandbox, one use
+  std::string execution_id;  // what it is for; one use. "" where it makes a session's sandbox
+  std::string session_id;    // of the session that it makes, or runs a program in; otherwise ""
   std::string tenant;
   std::string policy_id;     // names the policy version that decided
   std::string runtime;       // "process"
   std::string image;         // "host" or an image name; the node resolves it to a digest
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
-  std::string spec_sha256;   // hex digest of the encoded ExecSpec
+  std::string spec_sha256;   // hex digest of the encoded ExecSpec; "" where it makes a session
   std::string prestart;      // model::prestartKey(), "" where the program starts with its code
   int64_t not_before = 0;    // wall-clock microseconds
   int64_t expires = 0;

@@ -43,16 +43,6 @@ Result<> noNul(const std::string& field, std::string_view text) {
   return invalid(field, "must not contain NUL");
 }
 
-Result<std::string> decoded(const std::string& field, std::string text,
-                            const std::optional<std::string>& encoding,
-                            const std::string& encoding_field) {
-  if (!encoding || *encoding == "utf8") return text;
-  if (*encoding != "base64") return invalid(encoding_field, R"(must be "utf8" or "base64")");
-  auto bytes = base::fromBase64(text);
-  if (!bytes) return invalid(field, "is not base64 (RFC 4648 section 4, with padding)");
-  return bytes;
-}
-
 struct ListBounds {
   size_t count;
   size_t bytes;  // of one item
@@ -139,10 +129,13 @@ Result<> parseCommand(const json::value& value, const RequestBounds& bounds, Run
   return invalid("command", "must be a string for the shell or an array of arguments");
 }
 
+Result<> readLanguage(ObjectReader& reader, std::string& language) {
+  language = TRY(reader.text("language")).value_or(language);
+  TRY(atMost("language", language.size(), kMaxName, "bytes"));
+  return noNul("language", language);
+}
+
 Result<> parseProgram(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
-  request.language = TRY(reader.text("language")).value_or("");
-  TRY(atMost("language", request.language.size(), kMaxName, "bytes"));
-  TRY(noNul("language", request.language));
   const std::optional<std::string> code = TRY(reader.text("code"));
   const json::value* command = reader.any("command");
   if (command != nullptr) {
@@ -160,7 +153,7 @@ Result<> parseProgram(ObjectReader& reader, const RequestBounds& bounds, RunRequ
 Result<> parseInput(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   const auto encoding = TRY(reader.text("encoding"));
   const auto text = TRY(reader.text("input"));
-  request.input = TRY(decoded("input", text.value_or(""), encoding, "encoding"));
+  request.input = TRY(decodeText({"input", "encoding"}, text.value_or(""), encoding));
   return atMost("input", request.input.size(), bounds.input_bytes, "bytes");
 }
 
@@ -196,7 +189,7 @@ Result<FileSpec> parseFile(const json::object& object, const std::string& at) {
   const auto content = TRY(reader.text("content"));
   if (!content) return invalid(at + ".content", "is required");
   const auto encoding = TRY(reader.text("encoding"));
-  file.content = TRY(decoded(at + ".content", *content, encoding, at + ".encoding"));
+  file.content = TRY(decodeText({at + ".content", at + ".encoding"}, *content, encoding));
   if (TRY(reader.boolean("executable")).value_or(false)) file.mode = 0755;
   TRY(reader.finish());
   return file;
@@ -236,12 +229,21 @@ Result<> parseFiles(ObjectReader& reader, const RequestBounds& bounds, RunReques
   return checkDistinct(request.files);
 }
 
+ListBounds namesOf(const RequestBounds& bounds) {
+  return {bounds.items, 1024};
+}
+
 Result<> parseLists(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
-  const ListBounds names{bounds.items, 1024};
   request.args =
       TRY(textList(reader, "args", {bounds.args, bounds.text_bytes})).value_or(request.args);
-  request.deps = TRY(nameList(reader, "deps", names)).value_or(request.deps);
-  request.artifacts = TRY(nameList(reader, "artifacts", names)).value_or(request.artifacts);
+  request.artifacts =
+      TRY(nameList(reader, "artifacts", namesOf(bounds))).value_or(request.artifacts);
+  return {};
+}
+
+// Metadata, environment and dependencies.
+Result<> parseSurroundings(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
+  request.deps = TRY(nameList(reader, "deps", namesOf(bounds))).value_or(request.deps);
   request.metadata = TRY(textMap(reader, "metadata", bounds.items, bounds.text_bytes));
   request.env = TRY(textMap(reader, "env", bounds.env, bounds.text_bytes));
   for (const auto& [name, value] : request.env) {
@@ -366,7 +368,7 @@ Result<> oneOf(const std::string& field, const std::string& word,
 Result<> parsePlacement(ObjectReader& reader, RunRequest& request) {
   if (const json::object* network = TRY(reader.object("network_policy"))) {
     ObjectReader inner(*network, "network_policy");
-    request.network_tier = TRY(inner.text("tier")).value_or("none");
+    request.network_tier = TRY(inner.text("tier")).value_or(request.network_tier);
     TRY(oneOf("network_policy.tier", request.network_tier, kNetworkTiers));
     TRY(inner.finish());
   }
@@ -378,6 +380,15 @@ Result<> parsePlacement(ObjectReader& reader, RunRequest& request) {
 }
 
 }  // namespace
+
+Result<std::string> decodeText(const TextField& field, std::string text,
+                               const std::optional<std::string>& encoding) {
+  if (!encoding || *encoding == "utf8") return text;
+  if (*encoding != "base64") return invalid(field.encoding, R"(must be "utf8" or "base64")");
+  auto bytes = base::fromBase64(text);
+  if (!bytes) return invalid(field.name, "is not base64 (RFC 4648 section 4, with padding)");
+  return bytes;
+}
 
 Result<> readLimits(ObjectReader& reader, const Limits& max, Limits& limits) {
   TRY(parseTimes(reader, max, limits));
@@ -404,17 +415,28 @@ RequestBounds defaultBounds() {
   return bounds;
 }
 
-Result<RunRequest> parseRunRequest(const json::object& body, const RequestBounds& bounds) {
-  ObjectReader reader(body, "");
-  RunRequest request;
+Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
+  TRY(readLanguage(reader, request.language));
+  TRY(parseSurroundings(reader, bounds, request));
+  TRY(readLimits(reader, bounds.max, request.limits));
+  TRY(parsePlacement(reader, request));
+  return checkCommandBytes(request, bounds.command_bytes);
+}
+
+Result<> readRunRequest(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
+  TRY(readSettings(reader, bounds, request));
   TRY(parseProgram(reader, bounds, request));
   TRY(parseInput(reader, bounds, request));
   TRY(parseLists(reader, bounds, request));
   TRY(parseFiles(reader, bounds, request));
-  TRY(readLimits(reader, bounds.max, request.limits));
-  TRY(parsePlacement(reader, request));
+  return checkCommandBytes(request, bounds.command_bytes);
+}
+
+Result<RunRequest> parseRunRequest(const json::object& body, const RequestBounds& bounds) {
+  ObjectReader reader(body, "");
+  RunRequest request;
+  TRY(readRunRequest(reader, bounds, request));
   TRY(reader.finish());
-  TRY(checkCommandBytes(request, bounds.command_bytes));
   return request;
 }
 

@@ -63,6 +63,23 @@ RequestBounds defaultBounds();
 // of the result are settled (see settle()) and its files sorted by path.
 Result<RunRequest> parseRunRequest(const base::json::object& body, const RequestBounds& bounds);
 
+// The same, of an object that may have other members besides, read by the caller. What it leaves
+// out stays as `request` has it, but for its code, command, input, files, metadata and variables.
+Result<> readRunRequest(base::ObjectReader& reader, const RequestBounds& bounds,
+                        RunRequest& request);
+// Only what is not about one program: language, environment, dependencies, metadata, limits,
+// network, runtime, tier.
+Result<> readSettings(base::ObjectReader& reader, const RequestBounds& bounds, RunRequest& request);
+
+// A member that holds bytes, and the one that says how they are written there.
+struct TextField {
+  std::string name;
+  std::string encoding;
+};
+// The bytes of a member: as they are for "utf8" or nothing, decoded for "base64".
+Result<std::string> decodeText(const TextField& field, std::string text,
+                               const std::optional<std::string>& encoding);
+
 // Reads the limits' members (timeout_seconds, memory_mb …) of an object into `limits`, leaving
 // those that are absent, then settles it. More than `max` is kInvalid and says what to do.
 Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits);
@@ -71,5 +88,8 @@ Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limit
 // sorted and defaults filled in, so that equal requests give equal text; parsing it gives the
 // request again.
 base::json::object toJsonObject(const RunRequest& request);
+
+// Limits, named and measured as in requests.
+base::json::object limitsObject(const Limits& limits);
 
 }  // namespace cloister::model

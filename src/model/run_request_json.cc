@@ -50,39 +50,46 @@ json::array toArray(const std::vector<FileSpec>& files) {
 
 }  // namespace
 
+json::object limitsObject(const Limits& limits) {
+  return {{"cpu_millis", limits.cpu_millis},
+          {"cpu_seconds", toSeconds(limits.cpu_time)},
+          {"disk_mb", limits.disk_bytes / kMiB},
+          {"file_size_mb", limits.file_bytes / kMiB},
+          {"inodes", limits.inodes},
+          {"max_output_bytes", limits.output_bytes},
+          {"memory_mb", limits.memory_bytes / kMiB},
+          {"open_files", limits.open_files},
+          {"pids", limits.pids},
+          {"timeout_seconds", toSeconds(limits.wall)}};
+}
+
 json::object toJsonObject(const RunRequest& request) {
-  const Limits& limits = request.limits;
   const auto [input, encoding] = encoded(request.input);
-  json::object object;
-  object["args"] = toArray(request.args);
-  object["artifacts"] = toArray(request.artifacts);
+  std::map<std::string, json::value> sorted;
+  for (const auto& limit : limitsObject(request.limits))
+    sorted[limit.key()] = limit.value();
+  sorted["args"] = toArray(request.args);
+  sorted["artifacts"] = toArray(request.artifacts);
   if (const auto* shell = std::get_if<std::string>(&request.command)) {
-    object["command"] = *shell;
+    sorted["command"] = json::string(*shell);
   } else if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
-    object["command"] = toArray(*argv);
+    sorted["command"] = toArray(*argv);
   } else {
-    object["code"] = request.code;
+    sorted["code"] = json::string(request.code);
   }
-  object["cpu_millis"] = limits.cpu_millis;
-  object["cpu_seconds"] = toSeconds(limits.cpu_time);
-  object["deps"] = toArray(request.deps);
-  object["disk_mb"] = limits.disk_bytes / kMiB;
-  object["encoding"] = encoding;
-  object["env"] = toObject(request.env);
-  object["file_size_mb"] = limits.file_bytes / kMiB;
-  object["files"] = toArray(request.files);
-  object["inodes"] = limits.inodes;
-  object["input"] = input;
-  object["language"] = textOrNull(request.language);
-  object["max_output_bytes"] = limits.output_bytes;
-  object["memory_mb"] = limits.memory_bytes / kMiB;
-  object["metadata"] = toObject(request.metadata);
-  object["network_policy"] = {{"tier", request.network_tier}};
-  object["open_files"] = limits.open_files;
-  object["pids"] = limits.pids;
-  object["runtime"] = textOrNull(request.runtime);
-  object["tier"] = textOrNull(request.tier);
-  object["timeout_seconds"] = toSeconds(limits.wall);
+  sorted["deps"] = toArray(request.deps);
+  sorted["encoding"] = json::string(encoding);
+  sorted["env"] = toObject(request.env);
+  sorted["files"] = toArray(request.files);
+  sorted["input"] = json::string(input);
+  sorted["language"] = textOrNull(request.language);
+  sorted["metadata"] = toObject(request.metadata);
+  sorted["network_policy"] = json::object{{"tier", request.network_tier}};
+  sorted["runtime"] = textOrNull(request.runtime);
+  sorted["tier"] = textOrNull(request.tier);
+  json::object object;
+  for (auto& [name, value] : sorted)
+    object[name] = std::move(value);
   return object;
 }
 

@@ -97,6 +97,32 @@ TEST_F(HostileNodeTest, AnHonestOneIsHeard) {
   EXPECT_EQ(seen_.files.at("a"), "ab");
 }
 
+TEST_F(HostileNodeTest, TellsItsPoolAtAnyTime) {
+  model::PoolStats stats;
+  stats.kinds = {{.language = "\x1b[31m", .ready = 1'000'000}};
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFileBegin, 1, fileBegin("a", 0));
+    say(FromNode::kPool, 0, wire::encodePool(stats));
+    say(FromNode::kFileEnd, 1);
+    say(FromNode::kFinished, 1, finished());
+  });
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(node_->pool(), stats);
+}
+
+TEST_F(HostileNodeTest, APoolOnAChannel) {
+  expectLost([&] { say(FromNode::kPool, 1, wire::encodePool({})); });
+}
+
+TEST_F(HostileNodeTest, APoolThatIsNone) {
+  expectLost([&] { say(FromNode::kPool, 0, wire::encodePool({}) + "x"); });
+}
+
+TEST_F(HostileNodeTest, APoolOverTheBound) {
+  expectLost([&] { say(FromNode::kPool, 0, std::string(wire::kMaxPool + 1, '\0')); });
+}
+
 TEST_F(HostileNodeTest, UnknownChannel) {
   expectLost([&] { say(FromNode::kOutput, 7, output(1)); });
 }

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kMaxEncoded = 16'384;
 constexpr int64_t kSkew = 1'000'000;       // µs that the two clocks may differ
+constexpr size_t kFewUsed = 1024;          // that are kept without a look at them
 constexpr int64_t kMaxLife = 300'000'000;  // µs: bounds what must be remembered
 
 std::unexpected<Error> refused(std::string_view why) {
@@ -91,14 +92,18 @@ Result<> PermitGate::withinCeiling(const model::Limits& asked) const {
 
 Result<> PermitGate::markUsed(const model::PermitFields& permit, int64_t now) {
   if (used_.contains(permit.id)) return refused("it was used before");
-  if (used_.size() >= remember_) {
-    std::erase_if(used_, [&](const auto& entry) { return now > entry.second + kSkew; });
-  }
+  if (used_.size() >= forget_at_) forgetExpired(now);
   if (used_.size() >= remember_) {
     return fail(Code::kQuota, "checking the permit: too many permits to remember at once");
   }
   used_.emplace(permit.id, permit.expires);
   return {};
+}
+
+// Next when there are twice as many as are left, so that each costs little and few are kept.
+void PermitGate::forgetExpired(int64_t now) {
+  std::erase_if(used_, [&](const auto& entry) { return now > entry.second + kSkew; });
+  forget_at_ = std::min(remember_, std::max(kFewUsed, 2 * used_.size()));
 }
 
 }  // namespace cloister::node

@@ -30,6 +30,7 @@ class PermitGateTest : public testing::Test {
   PermitGate gate_{key_.verifyKey(), ceilingForTests(), 4};
   model::PermitFields fields_{.id = base::newId("permit"),
                               .execution_id = base::newId("exec"),
+                              .session_id = "",
                               .tenant = "t",
                               .policy_id = "p",
                               .runtime = "fake",

@@ -34,17 +34,19 @@ class PermitGate {
 
   // kDenied: bad signature, malformed, not yet valid or expired (a second of clock difference is
   // allowed), too long-lived, used before, over the ceiling, a network tier other than "none".
-  // kQuota: too many used permits to remember. `use` marks it used.
+  // kQuota: too many used permits to remember. `use` marks it used, until it has expired.
   Result<model::PermitFields> admit(const model::SignedPermit& permit, int64_t now, bool use);
 
  private:
   [[nodiscard]] Result<> withinCeiling(const model::Limits& asked) const;
   Result<> markUsed(const model::PermitFields& permit, int64_t now);
+  void forgetExpired(int64_t now);
 
   std::optional<base::VerifyKey> key_;
   model::Limits ceiling_;
   size_t remember_;
   std::map<std::string, int64_t> used_;  // id → expiry
+  size_t forget_at_ = 0;                 // so many, when what has expired goes
 };
 
 struct ServerConfig {

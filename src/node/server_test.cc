@@ -5,11 +5,13 @@
 #include "base/file.h"
 #include "node/node_harness.h"
 #include "runtime/remote/connection.h"
+#include "runtime/session_suite.h"
 
 namespace cloister::runtime {
 namespace {
 using node::RemoteHarness;
 INSTANTIATE_TYPED_TEST_SUITE_P(Remote, RuntimeSuite, RemoteHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Remote, SessionSuite, RemoteHarness);
 }  // namespace
 }  // namespace cloister::runtime
 
@@ -32,6 +34,7 @@ class ServerTest : public testing::Test {
     const int64_t now = base::wallMicros();
     return {.id = base::newId("permit"),
             .execution_id = base::newId("exec"),
+            .session_id = "",
             .tenant = "t",
             .policy_id = "p",
             .runtime = "fake",
@@ -89,6 +92,34 @@ TEST_F(ServerTest, OffersWhatItHas) {
   const auto remote = node_.connect();
   EXPECT_EQ(remote->offer().node, "test-node");
   EXPECT_EQ(remote->offer().max_sandboxes, 2U);
+}
+
+TEST_F(ServerTest, TellsWhatItKeepsReady) {
+  const auto remote = node_.connect();
+  EXPECT_EQ(remote->pool(), std::nullopt) << "the fake keeps none";
+  model::PoolStats stats;
+  stats.kinds = {{.language = "python", .ready = 2, .wanted = 2}};
+  for (uint64_t ready = 1; ready <= 2; ++ready) {
+    stats.served[0] = ready;
+    node_.fake.keepReady(stats);
+    EXPECT_TRUE(node_.runUntil([&] { return remote->pool() == stats; }));
+  }
+}
+
+TEST_F(ServerTest, TellsTheSameOnce) {
+  model::PoolStats stats;
+  stats.copies = 1;
+  node_.fake.keepReady(stats);
+  const auto connection = raw();
+  expectHears(*connection, FromNode::kPool);
+  boost::asio::steady_timer later(node_.io, std::chrono::milliseconds(1500));
+  later.async_wait([&](const boost::system::error_code&) {
+    stats.copies = 2;
+    node_.fake.keepReady(stats);
+  });
+  const auto frame = hear(*connection);
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(wire::decodePool(frame->payload), stats) << "the ticks before had nothing new";
 }
 
 TEST_F(ServerTest, RefusesASecondControlPlane) {

@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "runtime/spawn.h"
@@ -17,6 +20,7 @@ using wire::FromNode;
 using wire::ToNode;
 
 constexpr uint32_t kMaxPlans = 16;
+constexpr auto kTellEvery = std::chrono::seconds(1);
 
 std::unexpected<Error> broken(std::string_view what) {
   return fail(Code::kInvalid, "the control plane broke the protocol: " + std::string(what));
@@ -31,10 +35,12 @@ Session::Session(runtime::Connection::Stream stream, const ServerConfig& config,
       config_(config),
       gate_(gate),
       runtimes_(runtimes),
-      changed_(executor_) {}
+      changed_(executor_),
+      tell_(executor_) {}
 
 Task<void> Session::run() {
   connection_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(config_.offer));
+  runtime::spawn(executor_, tellPool());
   Result<> going;
   while (going) {
     auto frame = co_await connection_->read(wire::kNodeMaxPayload);
@@ -43,6 +49,7 @@ Task<void> Session::run() {
   base::log(base::Level::kInfo, "control connection ended",
             {{"reason", going.error().message}, {"sandboxes", std::to_string(slots_.size())}});
   connection_->close();
+  tell_.cancel();
   std::vector<uint32_t> open;
   for (const auto& [channel, slot] : slots_) {
     if (!slot->closing()) open.push_back(channel);
@@ -50,7 +57,9 @@ Task<void> Session::run() {
   for (const uint32_t channel : open) {
     runtime::spawn(executor_, closeSlot(channel));
   }
-  while (!slots_.empty() || plans_ > 0)
+  for (const auto& [channel, exec] : execs_)
+    exec->close();
+  while (!slots_.empty() || !execs_.empty() || plans_ > 0)
     co_await changed_.wait();
 }
 
@@ -58,9 +67,13 @@ Result<> Session::handle(runtime::Frame frame) {
   const auto type = static_cast<ToNode>(frame.type);
   if (type == ToNode::kProvision) return provision(frame.channel, frame.payload);
   if (type == ToNode::kPlan) return plan(frame.channel, frame.payload);
+  if (type == ToNode::kOpen) return open(frame.channel, frame.payload);
+  if (const auto exec = execs_.find(frame.channel); exec != execs_.end()) {
+    return toExec(*exec->second, std::move(frame));
+  }
   const auto found = slots_.find(frame.channel);
   if (found == slots_.end()) {
-    // A cancel, an acknowledgement or a teardown may cross a failed start on the way.
+    // A cancel, an acknowledgement or a teardown may cross a failed start, or an end, on the way.
     return frame.channel <= last_channel_ ? Result<>{} : broken("unknown channel");
   }
   const std::shared_ptr<Slot> slot = found->second;
@@ -130,6 +143,60 @@ Result<> Session::exec(Slot& slot, std::string payload) {
   return {};
 }
 
+Result<> Session::open(uint32_t channel, const std::string& payload) {
+  if (channel <= last_channel_) return broken("a channel number used again");
+  last_channel_ = channel;
+  wire::OpenRequest request = TRY(wire::decodeOpen(payload));
+  const auto slot = slots_.find(request.sandbox);
+  auto fields = gate_.admit(request.permit, base::wallMicros(), true);
+  if (fields && (slot == slots_.end() || slot->second->busy() || slot->second->closing())) {
+    fields = fail(Code::kConflict, "running in a session: its sandbox has ended");
+  }
+  if (!fields) {
+    refuse(channel, fields.error());
+    return {};
+  }
+  execs_[channel] = std::make_shared<ExecSlot>(connection_, executor_, channel);
+  runtime::spawn(executor_, runExec(channel, slot->second, *std::move(fields), std::move(request)));
+  return {};
+}
+
+Task<void> Session::runExec(uint32_t channel, std::shared_ptr<Slot> slot,
+                            model::PermitFields permit, wire::OpenRequest request) {
+  const auto self = shared_from_this();
+  const std::shared_ptr<ExecSlot> exec = execs_[channel];
+  co_await exec->run(std::move(slot), std::move(permit), std::move(request));
+  execs_.erase(channel);
+  changed_.notify();
+}
+
+Result<> Session::toExec(ExecSlot& exec, runtime::Frame frame) {
+  wire::Reader reader(frame.payload);
+  switch (static_cast<ToNode>(frame.type)) {
+    case ToNode::kCancel:
+      exec.cancel();
+      return {};
+    case ToNode::kTeardown:
+      if (exec.closing()) return broken("a second teardown");
+      exec.close();
+      return {};
+    case ToNode::kAck: {
+      const uint32_t units = reader.u32();
+      return reader.done() && exec.acknowledge(units) ? Result<>{} : broken("acknowledgement");
+    }
+    case ToNode::kInput:
+      return exec.input(std::move(frame.payload)) ? Result<>{} : broken("input");
+    case ToNode::kSignal: {
+      const uint32_t number = reader.u32();
+      if (!reader.done() || number == 0 || number > 64) return broken("signal");
+      exec.signal(static_cast<int>(number));
+      return {};
+    }
+    default:
+      return broken("unknown message");
+  }
+}
+
 Result<> Session::teardown(uint32_t channel, const std::shared_ptr<Slot>& slot) {
   if (slot->closing()) return broken("a second teardown");
   runtime::spawn(executor_, closeSlot(channel));
@@ -142,6 +209,24 @@ Task<void> Session::closeSlot(uint32_t channel) {
   co_await slot->close();
   slots_.erase(channel);
   changed_.notify();
+}
+
+Task<void> Session::tellPool() {
+  const auto self = shared_from_this();
+  std::optional<model::PoolStats> told;
+  while (!connection_->closed()) {
+    for (const auto& [name, runtime] : runtimes_) {
+      auto now = connection_->congested() ? std::nullopt : runtime->pool();
+      if (!now) continue;
+      if (now != told) {
+        connection_->post(static_cast<uint16_t>(FromNode::kPool), 0, wire::encodePool(*now));
+        told = std::move(now);
+      }
+      break;  // one of them keeps sandboxes ready
+    }
+    tell_.expires_after(kTellEvery);
+    co_await tell_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
 }
 
 Result<> Session::plan(uint32_t call, const std::string& payload) {

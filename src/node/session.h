@@ -7,6 +7,9 @@
 #include <memory>
 #include <string>
 
+#include <boost/asio/steady_timer.hpp>
+
+#include "node/exec_slot.h"
 #include "node/server.h"
 #include "node/slot.h"
 #include "runtime/remote/connection.h"
@@ -28,6 +31,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<> provision(uint32_t channel, const std::string& payload);
   Result<> plan(uint32_t call, const std::string& payload);
   Result<> exec(Slot& slot, std::string payload);
+  Result<> open(uint32_t channel, const std::string& payload);
+  Result<> toExec(ExecSlot& exec, runtime::Frame frame);
   Result<> teardown(uint32_t channel, const std::shared_ptr<Slot>& slot);
   Result<runtime::Runtime*> admit(const model::SignedPermit& permit, bool use,
                                   model::PermitFields& fields);
@@ -36,6 +41,11 @@ class Session : public std::enable_shared_from_this<Session> {
   runtime::Task<void> provisionSlot(uint32_t channel, runtime::Runtime* runtime,
                                     model::SignedPermit permit);
   runtime::Task<void> closeSlot(uint32_t channel);
+  runtime::Task<void> runExec(uint32_t channel, std::shared_ptr<Slot> slot,
+                              model::PermitFields permit, wire::OpenRequest request);
+  // Tells what is kept ready, while there is something new, nobody else waits to be heard, and at
+  // most once a second.
+  runtime::Task<void> tellPool();
   runtime::Task<void> answerPlan(uint32_t call, runtime::Runtime* runtime,
                                  model::SignedPermit permit);
 
@@ -45,9 +55,11 @@ class Session : public std::enable_shared_from_this<Session> {
   PermitGate& gate_;
   const Runtimes& runtimes_;
   std::map<uint32_t, std::shared_ptr<Slot>> slots_;
+  std::map<uint32_t, std::shared_ptr<ExecSlot>> execs_;
   uint32_t last_channel_ = 0;
   uint32_t plans_ = 0;  // under way
   runtime::Signal changed_;
+  boost::asio::steady_timer tell_;
 };
 
 }  // namespace cloister::node

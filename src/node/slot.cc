@@ -6,6 +6,7 @@
 
 #include "base/crypto.h"
 #include "base/log.h"
+#include "runtime/spawn.h"
 
 namespace cloister::node {
 namespace {
@@ -13,14 +14,11 @@ namespace {
 using runtime::Task;
 using wire::FromNode;
 
-constexpr size_t kPiece = size_t{64} << 10;  // of output in one frame
-
 }  // namespace
 
 Slot::Slot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
            uint32_t channel, model::PermitFields permit)
-    : connection_(std::move(connection)),
-      channel_(channel),
+    : outlet_(std::move(connection), executor, channel),
       permit_(std::move(permit)),
       changed_(std::move(executor)) {}
 
@@ -29,14 +27,38 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
   if (sandbox) {
     sandbox_ = *std::move(sandbox);
     const runtime::SandboxInfo& info = sandbox_->info();
-    post(FromNode::kProvisioned,
-         wire::encodeProvisioned({info.runtime, info.node, info.image_digest, info.weakened}));
+    outlet_.post(
+        FromNode::kProvisioned,
+        wire::encodeProvisioned({info.runtime, info.node, info.image_digest, info.weakened}));
+    if (isSession()) runtime::spawn(changed_.executor(), tellDeath(shared_from_this()));
   } else {
     base::log(base::Level::kWarn, "sandbox not provisioned",
               {{"execution", permit_.execution_id}, {"reason", sandbox.error().message}});
-    postError(sandbox.error());
+    outlet_.postError(sandbox.error());
   }
   idle();
+}
+
+Task<void> Slot::tellDeath(std::shared_ptr<Slot> self) {
+  std::string reason = co_await self->sandbox_->died();
+  if (reason.empty() || self->closing()) co_return;
+  base::log(base::Level::kWarn, "session's sandbox ended",
+            {{"session", self->permit_.session_id}, {"reason", reason}});
+  self->outlet_.post(FromNode::kDied, std::move(reason));
+}
+
+// A permit to run a program in it, and the program that the permit names.
+Task<Result<std::unique_ptr<runtime::Exec>>> Slot::open(model::PermitFields permit,
+                                                        wire::OpenRequest request) {
+  const auto self = shared_from_this();
+  const bool same = isSession() && permit.session_id == permit_.session_id &&
+                    permit.tenant == permit_.tenant && permit.runtime == permit_.runtime;
+  if (!same) co_return fail(Code::kDenied, "running a program: its permit is not for this session");
+  if (base::sha256Hex(request.spec) != permit.spec_sha256) {
+    co_return fail(Code::kDenied, "running a program: it is not the one that its permit names");
+  }
+  const model::ExecSpec spec = CO_TRY(wire::decodeExecSpec(request.spec));
+  co_return co_await sandbox_->open(request.permit, spec);
 }
 
 Task<void> Slot::exec(std::string encoded_spec) {
@@ -47,9 +69,9 @@ Task<void> Slot::exec(std::string encoded_spec) {
 Task<void> Slot::execKept(std::shared_ptr<Slot> self, std::string encoded_spec) {
   auto outcome = co_await self->perform(std::move(encoded_spec));
   if (outcome) {
-    self->post(FromNode::kFinished, wire::encodeOutcome(*outcome));
+    self->outlet_.post(FromNode::kFinished, wire::encodeOutcome(*outcome));
   } else {
-    self->postError(outcome.error());
+    self->outlet_.postError(outcome.error());
   }
   self->idle();
 }
@@ -64,12 +86,11 @@ Task<Result<model::Outcome>> Slot::perform(std::string encoded_spec) {
   const model::ExecSpec spec = CO_TRY(wire::decodeExecSpec(encoded_spec));
   encoded_spec.clear();
   encoded_spec.shrink_to_fit();
-  co_return co_await sandbox_->exec(spec, *this);
+  co_return co_await sandbox_->exec(spec, outlet_);
 }
 
 Task<void> Slot::close() {
-  closing_ = true;
-  changed_.notify();
+  outlet_.shut();
   if (sandbox_ && busy_) sandbox_->cancel();
   while (busy_)
     co_await changed_.wait();
@@ -80,79 +101,16 @@ Task<void> Slot::close() {
     }
     sandbox_.reset();
   }
-  post(FromNode::kTornDown);
+  outlet_.post(FromNode::kTornDown);
 }
 
 void Slot::cancel() {
   if (sandbox_ && busy_) sandbox_->cancel();
 }
 
-bool Slot::acknowledge(uint32_t units) {
-  if (units > in_flight_) return closing_;
-  in_flight_ -= units;
-  changed_.notify();
-  return true;
-}
-
-void Slot::onStarted() {
-  post(FromNode::kStarted);
-}
-
-Task<void> Slot::onOutput(model::Stream stream, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, kPiece);
-    std::string payload(1, static_cast<char>(stream));
-    payload += piece;
-    co_await sendWindowed(FromNode::kOutput, std::move(payload));
-    bytes.remove_prefix(piece.size());
-  }
-}
-
-Task<void> Slot::onFileBegin(std::string path, uint64_t size) {
-  std::string payload(path.size() + 16, '\0');
-  wire::Writer writer(payload.data(), payload.size());
-  writer.bytes(path);
-  writer.u64(size);
-  payload.resize(writer.view().size());
-  co_await sendWindowed(FromNode::kFileBegin, std::move(payload));
-}
-
-Task<void> Slot::onFileData(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, kPiece);
-    co_await sendWindowed(FromNode::kFileData, std::string(piece));
-    bytes.remove_prefix(piece.size());
-  }
-}
-
-Task<void> Slot::onFileEnd() {
-  co_await sendWindowed(FromNode::kFileEnd, {});
-}
-
-void Slot::onUsage(const model::Usage& usage) {
-  if (!connection_->congested()) post(FromNode::kUsage, wire::encodeUsage(usage));
-}
-
-Task<void> Slot::sendWindowed(FromNode type, std::string payload) {
-  const uint32_t cost = wire::windowCost(payload.size());
-  while (in_flight_ + cost > wire::kOutputWindow && !closing_)
-    co_await changed_.wait();
-  if (closing_) co_return;
-  in_flight_ += cost;
-  co_await connection_->send(static_cast<uint16_t>(type), channel_, std::move(payload));
-}
-
 void Slot::idle() {
   busy_ = false;
   changed_.notify();
-}
-
-void Slot::post(FromNode type, std::string payload) {
-  connection_->post(static_cast<uint16_t>(type), channel_, std::move(payload));
-}
-
-void Slot::postError(const Error& error) {
-  post(FromNode::kFailed, wire::encodeError(error));
 }
 
 }  // namespace cloister::node

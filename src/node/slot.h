@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slot: one sandbox of the node as a control connection sees it: its permit, its state, and the
-// window through which its output leaves. One thread.
+// Slot: one sandbox of the node as a control connection sees it: its permit, and its state. One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 #include <string>
 
 #include "model/permit.h"
-#include "runtime/remote/connection.h"
+#include "node/outlet.h"
 #include "runtime/runtime.h"
 #include "wire/node.h"
 
 namespace cloister::node {
 
-class Slot final : public runtime::ExecObserver, public std::enable_shared_from_this<Slot> {
+class Slot : public std::enable_shared_from_this<Slot> {
  public:
   Slot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
        uint32_t channel, model::PermitFields permit);
@@ -25,39 +25,30 @@ class Slot final : public runtime::ExecObserver, public std::enable_shared_from_
   // Ends what runs, releases the sandbox. Says kTornDown unless the connection has ended.
   runtime::Task<void> close();
 
+  // A program in the sandbox of a session; `permit` is the request's, and was admitted.
+  runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::PermitFields permit,
+                                                             wire::OpenRequest request);
+
   void cancel();
   // False if more is acknowledged than is on the way.
-  [[nodiscard]] bool acknowledge(uint32_t units);
-  [[nodiscard]] bool closing() const { return closing_; }
+  [[nodiscard]] bool acknowledge(uint32_t units) { return outlet_.acknowledge(units); }
+  [[nodiscard]] bool closing() const { return outlet_.isShut(); }
   [[nodiscard]] bool busy() const { return busy_; }  // provisioning or executing
   // Provisioning failed: nothing is here to be torn down.
   [[nodiscard]] bool failed() const { return !sandbox_ && !busy_; }
-
-  void onStarted() override;
-  runtime::Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
-  runtime::Task<void> onFileBegin(std::string path, uint64_t size) override;
-  runtime::Task<void> onFileData(std::string_view bytes) override;
-  runtime::Task<void> onFileEnd() override;
-  void onUsage(const model::Usage& usage) override;
-
-  void post(wire::FromNode type, std::string payload = {});
-  void postError(const Error& error);
+  [[nodiscard]] bool isSession() const { return !permit_.session_id.empty(); }
 
  private:
   static runtime::Task<void> execKept(std::shared_ptr<Slot> self, std::string encoded_spec);
   runtime::Task<Result<model::Outcome>> perform(std::string encoded_spec);
-  // Sends once the window has room; drops it when the slot is closing.
-  runtime::Task<void> sendWindowed(wire::FromNode type, std::string payload);
+  static runtime::Task<void> tellDeath(std::shared_ptr<Slot> self);
   void idle();
 
-  std::shared_ptr<runtime::Connection> connection_;
-  uint32_t channel_;
+  Outlet outlet_;
   model::PermitFields permit_;
   std::unique_ptr<runtime::Sandbox> sandbox_;
-  uint32_t in_flight_ = 0;  // window units sent and not yet acknowledged
   bool busy_ = true;
   bool exec_used_ = false;  // a permit is for one exec
-  bool closing_ = false;
   runtime::Signal changed_;
 };
 

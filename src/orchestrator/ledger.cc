@@ -55,6 +55,32 @@ Ledger::Task<Result<>> Ledger::append(model::AuditEvent event) {
   });
 }
 
+Ledger::Task<Result<>> Ledger::addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
+                                           model::AuditEvent event) {
+  return committed<void>([this, artifact = std::move(artifact), quota,
+                          event = std::move(event)](store::Done<void> done) mutable {
+    store_.addArtifact(std::move(artifact), quota, std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<std::vector<model::BlobName>>> Ledger::removeArtifact(store::Scope scope,
+                                                                          std::string id,
+                                                                          model::AuditEvent event) {
+  using Blobs = std::vector<model::BlobName>;
+  return committed<Blobs>([this, scope = std::move(scope), id = std::move(id),
+                           event = std::move(event)](store::Done<Blobs> done) mutable {
+    store_.removeArtifact(scope, std::move(id), std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<uint64_t>> Ledger::removeArtifacts(std::string tenant,
+                                                       model::AuditEvent event) {
+  return committed<uint64_t>([this, tenant = std::move(tenant),
+                              event = std::move(event)](store::Done<uint64_t> done) mutable {
+    store_.removeArtifacts(std::move(tenant), std::move(event), std::move(done));
+  });
+}
+
 Ledger::Task<Result<store::Retained>> Ledger::retain(store::Retention rules) {
   return committed<store::Retained>(
       [this, rules](store::Done<store::Retained> done) { store_.retain(rules, std::move(done)); });

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -25,6 +27,11 @@ class Ledger {
   Task<Result<store::Accepted>> accept(store::NewExecution request, model::AuditEvent event);
   Task<Result<>> update(model::Execution execution, model::AuditEvent event);
   Task<Result<>> append(model::AuditEvent event);
+  Task<Result<>> addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
+                             model::AuditEvent event);
+  Task<Result<std::vector<model::BlobName>>> removeArtifact(store::Scope scope, std::string id,
+                                                            model::AuditEvent event);
+  Task<Result<uint64_t>> removeArtifacts(std::string tenant, model::AuditEvent event);
   Task<Result<store::Retained>> retain(store::Retention rules);
 
  private:

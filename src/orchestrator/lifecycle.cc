@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -136,7 +135,6 @@ void RunService::Impl::askForSandbox(const LivePtr& run) {
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::Permit permit) {
   const auto self = shared_from_this();
-  co_await asio::post(executor, asio::use_awaitable);  // the ledger begins first
   run->provisioned = co_await provision(*run, sign(permit));
   run->settled.notify();
 }
@@ -146,7 +144,10 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   if (node.runtime == nullptr) co_return fail(Code::kUnavailable, "no node is connected");
   const model::Limits& limits = run.facts.limits;
   run.recorder = std::make_unique<Recorder>(
-      parts.blobs, *run.log,
+      parts.blobs.blobs(),
+      Recorder::Owner{.tenant = run.execution.principal.tenant,
+                      .room = [this, &run] { return roomOf(run.execution.principal.tenant); }},
+      *run.log,
       Recorder::Bounds{limits.output_bytes, config.output_artifact_bytes, run.spec.artifacts},
       Recorder::Events{.started =
                            [this, &run] {
@@ -191,9 +192,13 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
-  for (const model::ArtifactRef& artifact : execution.artifacts)
-    held_blobs.insert(artifact.sha256);
   execution.finished_at = base::wallMicros();
+  for (model::ArtifactRef& artifact : execution.artifacts) {
+    if (config.artifact_ttl_us > 0) {
+      artifact.expires_at = execution.finished_at + config.artifact_ttl_us;
+    }
+    parts.blobs.hold({execution.principal.tenant, artifact.sha256});
+  }
   run.spec = {};
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
   if (run.started) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
@@ -202,9 +207,8 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
 // Nobody hears of the end before it is durable; a state that the ledger has already stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
   const auto written = co_await persist(run, finishedEvent(run.execution));
-  for (const model::ArtifactRef& artifact : run.execution.artifacts) {
-    held_blobs.extract(artifact.sha256);
-  }
+  for (const model::ArtifactRef& artifact : run.execution.artifacts)
+    parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
   if (written) {
     run.log->publish(run.execution);
     parts.metrics.finished(run.execution);
@@ -215,6 +219,7 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
     if (stored) run.log->publish(*stored);
   }
   run.log->close();
+  run.settled.notify();
 }
 
 // Writes until the ledger takes it or refuses it for good; not ready meanwhile.
@@ -318,29 +323,28 @@ Task<void> RunService::drain() {
 
 Task<void> RunService::Impl::retainRegularly() {
   const auto self = shared_from_this();
+  store::Retention rules = config.retention;
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.retention_every);
     for (int batch = 0; batch < kRetainBatches && !stopped; batch++) {
-      const auto done = co_await ledger.retain(config.retention);
+      const auto done = co_await ledger.retain(rules);
       if (!done) {
         base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
         break;
       }
-      removeBlobs(done->blobs);
-      if (done->archived + done->deleted == 0) break;
+      rules.removed = parts.blobs.remove(done->blobs);
+      if (!done->any()) break;
     }
   }
 }
 
-// Only those that no run is about to name again.
-void RunService::Impl::removeBlobs(const std::vector<std::string>& digests) {
-  for (const std::string& digest : digests) {
-    if (held_blobs.contains(digest)) continue;
-    if (const auto removed = parts.blobs.remove(digest); !removed) {
-      base::log(base::Level::kError, "blob not removed",
-                {{"sha256", digest}, {"reason", removed.error().message}});
-    }
-  }
+// How much more a tenant may keep.
+model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
+  const auto used = parts.store.artifactUsage(tenant);
+  if (!used) return {};
+  const model::ArtifactQuota& quota = config.artifact_quota;
+  return {.artifacts = quota.artifacts - std::min(quota.artifacts, used->artifacts),
+          .bytes = quota.bytes - std::min(quota.bytes, used->bytes)};
 }
 
 int RunService::Impl::retryAfter() const {

@@ -17,7 +17,7 @@ namespace cloister::orchestrator {
 namespace {
 
 namespace asio = boost::asio;
-constexpr Millis kFirstPause{50};
+constexpr Millis kFirstPause{5};
 constexpr Millis kLongestPause{2'000};
 
 // One connection from its beginning to its end; false if there was none.
@@ -47,7 +47,7 @@ Task<void> keepConnected(RunService& service, std::string socket_path) {
   while (true) {
     const bool connected = co_await connectOnce(service, socket_path, first_attempt);
     first_attempt = connected;
-    pause = connected ? kFirstPause : std::min(pause * 2, kLongestPause);
+    pause = connected ? kFirstPause : std::min(pause + pause / 4 + Millis(1), kLongestPause);
     asio::steady_timer timer(executor, pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }

@@ -62,8 +62,35 @@ std::string displayPath(std::string_view path) {
   return shown;
 }
 
-Recorder::Recorder(artifacts::Blobs& blobs, OutputLog& log, Bounds bounds, Events events)
-    : blobs_(blobs), log_(log), bounds_(std::move(bounds)), events_(std::move(events)) {}
+Recorder::Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds,
+                   Events events)
+    : blobs_(blobs),
+      owner_(std::move(owner)),
+      log_(log),
+      bounds_(std::move(bounds)),
+      events_(std::move(events)) {}
+
+// Whether the tenant has room for another blob of at most so many bytes, which are then taken.
+bool Recorder::take(uint64_t bytes) {
+  if (!room_) room_ = owner_.room();
+  if (room_->artifacts == 0 || room_->bytes < bytes) {
+    over_quota_ = true;
+    return false;
+  }
+  room_->artifacts--;
+  room_->bytes -= bytes;
+  return true;
+}
+
+Result<std::unique_ptr<artifacts::BlobWriter>> Recorder::create() {
+  return blobs_.create(owner_.tenant);
+}
+
+Result<std::string> Recorder::finish(std::unique_ptr<artifacts::BlobWriter> writer) {
+  std::string digest = TRY(writer->finish());
+  finished_.push_back(std::move(writer));
+  return digest;
+}
 
 void Recorder::onStarted() {
   events_.started();
@@ -93,7 +120,8 @@ void Recorder::keepWhole(StreamRecord& record, model::Stream stream, std::string
   Result<> stored;
   if (!record.whole) {
     if (record.stored > 0) return;  // given up
-    auto writer = blobs_.create();
+    if (over_quota_ || !take(bounds_.whole)) return;
+    auto writer = create();
     if (!writer) return lose(writer.error());
     record.whole = *std::move(writer);
     const std::string_view before =
@@ -121,7 +149,8 @@ Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
     truncated_ = truncated_ || !fits;
     co_return;
   }
-  auto writer = blobs_.create();
+  if (!take(size)) co_return;
+  auto writer = create();
   if (!writer) {
     lose(writer.error());
     co_return;
@@ -151,7 +180,7 @@ Task<void> Recorder::onFileData(std::string_view bytes) {
 Task<void> Recorder::onFileEnd() {
   if (!file_) co_return;
   const std::unique_ptr<FileRecord> file = std::move(file_);
-  auto digest = file->writer->finish();
+  auto digest = finish(std::move(file->writer));
   if (!digest) {
     lose(digest.error());
     co_return;
@@ -169,6 +198,7 @@ void Recorder::complete(model::Execution& execution, bool truncated) {
   if (truncated || truncated_) {
     noteTruncatedArtifacts(execution, bounds_.artifacts.max_files, bounds_.artifacts.max_bytes);
   }
+  if (over_quota_) noteOverQuota(execution);
   noteTruncatedOutput(execution, bounds_.output);
 }
 
@@ -182,8 +212,7 @@ void Recorder::finishStream(model::Stream stream, model::KeptOutput& kept,
   kept.total = log_.total(stream);
   kept.truncated = kept.total > kept.bytes.size();
   if (!record.whole) return;
-  const std::unique_ptr<artifacts::BlobWriter> whole = std::move(record.whole);
-  auto digest = whole->finish();
+  auto digest = finish(std::move(record.whole));
   if (!digest) return lose(digest.error());
   // A hidden name: the sandbox's own artifacts never have one.
   kept.artifact = base::newId("art");

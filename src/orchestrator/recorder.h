@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "artifacts/blobs.h"
 #include "base/crypto.h"
+#include "model/artifact.h"
 #include "model/exec_spec.h"
 #include "model/execution.h"
 #include "orchestrator/output_log.h"
@@ -26,12 +28,17 @@ class Recorder final : public runtime::ExecObserver {
     uint64_t whole = 0;   // kept in a blob, of a stream longer than that
     model::ArtifactRules artifacts;
   };
+  // Whose blobs they become, and how much more may be kept; asked once, when there is something.
+  struct Owner {
+    std::string tenant;
+    std::function<model::ArtifactQuota()> room;
+  };
   struct Events {
     std::function<void()> started;
     std::function<void(const model::Usage&)> usage;
   };
 
-  Recorder(artifacts::Blobs& blobs, OutputLog& log, Bounds bounds, Events events);
+  Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds, Events events);
 
   void onStarted() override;
   runtime::Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
@@ -44,7 +51,8 @@ class Recorder final : public runtime::ExecObserver {
   void record(model::Stream stream, std::string_view bytes);
 
   // Completes the record: output, digests, artifacts and what was lost of them. `truncated`: the
-  // sandbox left files out. Once, at the end, when status and error are set.
+  // sandbox left files out. Once, at the end, when status and error are set. The blobs are sure to
+  // outlast a crash only if the recorder does not go before a record names them (see BlobWriter).
   void complete(model::Execution& execution, bool truncated);
 
  private:
@@ -61,11 +69,15 @@ class Recorder final : public runtime::ExecObserver {
   };
 
   StreamRecord& of(model::Stream stream);
+  bool take(uint64_t bytes);
+  Result<std::unique_ptr<artifacts::BlobWriter>> create();
+  Result<std::string> finish(std::unique_ptr<artifacts::BlobWriter> writer);
   void keepWhole(StreamRecord& record, model::Stream stream, std::string_view bytes);
   void finishStream(model::Stream stream, model::KeptOutput& kept, model::Execution& execution);
   void lose(const Error& error);
 
   artifacts::Blobs& blobs_;
+  Owner owner_;
   OutputLog& log_;
   Bounds bounds_;
   Events events_;
@@ -74,6 +86,9 @@ class Recorder final : public runtime::ExecObserver {
   StreamRecord err_;
   std::unique_ptr<FileRecord> file_;  // the one that arrives now
   std::vector<model::ArtifactRef> artifacts_;
+  std::vector<std::unique_ptr<artifacts::BlobWriter>> finished_;
+  std::optional<model::ArtifactQuota> room_;  // of the tenant, for what is not begun yet
+  bool over_quota_ = false;
   uint32_t files_ = 0;       // taken, the present one too
   uint64_t file_bytes_ = 0;  // of all of them
   bool truncated_ = false;   // some files were over the bounds

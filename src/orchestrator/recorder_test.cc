@@ -14,14 +14,18 @@ namespace {
 // Blobs in memory that can run out of space.
 class MemoryBlobs final : public artifacts::Blobs {
  public:
-  Result<std::unique_ptr<artifacts::BlobWriter>> create() override {
+  Result<std::unique_ptr<artifacts::BlobWriter>> create(const std::string& tenant) override {
+    EXPECT_EQ(tenant, "acme");
     return std::make_unique<Writer>(*this);
   }
-  Result<std::string> read(const std::string& sha256, uint64_t, size_t) override {
-    return blobs.at(sha256);
+  Result<std::unique_ptr<artifacts::BlobReader>> open(const artifacts::BlobName&) override {
+    return fail(Code::kNotFound, "not here");
   }
-  Result<uint64_t> size(const std::string& sha256) override { return blobs.at(sha256).size(); }
-  Result<> remove(const std::string&) override { return {}; }
+  Result<> remove(const artifacts::BlobName&) override { return {}; }
+  Result<> forget(const std::string&) override { return {}; }
+  Result<> recover(const std::function<Result<bool>(const artifacts::BlobName&)>&) override {
+    return {};
+  }
 
   std::map<std::string, std::string> blobs;
   size_t room = SIZE_MAX;
@@ -72,7 +76,9 @@ class RecorderTest : public testing::Test {
   boost::asio::io_context io_;
   MemoryBlobs blobs_;
   OutputLog log_{io_.get_executor(), 10};
+  model::ArtifactQuota room_{.artifacts = 10, .bytes = 1000};
   Recorder recorder_{blobs_,
+                     {.tenant = "acme", .room = [this] { return room_; }},
                      log_,
                      {.output = 10, .whole = 25, .artifacts = {{"**"}, 3, 100}},
                      {.started = [] {}, .usage = [](const model::Usage&) {}}};
@@ -135,6 +141,19 @@ TEST_F(RecorderTest, DropsPathsThatLeaveTheWorkspace) {
     file(path, "x");
   }
   EXPECT_TRUE(complete().artifacts.empty());
+}
+
+TEST_F(RecorderTest, KeepsWhatTheTenantHasRoomFor) {
+  room_ = {.artifacts = 2, .bytes = 5};
+  file("a", "aaa");
+  file("b", "bbb");
+  file("c", "cc");
+  file("d", "");
+  const auto execution = complete();
+  ASSERT_EQ(execution.artifacts.size(), 2U);
+  EXPECT_EQ(execution.artifacts[1].path, "c");
+  ASSERT_TRUE(execution.error);
+  EXPECT_EQ(execution.error->type, model::error_type::kQuotaExceeded);
 }
 
 TEST_F(RecorderTest, SaysWhenNotAllCouldBeStored) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -87,7 +86,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<> requeue(const store::Pending& pending);
   Result<> writeNow(model::Execution execution);
   Task<void> retainRegularly();
-  void removeBlobs(const std::vector<std::string>& digests);
+  [[nodiscard]] model::ArtifactQuota roomOf(const std::string& tenant) const;
 
   [[nodiscard]] LivePtr findLive(const model::Principal& principal, const std::string& id) const;
   [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
@@ -107,11 +106,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;
-  std::multiset<std::string> held_blobs;  // named by records that are not durable yet
-  uint32_t running = 0;                   // sandboxes, up to the end of their teardown
-  uint64_t running_memory = 0;            // sum of their limits
-  uint32_t unrecorded = 0;                // writes that the ledger refuses for now
-  double mean_seconds = 1;                // of recent runs, for Retry-After
+  uint32_t running = 0;         // sandboxes, up to the end of their teardown
+  uint64_t running_memory = 0;  // sum of their limits
+  uint32_t unrecorded = 0;      // writes that the ledger refuses for now
+  double mean_seconds = 1;      // of recent runs, for Retry-After
   bool draining = false;
   base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;

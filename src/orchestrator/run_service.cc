@@ -178,7 +178,8 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .prestart = run.facts.prestart,
           .now = base::wallMicros(),
           .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
-          .language = run.rule_language};
+          .language = run.rule_language,
+          .session_id = run.execution.session_id};
 }
 
 policy::Decision RunService::Impl::decide(const Live& run, const std::string& permit_id) const {
@@ -333,6 +334,10 @@ const NodeState& RunService::node() const {
   return impl_->node;
 }
 
+std::optional<model::PoolStats> RunService::pool() const {
+  return impl_->node.runtime == nullptr ? std::nullopt : impl_->node.runtime->pool();
+}
+
 Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
@@ -396,13 +401,6 @@ Task<Result<Execution>> RunService::cancel(model::Principal principal, std::stri
     co_await impl->cancelLive(live, principal);
   }
   co_return get(principal, id);
-}
-
-Result<std::pair<model::ArtifactRef, std::string>> RunService::artifact(
-    const model::Principal& principal, const std::string& id, uint64_t offset, size_t length) {
-  model::ArtifactRef ref = TRY(impl_->parts.store.artifact(store::Scope::of(principal), id));
-  std::string bytes = TRY(impl_->parts.blobs.read(ref.sha256, offset, length));
-  return std::pair{std::move(ref), std::move(bytes)};
 }
 
 Result<> RunService::ready() {

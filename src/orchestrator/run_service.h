@@ -18,14 +18,15 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
-#include "artifacts/blobs.h"
 #include "base/crypto.h"
 #include "base/result.h"
 #include "model/execution.h"
 #include "model/language.h"
 #include "model/plan.h"
+#include "model/pool_stats.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "orchestrator/blob_keeper.h"
 #include "orchestrator/output_log.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
@@ -47,6 +48,8 @@ struct RunConfig {
                                    << 20;    // of a stream past its cap, kept as artifact
   size_t finished_in_memory = 256;           // logs kept for late readers, at most
   size_t finished_bytes = size_t{64} << 20;  // of output in them
+  model::ArtifactQuota artifact_quota{.artifacts = UINT64_MAX, .bytes = UINT64_MAX};  // a tenant's
+  int64_t artifact_ttl_us = 0;  // 0: as long as the execution
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
 };
@@ -69,7 +72,7 @@ struct Metrics {
 
 struct Parts {
   store::Store& store;
-  artifacts::Blobs& blobs;
+  BlobKeeper& blobs;
   const model::LanguageSet& languages;
   const policy::Policy& policy;
   const base::SigningKey& permit_key;
@@ -90,6 +93,8 @@ class RunService {
   // The node came or went. When it goes, running executions end with NODE_LOST.
   void setNode(NodeState node);
   [[nodiscard]] const NodeState& node() const;
+  // What the node keeps ready, as it told last; nullopt while none has.
+  [[nodiscard]] std::optional<model::PoolStats> pool() const;
 
   // Accepts and starts a run; returns once its record is durable (kDenied executions too). Errors:
   // kInvalid, kConflict (idempotency), kQuota (with retry_after_seconds), kUnavailable, kNoSpace.
@@ -111,10 +116,6 @@ class RunService {
                                       std::chrono::milliseconds timeout);
   // Asks a queued or running execution to end; one that has ended stays as it is.
   Task<Result<model::Execution>> cancel(model::Principal principal, std::string id);
-  // An artifact's bytes, by id, with its reference.
-  Result<std::pair<model::ArtifactRef, std::string>> artifact(const model::Principal& principal,
-                                                              const std::string& id,
-                                                              uint64_t offset, size_t length);
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();

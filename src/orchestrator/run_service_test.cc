@@ -222,10 +222,10 @@ TEST_F(ServiceTest, KeepsTheHeadAndStoresTheWhole) {
   EXPECT_EQ(execution.error->details.at("used"), 3'000'000);
   const std::string whole(3'000'000, 'x');
   EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex(whole));
-  const auto artifact = service_->artifact(principal(), execution.out.artifact, 0, size_t{4} << 20);
+  const auto artifact = store_->artifact(store::Scope::allTenants(), execution.out.artifact);
   ASSERT_TRUE(artifact) << artifact.error().message;
-  EXPECT_EQ(artifact->first.sha256, base::sha256Hex(whole));
-  EXPECT_EQ(artifact->second, whole);
+  EXPECT_EQ(artifact->ref.sha256, base::sha256Hex(whole));
+  EXPECT_EQ(contentOf(*artifact), whole);
 }
 
 TEST_F(ServiceTest, StoresAWholeUpToItsBoundAndHashesOn) {
@@ -246,12 +246,28 @@ TEST_F(ServiceTest, KeepsArtifacts) {
   const auto& ref = execution.artifacts[0];
   EXPECT_EQ(ref.path, "notes.md");
   EXPECT_EQ(ref.sha256, base::sha256Hex("some text"));
-  const auto content = service_->artifact(principal(), ref.id, 5, 100);
-  ASSERT_TRUE(content);
-  EXPECT_EQ(content->second, "text");
-  const auto foreign = service_->artifact(principal("other"), ref.id, 0, 100);
-  ASSERT_FALSE(foreign);
-  EXPECT_EQ(foreign.error().code, Code::kNotFound);
+  const auto artifact = store_->artifact(store::Scope::of(principal()), ref.id);
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(contentOf(*artifact), "some text");
+  EXPECT_EQ(artifact->execution_id, execution.id);
+  EXPECT_EQ(artifact->ref.expires_at, 0);
+}
+
+TEST_F(ServiceTest, ArtifactsExpireAndCount) {
+  config_.artifact_ttl_us = int64_t{3600} * 1'000'000;
+  config_.artifact_quota = {.artifacts = 1, .bytes = 100};
+  open();
+  const auto first = finished({"write", "a", "some text"});
+  const auto artifact = store_->artifact(store::Scope::allTenants(), first.artifacts.at(0).id);
+  ASSERT_TRUE(artifact);
+  EXPECT_EQ(artifact->ref.expires_at, first.finished_at + config_.artifact_ttl_us);
+  const auto second = finished({"write", "b", "more text"});
+  EXPECT_EQ(second.status, Status::kCompleted);
+  EXPECT_TRUE(second.artifacts.empty());
+  ASSERT_TRUE(second.error);
+  EXPECT_EQ(second.error->type, "QUOTA_EXCEEDED");
+  const auto other = ended(accepted({"write", "c", "text"}, "other"), "other");
+  EXPECT_EQ(other.artifacts.size(), 1U) << "the quota is each tenant's";
 }
 
 TEST_F(ServiceTest, ShowsOutputWhileItRuns) {
@@ -317,10 +333,10 @@ TEST_F(ServiceTest, RetainsByCountAndRemovesBlobs) {
   open();
   const auto first = finished({"write", "a.txt", "first"});
   const auto second = finished({"write", "a.txt", "second"});
-  runUntil([&] { return !blobs_->size(first.artifacts[0].sha256); });
+  runUntil([&] { return !blobs_->open({"acme", first.artifacts[0].sha256}); });
   runUntil([&] { return !service_->get(principal(), first.id); });  // its sandbox is gone as well
   EXPECT_TRUE(service_->get(principal(), second.id));
-  EXPECT_TRUE(blobs_->size(second.artifacts[0].sha256));
+  EXPECT_TRUE(blobs_->open({"acme", second.artifacts[0].sha256}));
 }
 
 }  // namespace

@@ -13,85 +13,12 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "orchestrator/brittle_store.h"
 #include "orchestrator/run_service.h"
 #include "runtime/fake/fake_runtime.h"
 #include "runtime/run_task.h"
 
 namespace cloister::orchestrator {
-
-// The real ledger, with a disk that can be full.
-class BrittleStore final : public store::Store {
- public:
-  explicit BrittleStore(std::unique_ptr<store::Store> real) : real_(std::move(real)) {}
-
-  bool full = false;
-  int refused = 0;  // writes, while full
-
-  void accept(store::NewExecution request, model::AuditEvent event,
-              store::Done<store::Accepted> done) override {
-    if (refuse(done)) return;
-    real_->accept(std::move(request), std::move(event), std::move(done));
-  }
-  void update(model::Execution execution, model::AuditEvent event,
-              store::Done<void> done) override {
-    if (refuse(done)) return;
-    real_->update(std::move(execution), std::move(event), std::move(done));
-  }
-  void append(model::AuditEvent event, store::Done<void> done) override {
-    if (refuse(done)) return;
-    real_->append(std::move(event), std::move(done));
-  }
-  void putKey(store::KeyRecord key, model::AuditEvent event, store::Done<void> done) override {
-    real_->putKey(std::move(key), std::move(event), std::move(done));
-  }
-  void revokeKey(const store::Scope& scope, std::string id, model::AuditEvent event,
-                 store::Done<void> done) override {
-    real_->revokeKey(scope, std::move(id), std::move(event), std::move(done));
-  }
-  void retain(const store::Retention& rules, store::Done<store::Retained> done) override {
-    real_->retain(rules, std::move(done));
-  }
-  Result<model::Execution> get(const store::Scope& scope, const std::string& id) override {
-    return real_->get(scope, id);
-  }
-  Result<std::vector<model::Execution>> list(const store::Scope& scope,
-                                             const store::ListQuery& query) override {
-    return real_->list(scope, query);
-  }
-  Result<model::ArtifactRef> artifact(const store::Scope& scope, const std::string& id) override {
-    return real_->artifact(scope, id);
-  }
-  Result<std::vector<store::Pending>> unfinished() override { return real_->unfinished(); }
-  Result<std::optional<store::KeyRecord>> keyByHash(const std::string& sha256) override {
-    return real_->keyByHash(sha256);
-  }
-  Result<std::vector<store::KeyRecord>> keys(const store::Scope& scope) override {
-    return real_->keys(scope);
-  }
-  Result<std::vector<model::AuditEntry>> audit(const store::Scope& scope, uint64_t after,
-                                               uint32_t limit) override {
-    return real_->audit(scope, after, limit);
-  }
-  Result<std::optional<store::Checkpoint>> head() override { return real_->head(); }
-  Result<std::vector<store::Mismatch>> mismatches(uint64_t after, uint32_t limit) override {
-    return real_->mismatches(after, limit);
-  }
-  Result<> health() override {
-    if (full) return fail(Code::kNoSpace, "the disk is full");
-    return real_->health();
-  }
-
- private:
-  template <class T>
-  bool refuse(const store::Done<T>& done) {
-    if (!full) return false;
-    refused++;
-    done(fail(Code::kNoSpace, "writing the ledger: No space left on device"));
-    return true;
-  }
-
-  std::unique_ptr<store::Store> real_;
-};
 
 struct CountingMetrics final : Metrics {
   void accepted() override { accepted_runs++; }
@@ -139,16 +66,20 @@ class ServiceTest : public testing::Test {
 
   // Starts the service (again); with a node unless told otherwise.
   void open(bool with_node = true) {
-    blobs_ = *artifacts::openLocalBlobs(dir_ + "/blobs", model::Durability::kProcess);
+    std::filesystem::create_directory(dir_ + "/blobs");
+    keyring_ = *artifacts::Keyring::open(dir_ + "/blobs", {master_});
+    blobs_ = *artifacts::openLocalBlobs(*keyring_, model::Durability::kProcess);
     store::SqliteOptions options;
     options.path = dir_ + "/ledger.db";
     auto opened = store::openSqlite(options);
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = std::make_unique<BrittleStore>(*std::move(opened));
+    keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
     service_ = std::make_unique<RunService>(
-        io_->get_executor(), Parts{*store_, *blobs_, languages_, policy_, key_, metrics_}, config_);
+        io_->get_executor(), Parts{*store_, *keeper_, languages_, policy_, key_, metrics_},
+        config_);
     const auto recovered = service_->recover();
     ASSERT_TRUE(recovered) << recovered.error().message;
     if (with_node) connect();
@@ -160,7 +91,9 @@ class ServiceTest : public testing::Test {
     store_.reset();
     io_.reset();
     fake_.reset();
+    keeper_.reset();
     blobs_.reset();
+    keyring_.reset();
   }
 
   template <class T>
@@ -214,6 +147,11 @@ class ServiceTest : public testing::Test {
     EXPECT_TRUE(execution) << execution.error().message;
     return execution ? *execution : model::Execution{};
   }
+  std::string contentOf(const model::Artifact& artifact) {
+    const auto reader = blobs_->open(artifact.blob());
+    EXPECT_TRUE(reader) << reader.error().message;
+    return reader ? (*reader)->read(0, SIZE_MAX).value() : "";
+  }
   std::vector<std::string> auditOf(const std::string& id) {
     std::vector<std::string> actions;
     for (const auto& entry : *store_->audit(store::Scope::allTenants(), 0, 1000)) {
@@ -237,7 +175,10 @@ class ServiceTest : public testing::Test {
   CountingMetrics metrics_;
   RunConfig config_;
   model::NodeOffer offer_;
+  artifacts::Secret master_ = artifacts::Secret::random();
+  std::unique_ptr<artifacts::Keyring> keyring_;
   std::unique_ptr<artifacts::Blobs> blobs_;
+  std::unique_ptr<BlobKeeper> keeper_;
   std::unique_ptr<BrittleStore> store_;
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<runtime::FakeRuntime> fake_;

@@ -191,6 +191,16 @@ void noteLostArtifacts(Execution& execution, const std::string& reason) {
                              true};
 }
 
+void noteOverQuota(Execution& execution) {
+  if (execution.error) return;
+  execution.error =
+      RunError{std::string(error_type::kQuotaExceeded),
+               "not all artifacts were kept: the tenant has no room left for them; delete some "
+               "(cloister artifact rm), or raise artifacts.quota_mb or artifacts.quota_count",
+               {{"limit", "artifacts"}},
+               false};
+}
+
 void noteTruncatedArtifacts(Execution& execution, uint64_t max_files, uint64_t max_bytes) {
   if (execution.error) return;
   execution.error =

@@ -34,6 +34,7 @@ void applyDenial(model::Execution& execution, const policy::Denied& denied);
 // there already stays.
 void noteTruncatedOutput(model::Execution& execution, uint64_t cap);
 void noteLostArtifacts(model::Execution& execution, const std::string& reason);
+void noteOverQuota(model::Execution& execution);
 void noteTruncatedArtifacts(model::Execution& execution, uint64_t max_files, uint64_t max_bytes);
 
 }  // namespace cloister::orchestrator

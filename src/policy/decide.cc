@@ -102,6 +102,7 @@ model::Permit grant(const Policy& policy, const Rule& rule, const Question& ques
   return PermitIssuer::issue({
       .id = question.permit_id,
       .execution_id = question.execution_id,
+      .session_id = question.session_id,
       .tenant = question.principal.tenant,
       .policy_id = policy.id,
       .runtime = rule.runtime,

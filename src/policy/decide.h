@@ -60,10 +60,11 @@ struct Question {
   std::string execution_id;
   std::string permit_id;
   std::string spec_sha256;
-  std::string prestart;   // see PermitFields
-  int64_t now = 0;        // wall-clock microseconds
-  int64_t valid_for = 0;  // microseconds a permit lives before the node must have it
-  std::string language;   // ruleLanguage(); without it nothing is allowed
+  std::string prestart;    // see PermitFields, as the two above and below
+  int64_t now = 0;         // wall-clock microseconds
+  int64_t valid_for = 0;   // microseconds a permit lives before the node must have it
+  std::string language;    // ruleLanguage(); without it nothing is allowed
+  std::string session_id;  // see PermitFields
 };
 
 // What `languages` of a rule are compared with: the language's own name, never an alias, or
@@ -79,8 +80,9 @@ std::string decidingRule(const Policy& policy, const Question& question);
 
 // The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
 // an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,
-// so that /workspace holds only the request's files and what the program writes.
+// so that /workspace holds only the request's files and what the program writes. `tag` makes the
+// code's names its own, for a program beside others in a session; "" for a run alone.
 Result<model::ExecSpec> resolve(const model::RunRequest& request,
-                                const model::LanguageSet& languages);
+                                const model::LanguageSet& languages, std::string_view tag = {});
 
 }  // namespace cloister::policy

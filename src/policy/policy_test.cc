@@ -50,7 +50,8 @@ Decision decideOn(const Policy& policy, std::string_view body, const std::string
                          .prestart = "",
                          .now = 1000,
                          .valid_for = 500,
-                         .language = ruleLanguage(request, languages())});
+                         .language = ruleLanguage(request, languages()),
+                         .session_id = ""});
 }
 
 bool allowed(const Decision& decision) {

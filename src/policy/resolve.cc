@@ -15,6 +15,29 @@ using Argv = std::vector<std::string>;
 // Hidden in /tmp, so that neither a listing of /workspace nor its artifacts show them.
 constexpr std::string_view kBinary = "/tmp/.cloister-program";
 constexpr std::string_view kBuildDir = "/tmp/.cloister-build";
+constexpr std::string_view kWorkspace = "/workspace/";
+
+// Where the code of one program goes, and what is made of it.
+struct Places {
+  std::string source;  // in the workspace
+  std::string named;   // the same, as its command names it
+  std::string binary;
+  std::string dir;
+};
+
+// A run alone has the plain names. Programs of one session must not overwrite each other's code,
+// nor a file of the session's, and may be started elsewhere than in the workspace.
+Places placesOf(const Language& language, std::string_view tag) {
+  if (tag.empty()) {
+    return {language.source, language.source, std::string(kBinary), std::string(kBuildDir)};
+  }
+  const std::string suffix = "-" + std::string(tag);
+  const std::string source =
+      ".cloister" + suffix +
+      language.source.substr(std::min(language.source.rfind('.'), language.source.size()));
+  return {source, std::string(kWorkspace) + source, std::string(kBinary) + suffix,
+          std::string(kBuildDir) + suffix};
+}
 
 constexpr std::pair<std::string_view, std::string_view> kBaseEnvironment[] = {
     {"HOME", "/workspace"},
@@ -28,7 +51,7 @@ void replaceAll(std::string& text, std::string_view what, std::string_view with)
     text.replace(at, what.size(), with);
 }
 
-Argv expand(const Argv& pattern, const Language& language, const RunRequest& request) {
+Argv expand(const Argv& pattern, const Places& places, const RunRequest& request) {
   const std::string memory_mb = std::to_string(request.limits.memory_bytes >> 20);
   Argv argv;
   for (std::string word : pattern) {
@@ -36,9 +59,9 @@ Argv expand(const Argv& pattern, const Language& language, const RunRequest& req
       argv.insert(argv.end(), request.args.begin(), request.args.end());
       continue;
     }
-    replaceAll(word, "{source}", language.source);
-    replaceAll(word, "{binary}", kBinary);
-    replaceAll(word, "{dir}", kBuildDir);
+    replaceAll(word, "{source}", places.named);
+    replaceAll(word, "{binary}", places.binary);
+    replaceAll(word, "{dir}", places.dir);
     replaceAll(word, "{memory_mb}", memory_mb);
     argv.push_back(std::move(word));
   }
@@ -68,19 +91,20 @@ std::vector<std::string> environment(const RunRequest& request, const Language* 
   return list;
 }
 
-Result<> addCode(const RunRequest& request, const Language& language, model::ExecSpec& spec) {
+Result<> addCode(const RunRequest& request, const Language& language, const Places& places,
+                 model::ExecSpec& spec) {
   const auto clash = std::ranges::find_if(request.files, [&](const model::FileSpec& file) {
-    return file.path == language.source || file.path.starts_with(language.source + "/");
+    return file.path == places.source || file.path.starts_with(places.source + "/");
   });
   if (clash != request.files.end()) {
     return fail(Code::kInvalid,
                 "files: \"" + clash->path + "\" is where the code goes; use another name", "files");
   }
-  spec.files.push_back({language.source, request.code, 0644});
+  spec.files.push_back({places.source, request.code, 0644});
   if (!language.compile.empty()) {
-    spec.compile.push_back({expand(language.compile, language, request), language.compile_timeout});
+    spec.compile.push_back({expand(language.compile, places, request), language.compile_timeout});
   }
-  spec.run.argv = expand(language.run, language, request);
+  spec.run.argv = expand(language.run, places, request);
   return {};
 }
 
@@ -102,7 +126,8 @@ std::unexpected<Error> unknownLanguage(const std::string& name,
 
 }  // namespace
 
-Result<model::ExecSpec> resolve(const RunRequest& request, const model::LanguageSet& languages) {
+Result<model::ExecSpec> resolve(const RunRequest& request, const model::LanguageSet& languages,
+                                std::string_view tag) {
   const Language* language = nullptr;
   if (!request.language.empty()) {
     language = languages.find(request.language);
@@ -112,7 +137,7 @@ Result<model::ExecSpec> resolve(const RunRequest& request, const model::Language
   if (!std::holds_alternative<std::monostate>(request.command)) {
     spec.run.argv = commandArgv(request);
   } else if (language != nullptr) {
-    TRY(addCode(request, *language, spec));
+    TRY(addCode(request, *language, placesOf(*language, tag), spec));
   } else {
     return fail(Code::kInvalid, "language: is required with code", "language");
   }

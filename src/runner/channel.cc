@@ -17,9 +17,9 @@ uint64_t micros(const timeval& tv) {
 }  // namespace
 
 bool StdinBuffer::add(std::string_view bytes) {
-  if (bytes.size() > sizeof bytes_ - size_) return false;
-  const size_t end = (begin_ + size_) % sizeof bytes_;
-  const size_t first = std::min(bytes.size(), sizeof bytes_ - end);
+  if (bytes.size() > wire::kStdinWindow - size_) return false;
+  const size_t end = (begin_ + size_) % wire::kStdinWindow;
+  const size_t first = std::min(bytes.size(), wire::kStdinWindow - end);
   if (first != 0) std::memcpy(bytes_ + end, bytes.data(), first);
   if (first != bytes.size()) std::memcpy(bytes_, bytes.data() + first, bytes.size() - first);
   size_ += bytes.size();
@@ -27,17 +27,19 @@ bool StdinBuffer::add(std::string_view bytes) {
 }
 
 std::string_view StdinBuffer::front() const {
-  return {bytes_ + begin_, std::min(size_, sizeof bytes_ - begin_)};
+  return {bytes_ + begin_, std::min(size_, wire::kStdinWindow - begin_)};
 }
 
 void StdinBuffer::take(size_t n) {
   size_ -= n;
-  begin_ = size_ == 0 ? 0 : (begin_ + n) % sizeof bytes_;
+  begin_ = size_ == 0 ? 0 : (begin_ + n) % wire::kStdinWindow;
 }
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = adopted = stdin_closing = false;
+  ended = kill_rest = adopted = stdin_closing = windowed = draining = false;
+  out_left = err_left = 0;
+  window = wire::kOutputUnits;
   number = channel_number;
   pid = -1;
   status = 0;
@@ -47,6 +49,12 @@ void Channel::reset(uint32_t channel_number) {
   out.reset();
   err.reset();
   pending.clear();
+}
+
+size_t Channel::allowance() const {
+  constexpr uint32_t kFrame = wire::outputUnits(0);
+  if (!windowed) return wire::kRunnerMaxPayload;
+  return window <= kFrame ? 0 : std::min(window - kFrame, wire::kRunnerMaxPayload);
 }
 
 void Channel::account(const rusage& usage) {

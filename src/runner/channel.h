@@ -16,6 +16,8 @@ namespace cloister::runner {
 // Bytes on their way into a program's stdin.
 class StdinBuffer {
  public:
+  // Its memory from now on: wire::kStdinWindow bytes that outlive it.
+  void use(char* bytes) { bytes_ = bytes; }
   void clear() { begin_ = size_ = 0; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
   [[nodiscard]] size_t size() const { return size_; }
@@ -28,7 +30,7 @@ class StdinBuffer {
  private:
   size_t begin_ = 0;
   size_t size_ = 0;
-  char bytes_[wire::kStdinWindow];
+  char* bytes_ = nullptr;
 };
 
 struct Channel {
@@ -37,6 +39,11 @@ struct Channel {
   bool kill_rest = false;
   bool adopted = false;
   bool stdin_closing = false;  // close stdin once the buffer is empty
+  bool windowed = false;
+  bool draining = false;  // it has ended, and these many bytes were left to be read:
+  uint32_t out_left = 0;
+  uint32_t err_left = 0;
+  uint32_t window = 0;  // units of output that may be sent
   uint32_t number = 0;
   pid_t pid = -1;
   int status = 0;
@@ -50,6 +57,8 @@ struct Channel {
   StdinBuffer pending;
 
   void reset(uint32_t channel_number);
+  // Bytes of output that may be read now, into one frame.
+  [[nodiscard]] size_t allowance() const;
   // Adds what a reaped process used.
   void account(const rusage& usage);
   // Writes what the pipe takes; returns the bytes that the node may now send anew. A program that

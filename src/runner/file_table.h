@@ -49,11 +49,11 @@ class BasicFileTable {
 
  private:
   struct Slot {
-    uint64_t hash;
-    uint64_t inode;
-    int64_t size;
-    int64_t mtime;
-    int64_t ctime;
+    uint64_t hash = 0;
+    uint64_t inode = 0;
+    int64_t size = 0;
+    int64_t mtime = 0;
+    int64_t ctime = 0;
     bool used = false;
     friend bool operator==(const Slot&, const Slot&) = default;
   };
@@ -75,7 +75,7 @@ class BasicFileTable {
     return &slots_[i];
   }
 
-  Slot slots_[kSlots];
+  Slot slots_[kSlots]{};
   size_t count_ = 0;
 };
 

@@ -16,6 +16,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <gtest/gtest.h>
+
 #include "base/file.h"
 
 namespace cloister::runner::testing {
@@ -29,7 +31,7 @@ bool writeText(const char* path, std::string_view text) {
   return fd && write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-bool bind(const char* from, const std::string& to, bool directory) {
+bool bindMount(const char* from, const std::string& to, bool directory) {
   if (directory) {
     if (mkdir(to.c_str(), 0755) != 0) return false;
   } else if (const Fd made(open(to.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); !made) {
@@ -47,8 +49,8 @@ bool buildRoot() {
     const std::string target = std::string("usr/") + name;
     if (symlink(target.c_str(), (root + "/" + name).c_str()) != 0) return false;
   }
-  return bind("/usr", root + "/usr", true) && mkdir((root + "/dev").c_str(), 0755) == 0 &&
-         bind("/dev/null", root + "/dev/null", false) &&
+  return bindMount("/usr", root + "/usr", true) && mkdir((root + "/dev").c_str(), 0755) == 0 &&
+         bindMount("/dev/null", root + "/dev/null", false) &&
          mkdir((root + "/proc").c_str(), 0755) == 0 &&
          mount("proc", (root + "/proc").c_str(), "proc", 0, nullptr) == 0 &&
          mkdir((root + "/workspace").c_str(), 0777) == 0 &&
@@ -176,6 +178,26 @@ int Jail::wait() {
   }
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void Jail::sendGroups(uint32_t channel, const std::vector<int>& fds) {
+  const auto count = static_cast<uint32_t>(fds.size());
+  char frame[wire::kHeaderBytes + sizeof count];
+  wire::encodeHeader(frame, static_cast<uint16_t>(ToRunner::kGroups), channel, sizeof count);
+  std::memcpy(frame + wire::kHeaderBytes, &count, sizeof count);
+  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxGroups * sizeof(int))] = {};
+  iovec part{frame, sizeof frame};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+  ASSERT_EQ(sendmsg(socket_.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof frame));
 }
 
 void Jail::startProgram(uint32_t channel, const std::vector<std::string>& argv, uint8_t flags,

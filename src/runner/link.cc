@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cloister::runner {
 
@@ -20,12 +22,43 @@ void Link::receive() {
     in_end_ -= in_begin_;
     in_begin_ = 0;
   }
-  const ssize_t n = recv(fd_, in_ + in_end_, sizeof in_ - in_end_, MSG_DONTWAIT);
+  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxGroups * sizeof(int))];
+  iovec part{in_ + in_end_, sizeof in_ - in_end_};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t n = recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n > 0) {
     in_end_ += static_cast<size_t>(n);
+    keepFds(message);
   } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
     _exit(0);
   }
+}
+
+// The kernel puts all descriptors of a message into one list.
+void Link::keepFds(msghdr& message) {
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr) return;
+  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  const bool fits = (message.msg_flags & MSG_CTRUNC) == 0 && count <= wire::kMaxGroups - fd_count_;
+  if (header->cmsg_type != SCM_RIGHTS || !fits) protocolError();
+  for (size_t i = 0; i < count; ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+    fds_[fd_count_++].reset(fd);
+  }
+}
+
+bool Link::takeFds(Fd* into, size_t count) {
+  if (count > fd_count_) return false;
+  for (size_t i = 0; i < count; ++i)
+    into[i] = std::move(fds_[i]);
+  std::move(fds_ + count, fds_ + fd_count_, fds_);
+  fd_count_ -= count;
+  return true;
 }
 
 bool Link::next(wire::FrameHeader& header, std::string_view& payload) {

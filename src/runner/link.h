@@ -4,8 +4,11 @@
 // the protocol ends the process, and with it, as pid 1, everything inside.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string_view>
 
+#include "base/fd.h"
 #include "wire/frame.h"
 #include "wire/runner.h"
 
@@ -24,6 +27,9 @@ class Link {
 
   // Takes in what has arrived, without waiting. Ends the process when the node has hung up.
   void receive();
+  // The descriptors that came with the frames so far, in order; the caller closes what it takes.
+  // False if there are not as many.
+  bool takeFds(Fd* into, size_t count);
   // The next whole frame that has arrived; `payload` is valid until the next receive().
   bool next(wire::FrameHeader& header, std::string_view& payload);
 
@@ -43,8 +49,11 @@ class Link {
   static constexpr size_t kFrame = wire::kHeaderBytes + wire::kRunnerMaxPayload;
 
   void waitWritable() const;
+  void keepFds(msghdr& message);
 
   int fd_ = -1;
+  size_t fd_count_ = 0;
+  Fd fds_[wire::kMaxGroups];
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
   size_t out_begin_ = 0;

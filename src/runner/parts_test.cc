@@ -137,7 +137,9 @@ TEST(FileTable, TreatsWhatDoesNotFitAsNew) {
 }
 
 TEST(StdinBuffer, WrapsAroundWithoutLoss) {
+  const auto bytes = std::make_unique<char[]>(wire::kStdinWindow);
   auto buffer = std::make_unique<StdinBuffer>();
+  buffer->use(bytes.get());
   std::string in;
   std::string out;
   for (int i = 0; i < 100; ++i) {

@@ -23,6 +23,7 @@ alignas(16) char child_stack[32'768];
 struct Child {
   const Command* command;
   Stdio stdio;
+  Groups groups;
   int error = 0;
   const char* what = "";
 };
@@ -71,6 +72,9 @@ int failed(Child& child, const char* what, int error) {
 
 int childMain(void* argument) {
   Child& child = *static_cast<Child*>(argument);
+  for (size_t i = 0; i < child.groups.count; ++i) {
+    if (write(child.groups.files[i].get(), "0", 1) != 1) return failed(child, "cgroup", errno);
+  }
   setsid();
   if (dup2(child.stdio.in, 0) < 0 || dup2(child.stdio.out, 1) < 0 || dup2(child.stdio.err, 2) < 0)
     return failed(child, "dup2", errno);
@@ -84,8 +88,8 @@ int childMain(void* argument) {
 
 }  // namespace
 
-Spawned spawn(const Command& command, const Stdio& stdio) {
-  Child child{&command, stdio};
+Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups) {
+  Child child{&command, stdio, groups};
   const pid_t pid =
       clone(childMain, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &child);
   if (pid < 0) return {-1, errno, "clone"};

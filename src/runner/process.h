@@ -4,12 +4,23 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+
+#include "base/fd.h"
+
 namespace cloister::runner {
 
 struct Command {
   char** argv = nullptr;  // argv[0] without a slash is looked up in the PATH of `envp`
   char** envp = nullptr;
   const char* cwd = nullptr;
+};
+
+// Files of control groups that the program joins (wire::ToRunner::kGroups), still owned by the
+// caller.
+struct Groups {
+  const Fd* files = nullptr;
+  size_t count = 0;
 };
 
 // The program's ends of its standard streams, still owned by the caller.
@@ -27,6 +38,6 @@ struct Spawned {
 
 // Runs `command` in a session of its own, with these three fds and no other, all signals at their
 // defaults. Returns once it has been executed or has failed. One thread only.
-Spawned spawn(const Command& command, const Stdio& stdio);
+Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups);
 
 }  // namespace cloister::runner

@@ -5,18 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -24,88 +19,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runner/channel.h"
-#include "runner/command_text.h"
 #include "runner/file_table.h"
-#include "runner/link.h"
 #include "runner/process.h"
-#include "runner/workspace.h"
-#include "wire/frame.h"
-#include "wire/runner.h"
+#include "runner/runner_impl.h"
 
 namespace cloister::runner {
 namespace {
 
-using wire::FromRunner;
-using wire::ToRunner;
-
-constexpr size_t kChannels = 32;
 constexpr char kWorkspace[] = "/workspace";
 // Where a file is written that takes a FIFO's place when it is whole.
 constexpr char kStaged[] = ".cloister-staged";
 
-class Runner {
- public:
-  void start(const char* adopted);
-  [[noreturn]] void loop();
-
- private:
-  void handle(const wire::FrameHeader& header, std::string_view payload);
-  void onFile(uint32_t channel, std::string_view payload);
-  void onFileData(uint32_t channel, std::string_view payload);
-  void onText(uint32_t channel, std::string_view payload);
-  void onStart(uint32_t channel, std::string_view payload);
-  void onStdin(uint32_t channel, std::string_view payload);
-  void onSignal(uint32_t channel, std::string_view payload);
-  void onCollect(uint32_t channel, std::string_view payload);
-  void collect(uint32_t channel, std::string_view payload);
-
-  void stageFile(uint32_t channel);
-  void launch(Channel& channel, uint8_t flags, const char* cwd);
-  bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
-  bool makeFifo(Fd& ours);
-  void adopt(Channel& channel);
-  void startFailed(uint32_t channel, int error, std::string_view what);
-  void fileFailed(uint32_t channel, int error);
-  void feed(Channel& channel);
-  // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
-  bool relay(Channel& channel, Fd& fd, FromRunner type);
-  void drain(Channel& channel, Fd& fd, FromRunner type);
-  void takeSignals();
-  void onDone(const signalfd_siginfo& info);
-  void reap(bool wait);
-  void account(pid_t pid, int status, const rusage& usage);
-  void killRest();
-  void finish(Channel& channel);
-  void sendScratch(uint32_t channel);
-
-  Channel* find(uint32_t number);
-  Channel* freeChannel();
-  size_t fillPoll(pollfd* fds) const;
-  void serve();
-
-  Link link_;
-  Fd signals_;
-  Fd workspace_;
-  Fd null_;
-  FileWriter writer_;
-  bool staged_ = false;  // what is written now is to take the place of fifo_
-  char fifo_[NAME_MAX + 1] = "";
-  pid_t adopted_ = -1;  // a program that has no channel yet
-  uint32_t writer_channel_ = 0;
-  uint32_t text_channel_ = 0;
-  bool text_begun_ = false;
-  Channel channels_[kChannels];
-  CommandText text_;
-  FileTable table_;
-  CollectRules rules_;
-  // A kCollect that waits for the end of its channel's program.
-  std::string_view later_;
-  uint32_t later_channel_ = 0;
-  char later_bytes_[wire::kRunnerMaxPayload];
-};
-
 Runner the_runner;
+
+// These are zero at first, which costs no memory until they are used.
+constinit FileTable the_files;  // of the workspace, as they were at kMark
+char stdin_bytes[kChannels][wire::kStdinWindow];
 
 [[noreturn]] void systemError() {
   _exit(kExitSystem);
@@ -150,6 +79,8 @@ Fd openSignals() {
   return fd;
 }
 
+}  // namespace
+
 void Runner::start(const char* adopted) {
   if (getpid() != 1) refuse("cloister-runner: runs only as pid 1 of a sandbox\n");
   int type = 0;
@@ -164,6 +95,8 @@ void Runner::start(const char* adopted) {
   umask(022);
   workspace_.reset(open(kWorkspace, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!workspace_ || chdir(kWorkspace) != 0) systemError();
+  for (size_t i = 0; i < kChannels; ++i)
+    channels_[i].pending.use(stdin_bytes[i]);
   link_.open(wire::kRunnerFd);
   wire::Writer w(link_.payload(), sizeof(uint32_t));
   w.u32(static_cast<uint32_t>(getpid()));
@@ -194,8 +127,9 @@ size_t Runner::fillPoll(pollfd* fds) const {
   for (const Channel& channel : channels_) {
     if (!channel.used) continue;
     if (channel.in && !channel.pending.empty()) fds[n++] = {channel.in.get(), POLLOUT, 0};
-    if (room && channel.out) fds[n++] = {channel.out.get(), POLLIN, 0};
-    if (room && channel.err) fds[n++] = {channel.err.get(), POLLIN, 0};
+    const bool may_send = room && channel.allowance() > 0;
+    if (may_send && channel.out) fds[n++] = {channel.out.get(), POLLIN, 0};
+    if (may_send && channel.err) fds[n++] = {channel.err.get(), POLLIN, 0};
   }
   return n;
 }
@@ -205,6 +139,7 @@ void Runner::serve() {
   for (Channel& channel : channels_) {
     if (!channel.used) continue;
     feed(channel);
+    if (channel.draining) continue;
     if (link_.hasRoom()) relay(channel, channel.out, FromRunner::kStdout);
     if (link_.hasRoom()) relay(channel, channel.err, FromRunner::kStderr);
   }
@@ -215,7 +150,7 @@ void Runner::serve() {
     }
   }
   for (Channel& channel : channels_) {
-    if (channel.used && channel.ended) finish(channel);
+    if (channel.used && channel.ended && drain(channel)) finish(channel);
   }
 }
 
@@ -235,9 +170,15 @@ void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
       return onSignal(header.channel, payload);
     case ToRunner::kCollect:
       return onCollect(header.channel, payload);
+    case ToRunner::kGroups:
+      return onGroups(header.channel, payload);
+    case ToRunner::kTaken:
+      return onTaken(header.channel, payload);
+    case ToRunner::kKill:
+      return onKill(header.channel, payload);
     case ToRunner::kMark:
       if (!payload.empty()) protocolError();
-      return markFiles(workspace_.get(), table_);
+      return markFiles(workspace_.get(), the_files);
   }
   protocolError();
 }
@@ -298,15 +239,16 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   const bool with_stdin = (flags & wire::kStartStdin) != 0;
   const std::string_view fifo = with_fifo ? r.bytes() : std::string_view{};
   const bool adopts = (flags & wire::kStartAdopted) != 0;
-  const bool known = adopts
-                         ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
-                               (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
-                         : flags <= (wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo);
+  const bool known = adopts ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
+                                  (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
+                            : (flags & ~(wire::kStartStdin | wire::kStartKillRest |
+                                         wire::kStartFifo | wire::kStartWindow)) == 0;
   if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
   if (with_fifo && (with_stdin || !isPlainPath(fifo) || fifo.contains('/') ||
                     fifo.size() > NAME_MAX || fifo_[0] != '\0'))
     protocolError();
-  if (find(number) != nullptr || (text_begun_ && (adopts || number != text_channel_)))
+  if (find(number) != nullptr || (text_begun_ && (adopts || number != text_channel_)) ||
+      (group_count_ > 0 && (adopts || number != groups_channel_)))
     protocolError();
   char directory[PATH_MAX];
   std::memcpy(directory, cwd.data(), cwd.size());
@@ -319,6 +261,7 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   } else {
     channel->reset(number);
     channel->kill_rest = (flags & wire::kStartKillRest) != 0;
+    channel->windowed = (flags & wire::kStartWindow) != 0;
     if (with_fifo) *std::ranges::copy(fifo, fifo_).out = '\0';
     if (adopts) {
       adopt(*channel);
@@ -328,7 +271,11 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   }
   text_.clear();
   text_begun_ = false;
+  while (group_count_ > 0)
+    groups_[--group_count_].reset();
 }
+
+namespace {
 
 // A pipe whose end kept here does not block, while the program's does, as programs expect.
 bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
@@ -338,6 +285,8 @@ bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
   theirs.reset(ends[we_write ? 0 : 1]);
   return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
 }
+
+}  // namespace
 
 // It is open for reading too, so that it can be opened and written before the program opens it.
 bool Runner::makeFifo(Fd& ours) {
@@ -364,7 +313,8 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
     return startFailed(channel.number, error, "pipe");
   }
   const Command command{text_.argv(), text_.envp(), cwd};
-  const Spawned spawned = spawn(command, {in ? in.get() : null_.get(), out.get(), err.get()});
+  const Spawned spawned =
+      spawn(command, {in ? in.get() : null_.get(), out.get(), err.get()}, {groups_, group_count_});
   if (spawned.error != 0) {
     channel.reset(channel.number);
     channel.used = false;
@@ -419,6 +369,25 @@ void Runner::onSignal(uint32_t number, std::string_view payload) {
   if (channel != nullptr && !channel->ended) kill(-channel->pid, static_cast<int>(signal));
 }
 
+void Runner::onGroups(uint32_t channel, std::string_view payload) {
+  wire::Reader r(payload);
+  const uint32_t count = r.u32();
+  const bool fits = r.done() && group_count_ == 0 && count > 0 && count <= wire::kMaxGroups;
+  if (!fits || !link_.takeFds(groups_, count)) protocolError();
+  groups_channel_ = channel;
+  group_count_ = count;
+}
+
+void Runner::onTaken(uint32_t number, std::string_view payload) {
+  wire::Reader r(payload);
+  const uint32_t units = r.u32();
+  if (!r.done()) protocolError();
+  Channel* channel = find(number);
+  if (channel == nullptr || !channel->windowed) return;
+  if (units > wire::kOutputUnits - channel->window) protocolError();
+  channel->window += units;
+}
+
 void Runner::onCollect(uint32_t channel, std::string_view payload) {
   if (find(channel) == nullptr) return collect(channel, payload);
   if (!later_.empty()) protocolError();
@@ -435,118 +404,7 @@ void Runner::collect(uint32_t channel, std::string_view payload) {
   for (uint32_t i = 0; i < rules_.glob_count; ++i)
     rules_.globs[i] = r.bytes();
   if (!r.done()) protocolError();
-  collectFiles(workspace_.get(), table_, rules_, channel, link_);
-}
-
-bool Runner::relay(Channel& channel, Fd& fd, FromRunner type) {
-  if (!fd) return false;
-  const ssize_t n = read(fd.get(), link_.payload(), wire::kRunnerMaxPayload);
-  if (n > 0) {
-    link_.commit(type, channel.number, static_cast<size_t>(n));
-    return true;
-  }
-  if (n == 0) fd.reset();
-  return n < 0 && errno == EINTR;
-}
-
-// Passes on what the pipe holds now: a process that lives on may go on writing for ever.
-void Runner::drain(Channel& channel, Fd& fd, FromRunner type) {
-  int held = 0;
-  if (!fd || ioctl(fd.get(), FIONREAD, &held) != 0) return;
-  while (held > 0) {
-    const ssize_t n = read(fd.get(), link_.payload(),
-                           std::min<size_t>(static_cast<size_t>(held), wire::kRunnerMaxPayload));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    link_.commit(type, channel.number, static_cast<size_t>(n));
-    held -= static_cast<int>(n);
-  }
-}
-
-void Runner::account(pid_t pid, int status, const rusage& usage) {
-  if (pid == adopted_) adopted_ = -1;
-  for (Channel& channel : channels_) {
-    if (!channel.used) continue;
-    const bool own = channel.pid == pid && !channel.ended;
-    const bool orphan = std::none_of(std::begin(channels_), std::end(channels_),
-                                     [&](const Channel& c) { return c.used && c.pid == pid; });
-    if (own || orphan) channel.account(usage);
-    if (own) {
-      channel.status = status;
-      channel.ended = true;
-    }
-  }
-}
-
-void Runner::takeSignals() {
-  signalfd_siginfo info;
-  while (read(signals_.get(), &info, sizeof info) > 0) {
-    if (info.ssi_signo == kAdoptedDone) onDone(info);
-  }
-}
-
-// Nothing inside runs from here on. To stop them all takes one call that nobody can catch or fork
-// past; to kill them would take the processor for giving back their memory. The sandbox's end does.
-void Runner::onDone(const signalfd_siginfo& info) {
-  for (Channel& channel : channels_) {
-    if (!channel.used || !channel.adopted || channel.ended) continue;
-    channel.status = W_EXITCODE(info.ssi_int & 0xFF, 0);
-    channel.reaped++;
-    channel.ended = true;
-    kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);
-    channel.kill_rest = false;
-  }
-}
-
-// Reaps what has ended; with `wait`, all there is, until nobody is left.
-void Runner::reap(bool wait) {
-  takeSignals();
-  for (;;) {
-    int status = 0;
-    rusage usage{};
-    const pid_t pid = wait4(-1, &status, wait ? 0 : WNOHANG, &usage);
-    if (pid < 0 && errno == EINTR) continue;
-    if (pid <= 0) return;
-    account(pid, status, usage);
-  }
-}
-
-// Every orphan becomes ours, so once wait4 knows of no child, nobody is left.
-void Runner::killRest() {
-  kill(-1, SIGKILL);
-  reap(true);
-}
-
-void Runner::finish(Channel& channel) {
-  drain(channel, channel.out, FromRunner::kStdout);
-  drain(channel, channel.err, FromRunner::kStderr);
-  sendScratch(channel.number);
-  const bool signaled = WIFSIGNALED(channel.status);
-  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
-  w.u8(signaled ? 1 : 0);
-  w.u32(static_cast<uint32_t>(signaled ? WTERMSIG(channel.status) : WEXITSTATUS(channel.status)));
-  w.u64(channel.user_micros);
-  w.u64(channel.system_micros);
-  w.u64(channel.max_rss_bytes);
-  w.u32(channel.reaped);
-  link_.commit(FromRunner::kExited, channel.number, w.view().size());
-  channel.reset(channel.number);
-  channel.used = false;
-  if (!later_.empty() && later_channel_ == channel.number) {
-    collect(later_channel_, std::exchange(later_, {}));
-  }
-}
-
-void Runner::sendScratch(uint32_t channel) {
-  struct statfs fs{};
-  fstatfs(workspace_.get(), &fs);
-  const auto block = static_cast<uint64_t>(fs.f_bsize);
-  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
-  w.u64((fs.f_blocks - fs.f_bfree) * block);
-  w.u64(fs.f_blocks * block);
-  w.u64(fs.f_files - fs.f_ffree);
-  w.u64(fs.f_files);
-  link_.commit(FromRunner::kScratch, channel, w.view().size());
+  collectFiles(workspace_.get(), the_files, rules_, channel, link_);
 }
 
 Channel* Runner::find(uint32_t number) {
@@ -562,8 +420,6 @@ Channel* Runner::freeChannel() {
   }
   return nullptr;
 }
-
-}  // namespace
 
 void run(const char* adopted) {
   the_runner.start(adopted);

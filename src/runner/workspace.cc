@@ -116,7 +116,7 @@ uint32_t listFiles(int workspace) {
       ++left_out;
       continue;
     }
-    for (ssize_t n; (n = getdents64(fd.get(), buffer, sizeof buffer)) > 0;) {
+    for (ssize_t n; (n = syscall(SYS_getdents64, fd.get(), buffer, sizeof buffer)) > 0;) {
       for (ssize_t at = 0; at < n;) {
         const auto* item = reinterpret_cast<const dirent64*>(buffer + at);
         at += item->d_reclen;

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/plan.h"
+#include "model/pool_stats.h"
 
 namespace cloister::runtime {
 
@@ -51,15 +53,40 @@ struct SandboxInfo {
   std::vector<std::string> weakened;
 };
 
+// One program of a session's sandbox. Destroying one that runs kills it and all that it started.
+class Exec {
+ public:
+  virtual ~Exec() = default;
+  // Runs it to its end; once. Its time-out, or cancel(), ends every process that it started and
+  // nothing else; what it leaves behind when it ends by itself goes on. Where the sandbox ends
+  // first, the outcome is kRunnerLost.
+  virtual Task<Result<model::Outcome>> run(ExecObserver& observer) = 0;
+  // Ends it as kCancelled. Returns at once; run() reports. Idempotent.
+  virtual void cancel() = 0;
+  // More for its stdin, where ExecSpec::keep_input says that more may come; nothing: end of file.
+  // Suspends while the program is slow to read. kConflict after the end of file, or of the program.
+  virtual Task<Result<>> input(std::string bytes) = 0;
+  // A signal to the program's process group. kConflict once it has ended.
+  virtual Result<> signal(int number) = 0;
+};
+
 class Sandbox {
  public:
   virtual ~Sandbox() = default;
   [[nodiscard]] virtual const SandboxInfo& info() const = 0;
 
-  // Runs one command to its end and collects the artifacts. An Error is a fault of ours; all that
-  // the program does is an Outcome. One exec at a time for now.
+  // Runs the one command that its permit names, to its end, and collects the artifacts. An Error is
+  // a fault of ours; all that the program does is an Outcome.
   virtual Task<Result<model::Outcome>> exec(const model::ExecSpec& spec,
                                             ExecObserver& observer) = 0;
+
+  // A program beside others, for a sandbox whose permit makes a session (PermitFields::session_id)
+  // and a permit of its own in that session. kQuota: too many at once; kDenied: not its permit.
+  // kUnsupported from a runtime that has no sessions.
+  virtual Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
+                                                   const model::ExecSpec& spec);
+  // Suspends until a session's sandbox has ended, and says why; "" after teardown().
+  virtual Task<std::string> died();
 
   // Ends the running exec as kCancelled. Returns at once; exec() reports. Idempotent.
   virtual void cancel() = 0;
@@ -78,6 +105,9 @@ class Runtime {
 
   // What provision would do, as JSON: mounts, syscall policy, limits, identities. Starts nothing.
   virtual Task<Result<base::json::object>> plan(const model::SignedPermit& permit) = 0;
+
+  // What it keeps ready, as far as is known now; nullopt when it keeps nothing.
+  [[nodiscard]] virtual std::optional<model::PoolStats> pool() const { return std::nullopt; }
 };
 
 }  // namespace cloister::runtime

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suite of runtimes, for GoogleTest. A runtime's test gives a Harness and says
-//
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
 // A Harness is default-constructible and has
 //   boost::asio::io_context& io();
@@ -51,6 +50,7 @@ class RuntimeSuite : public testing::Test {
     const int64_t now = base::wallMicros();
     return harness_.sign({.id = base::newId("permit"),
                           .execution_id = base::newId("exec"),
+                          .session_id = "",
                           .tenant = "suite",
                           .policy_id = "suite",
                           .runtime = harness_.runtimeName(),

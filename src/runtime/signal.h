@@ -24,6 +24,8 @@ class Signal {
   Signal& operator=(const Signal&) = delete;
   ~Signal() = default;
 
+  [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
+
   // Wakes every coroutine that waits now.
   void notify() {
     for (boost::asio::steady_timer* timer : waiting_)

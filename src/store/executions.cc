@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "store/artifacts.h"
 
 namespace cloister::store {
 namespace {
@@ -23,8 +24,6 @@ constexpr char kUpdate[] =
 constexpr char kPutOutput[] = "INSERT OR REPLACE INTO outputs VALUES (?,?,?,?,?)";
 constexpr char kReadOutput[] =
     "SELECT out, err, compile_out, compile_err FROM outputs WHERE execution=?";
-constexpr char kDropArtifacts[] = "DELETE FROM artifacts WHERE execution=?";
-constexpr char kPutArtifact[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?)";
 
 // What the audit row says of the record, so that verification can hold the record to it.
 model::AuditEvent bindTo(const model::AuditEvent& event, const model::Execution& execution,
@@ -77,22 +76,6 @@ Result<> checkStart(const NewExecution& request) {
 Result<uint64_t> appendState(Transaction tx, const model::AuditEvent& event,
                              const model::Execution& execution, const std::string& record) {
   return tx.chain.append(tx.db, bindTo(event, execution, record));
-}
-
-// The whole kept output of a stream longer than what is kept is an artifact as well.
-Result<> putArtifacts(Database& db, const model::Execution& execution) {
-  const auto put = [&](const std::string& id, const std::string& sha256) -> Result<> {
-    Statement statement = TRY(db.use(kPutArtifact));
-    return statement.bind(id, execution.seq, sha256).run();
-  };
-  Statement drop = TRY(db.use(kDropArtifacts));
-  TRY(drop.bind(execution.seq).run());
-  for (const model::ArtifactRef& ref : execution.artifacts)
-    TRY(put(ref.id, ref.sha256));
-  const model::Provenance& from = execution.provenance;
-  if (!execution.out.artifact.empty()) TRY(put(execution.out.artifact, from.stdout_sha256));
-  if (!execution.err.artifact.empty()) TRY(put(execution.err.artifact, from.stderr_sha256));
-  return {};
 }
 
 Result<> putOutput(Database& db, const model::Execution& execution) {

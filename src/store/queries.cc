@@ -11,9 +11,6 @@ namespace {
 
 constexpr char kGet[] =
     "SELECT seq, record, archived_at FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
-constexpr char kArtifact[] =
-    "SELECT e.seq, e.record, e.archived_at FROM artifacts a JOIN executions e ON e.seq=a.execution"
-    " WHERE a.id=?1 AND (?2 IS NULL OR e.tenant=?2)";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
@@ -36,26 +33,6 @@ std::string listSql(const Scope& scope, const ListQuery& query) {
   if (!query.agent.empty()) sql += " AND agent=?";
   if (!query.session_id.empty()) sql += " AND session_id<>'' AND session_id=?";
   return sql + " ORDER BY seq DESC LIMIT ?";
-}
-
-std::optional<model::ArtifactRef> find(const model::Execution& execution, const std::string& id) {
-  const auto listed = std::ranges::find(execution.artifacts, id, &model::ArtifactRef::id);
-  if (listed != execution.artifacts.end()) return *listed;
-  const auto whole = [&](std::string path, const model::KeptOutput& kept,
-                         const std::string& sha256) {
-    return model::ArtifactRef{.id = id,
-                              .path = std::move(path),
-                              .size = kept.total,
-                              .content_type = "text/plain; charset=utf-8",
-                              .sha256 = sha256};
-  };
-  if (execution.out.artifact == id) {
-    return whole("stdout", execution.out, execution.provenance.stdout_sha256);
-  }
-  if (execution.err.artifact == id) {
-    return whole("stderr", execution.err, execution.provenance.stderr_sha256);
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -91,14 +68,6 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
   while (TRY(row.step()))
     out.push_back(std::move(TRY(readRecord(row)).execution));
   return out;
-}
-
-Result<model::ArtifactRef> getArtifact(Database& db, const Scope& scope, const std::string& id) {
-  Statement row = TRY(db.use(kArtifact));
-  if (TRY(row.bind(id, scope.tenant()).step())) {
-    if (auto ref = find(TRY(readRecord(row)).execution, id)) return *std::move(ref);
-  }
-  return fail(Code::kNotFound, "there is no artifact " + id);
 }
 
 Result<std::vector<Pending>> unfinishedExecutions(Database& db) {

@@ -15,7 +15,6 @@ namespace cloister::store {
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
                                                      const ListQuery& query);
-Result<model::ArtifactRef> getArtifact(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<Pending>> unfinishedExecutions(Database& db);
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit);

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/record.h"
 
-#include <concepts>
-#include <limits>
-
-#include "base/crypto.h"
 #include "base/json.h"
 #include "store/clean.h"
+#include "store/members.h"
 
 namespace cloister::store {
 namespace {
 
 namespace json = base::json;
-
-// Bytes that may be no text (a file name a sandbox chose) are kept as they are, in base64.
-json::value anyBytes(const std::string& bytes) {
-  if (base::isUtf8(bytes)) return json::string(bytes);
-  return json::object{{"base64", base::toBase64(bytes)}};
-}
 
 json::object encode(const model::KeptOutput& kept) {
   return {{"total", kept.total}, {"truncated", kept.truncated}, {"artifact", kept.artifact}};
@@ -44,109 +35,10 @@ json::object encode(const model::Usage& usage) {
           {"processes", usage.processes}};
 }
 
-json::object encode(const model::Provenance& from) {
-  json::array weakened;
-  for (const std::string& what : from.weakened)
-    weakened.push_back(json::string(what));
-  return {{"runtime", from.runtime},
-          {"node", from.node},
-          {"image_digest", from.image_digest},
-          {"policy_id", from.policy_id},
-          {"permit_id", from.permit_id},
-          {"code_sha256", from.code_sha256},
-          {"output_sha256", from.output_sha256},
-          {"stdout_sha256", from.stdout_sha256},
-          {"stderr_sha256", from.stderr_sha256},
-          {"weakened", std::move(weakened)}};
-}
-
-json::object encode(const model::Principal& who) {
-  return {{"tenant", who.tenant}, {"app", who.app},         {"agent", who.agent},
-          {"user", who.user},     {"admin", who.isAdmin()}, {"key", who.key_id}};
-}
-
-json::value encode(const std::optional<model::RunError>& error) {
-  if (!error) return nullptr;
-  return json::object{{"type", error->type},
-                      {"message", anyBytes(error->message)},
-                      {"details", cleanObject(error->details)},
-                      {"retryable", error->retryable}};
-}
-
 json::value encode(const std::optional<model::CompileResult>& compile) {
   if (!compile) return nullptr;
   return json::object{{"exit_code", compile->exit_code}, {"wall_ms", compile->wall_ms}};
 }
-
-// Reads members; the first that is missing or of another type makes the whole bad.
-class Members {
- public:
-  explicit Members(const json::object& object, bool& bad) : object_(object), bad_(bad) {}
-
-  std::string text(std::string_view name) {
-    const json::value* value = find(name);
-    if (value != nullptr && value->is_string()) return std::string(value->get_string());
-    bad_ = true;
-    return {};
-  }
-
-  std::string bytes(std::string_view name) {
-    const json::value* value = find(name);
-    if (value == nullptr || !value->is_object()) return text(name);
-    auto decoded = base::fromBase64(Members(value->get_object(), bad_).text("base64"));
-    if (!decoded) bad_ = true;
-    return decoded.value_or("");
-  }
-
-  template <std::integral T>
-  void integer(std::string_view name, T& out) {
-    const json::value* value = find(name);
-    json::error_code error;
-    if (value == nullptr || !value->is_number()) {
-      bad_ = true;
-      return;
-    }
-    out = value->to_number<T>(error);
-    if (error) bad_ = true;
-  }
-
-  bool boolean(std::string_view name) {
-    const json::value* value = find(name);
-    if (value != nullptr && value->is_bool()) return value->get_bool();
-    bad_ = true;
-    return false;
-  }
-
-  const json::object& object(std::string_view name) {
-    static const json::object kNone;
-    const json::value* value = find(name);
-    if (value != nullptr && value->is_object()) return value->get_object();
-    bad_ = true;
-    return kNone;
-  }
-
-  const json::array& array(std::string_view name) {
-    static const json::array kNone;
-    const json::value* value = find(name);
-    if (value != nullptr && value->is_array()) return value->get_array();
-    bad_ = true;
-    return kNone;
-  }
-
-  bool isNull(std::string_view name) {
-    const json::value* value = find(name);
-    return value == nullptr || value->is_null();
-  }
-
-  Members in(std::string_view name) { return Members(object(name), bad_); }
-  void refuse() { bad_ = true; }
-
- private:
-  const json::value* find(std::string_view name) { return object_.if_contains(name); }
-
-  const json::object& object_;
-  bool& bad_;
-};
 
 void decode(Members from, model::KeptOutput& kept) {
   from.integer("total", kept.total);
@@ -169,38 +61,6 @@ void decode(Members from, model::Usage& usage) {
   from.integer("io_read_bytes", usage.io_read_bytes);
   from.integer("io_write_bytes", usage.io_write_bytes);
   from.integer("processes", usage.processes);
-}
-
-void decode(Members from, model::Provenance& out) {
-  out.runtime = from.text("runtime");
-  out.node = from.text("node");
-  out.image_digest = from.text("image_digest");
-  out.policy_id = from.text("policy_id");
-  out.permit_id = from.text("permit_id");
-  out.code_sha256 = from.text("code_sha256");
-  out.output_sha256 = from.text("output_sha256");
-  out.stdout_sha256 = from.text("stdout_sha256");
-  out.stderr_sha256 = from.text("stderr_sha256");
-  for (const json::value& what : from.array("weakened")) {
-    if (!what.is_string()) return from.refuse();
-    out.weakened.emplace_back(what.get_string());
-  }
-}
-
-void decode(Members from, model::Principal& who) {
-  who.tenant = from.text("tenant");
-  who.app = from.text("app");
-  who.agent = from.text("agent");
-  who.user = from.text("user");
-  who.role = from.boolean("admin") ? model::Role::kAdmin : model::Role::kAgent;
-  who.key_id = from.text("key");
-}
-
-void decode(Members from, model::RunError& error) {
-  error.type = from.text("type");
-  error.message = from.bytes("message");
-  error.details = from.object("details");
-  error.retryable = from.boolean("retryable");
 }
 
 void decode(Members from, model::CompileResult& compile) {

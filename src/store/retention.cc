@@ -2,7 +2,11 @@
 #include "store/retention.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
+
+#include "store/artifacts.h"
+#include "store/sessions.h"
 
 namespace cloister::store {
 namespace {
@@ -19,8 +23,6 @@ constexpr char kUnarchived[] =
 constexpr char kArchive[] = "UPDATE executions SET archived_at=? WHERE seq=?";
 constexpr char kDropOutput[] = "DELETE FROM outputs WHERE execution=?";
 constexpr char kDropRequest[] = "DELETE FROM requests WHERE execution=?";
-constexpr char kBlobs[] = "SELECT DISTINCT sha256 FROM artifacts WHERE execution=?";
-constexpr char kBlobInUse[] = "SELECT 1 FROM artifacts WHERE sha256=? LIMIT 1";
 constexpr char kDelete[] = "DELETE FROM executions WHERE seq=?";
 
 Result<std::vector<uint64_t>> pick(Statement& statement) {
@@ -50,29 +52,14 @@ Result<std::vector<uint64_t>> toDelete(Database& db, const Retention& rules, int
   return pick(oldest.bind(count));
 }
 
-// Deletes records; the digests of the artifacts they had.
-Result<std::vector<std::string>> erase(Database& db, const std::vector<uint64_t>& seqs) {
-  std::vector<std::string> blobs;
+// Deletes records; the blobs of the artifacts they had.
+Result<std::vector<model::BlobName>> erase(Database& db, const std::vector<uint64_t>& seqs) {
+  std::vector<model::BlobName> blobs;
   for (const uint64_t seq : seqs) {
-    Statement held = TRY(db.use(kBlobs));
-    held.bind(seq);
-    while (TRY(held.step()))
-      blobs.push_back(held.text(0));
+    std::ranges::move(TRY(blobsOf(db, seq)), std::back_inserter(blobs));
     TRY(runFor(db, kDelete, seq));  // and its parts, by ON DELETE CASCADE
   }
   return blobs;
-}
-
-Result<std::vector<std::string>> unused(Database& db, std::vector<std::string> blobs) {
-  std::ranges::sort(blobs);
-  const auto again = std::ranges::unique(blobs);
-  blobs.erase(again.begin(), again.end());
-  std::vector<std::string> out;
-  for (std::string& blob : blobs) {
-    Statement used = TRY(db.use(kBlobInUse));
-    if (!blob.empty() && !TRY(used.bind(blob).step())) out.push_back(std::move(blob));
-  }
-  return out;
 }
 
 Result<> archive(Database& db, const std::vector<uint64_t>& seqs, int64_t now) {
@@ -90,7 +77,10 @@ model::AuditEvent eventOf(const Retained& done) {
       .action = "ledger.retained",
       .subject = "ledger",
       .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
-      .details = {{"archived", done.archived}, {"deleted", done.deleted}}};
+      .details = {{"archived", done.archived},
+                  {"artifacts", done.artifacts},
+                  {"deleted", done.deleted},
+                  {"sessions", done.sessions}}};
 }
 
 }  // namespace
@@ -99,15 +89,22 @@ Result<Retained> retainBatch(Transaction tx, const Retention& rules, int64_t now
   Retained done;
   const auto deleted = TRY(toDelete(tx.db, rules, now));
   auto blobs = TRY(erase(tx.db, deleted));
-  done.blobs = TRY(unused(tx.db, std::move(blobs)));
   done.deleted = deleted.size();
+  auto expired = TRY(expireArtifacts(tx.db, now, kRetainBatch));
+  done.artifacts = expired.size();
+  std::ranges::move(expired, std::back_inserter(blobs));
+  TRY(freeUnnamed(tx.db, std::move(blobs)));
+  done.blobs = TRY(freedBlobs(tx.db, rules.removed, kRetainBatch));
   if (rules.archive_after_us > 0) {
     Statement old = TRY(tx.db.use(kUnarchived));
     const auto archived = TRY(pick(old.bind(now - rules.archive_after_us, kRetainBatch)));
     TRY(archive(tx.db, archived, now));
     done.archived = archived.size();
   }
-  if (done.archived + done.deleted > 0) TRY(tx.chain.append(tx.db, eventOf(done)));
+  if (rules.delete_after_us > 0) {
+    done.sessions = TRY(dropSessions(tx.db, now - rules.delete_after_us, kRetainBatch));
+  }
+  if (done.any()) TRY(tx.chain.append(tx.db, eventOf(done)));
   return done;
 }
 

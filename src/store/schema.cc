@@ -4,11 +4,13 @@
 #include <array>
 
 #include "store/migrations/m001_initial.h"
+#include "store/migrations/m002_sessions.h"
+#include "store/migrations/m003_artifacts.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array kMigrations = {kInitial};
+constexpr std::array<const char*, 3> kMigrations = {kInitial, kSessions, kArtifacts};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -13,6 +13,7 @@
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "store/artifacts.h"
 #include "store/checkpoint_file.h"
 #include "store/executions.h"
 #include "store/keys.h"
@@ -21,6 +22,7 @@
 #include "store/readers.h"
 #include "store/retention.h"
 #include "store/schema.h"
+#include "store/sessions.h"
 #include "store/writer.h"
 
 namespace cloister::store {
@@ -54,12 +56,61 @@ class SqliteStore final : public Store {
         std::move(done));
   }
 
+  void createSession(NewSession request, model::AuditEvent event, Done<Created> done) override {
+    std::string id = request.session.id;
+    std::string sha256 = base::sha256Hex(request.request_json);
+    submit<Created>(
+        {std::move(id), request.request_json.size()},
+        [request = std::move(request), event = std::move(event), sha256 = std::move(sha256)](
+            Transaction tx) { return createSessionRow(tx, request, sha256, event); },
+        std::move(done));
+  }
+
+  void updateSession(model::Session session, model::AuditEvent event, Done<void> done) override {
+    std::string id = session.id;
+    submit<void>(
+        {std::move(id), 0},
+        [session = std::move(session), event = std::move(event)](Transaction tx) {
+          return updateSessionRow(tx, session, event);
+        },
+        std::move(done));
+  }
+
   void append(model::AuditEvent event, Done<void> done) override {
     submit<void>(
         {},
         [event = std::move(event)](Transaction tx) -> Result<void> {
           TRY(tx.chain.append(tx.db, event));
           return {};
+        },
+        std::move(done));
+  }
+
+  void addArtifact(model::Artifact artifact, model::ArtifactQuota quota, model::AuditEvent event,
+                   Done<void> done) override {
+    submit<void>(
+        {},
+        [artifact = std::move(artifact), quota, event = std::move(event)](Transaction tx) {
+          return addArtifactRow(tx, artifact, quota, event);
+        },
+        std::move(done));
+  }
+
+  void removeArtifact(const Scope& scope, std::string id, model::AuditEvent event,
+                      Done<std::vector<model::BlobName>> done) override {
+    submit<std::vector<model::BlobName>>(
+        {},
+        [scope, id = std::move(id), event = std::move(event)](Transaction tx) {
+          return removeArtifactRow(tx, scope, id, event);
+        },
+        std::move(done));
+  }
+
+  void removeArtifacts(std::string tenant, model::AuditEvent event, Done<uint64_t> done) override {
+    submit<uint64_t>(
+        {},
+        [tenant = std::move(tenant), event = std::move(event)](Transaction tx) {
+          return removeArtifactRows(tx, tenant, event);
         },
         std::move(done));
   }
@@ -97,12 +148,39 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return listExecutions(db, scope, query); });
   }
 
-  Result<model::ArtifactRef> artifact(const Scope& scope, const std::string& id) override {
-    return read("", [&](Database& db) { return getArtifact(db, scope, id); });
+  Result<model::Artifact> artifact(const Scope& scope, const std::string& id) override {
+    return read("", [&](Database& db) { return getArtifact(db, scope, id, base::wallMicros()); });
+  }
+
+  Result<std::vector<model::Artifact>> artifacts(const Scope& scope,
+                                                 const ArtifactQuery& query) override {
+    return read("",
+                [&](Database& db) { return listArtifacts(db, scope, query, base::wallMicros()); });
+  }
+
+  Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) override {
+    return read("", [&](Database& db) { return readArtifactUsage(db, tenant); });
+  }
+
+  Result<bool> isNamed(const model::BlobName& blob) override {
+    return read("", [&](Database& db) { return isBlobNamed(db, blob); });
   }
 
   Result<std::vector<Pending>> unfinished() override {
     return read("", [](Database& db) { return unfinishedExecutions(db); });
+  }
+
+  Result<model::Session> session(const Scope& scope, const std::string& id) override {
+    return read(id, [&](Database& db) { return getSession(db, scope, id); });
+  }
+
+  Result<std::vector<model::Session>> sessions(const Scope& scope,
+                                               const SessionQuery& query) override {
+    return read("", [&](Database& db) { return listSessions(db, scope, query); });
+  }
+
+  Result<std::vector<model::Session>> unfinishedSessions() override {
+    return read("", [](Database& db) { return unfinishedSessionRows(db); });
   }
 
   Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) override {
@@ -126,6 +204,10 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return findMismatches(db, after, limit); });
   }
 
+  Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit) override {
+    return read("", [&](Database& db) { return findSessionMismatches(db, after, limit); });
+  }
+
   Result<> health() override { return writer_->health(); }
 
  private:
@@ -145,9 +227,9 @@ class SqliteStore final : public Store {
 
   // What is read is shown only once it is as durable as an acknowledgement.
   template <class Read>
-  auto read(const std::string& execution, Read read) -> decltype(read(std::declval<Database&>())) {
+  auto read(const std::string& subject, Read read) -> decltype(read(std::declval<Database&>())) {
     auto result = readers_.with(read);
-    TRY(syncer_->settle(execution));
+    TRY(syncer_->settle(subject));
     return result;
   }
 

@@ -105,6 +105,37 @@ TEST(SqliteStore, RefusesANewerSchema) {
   EXPECT_THAT(store.error().message, ::testing::HasSubstr("schema 99 is newer"));
 }
 
+// A ledger of schema 1 with an artifact: what the first version wrote.
+TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
+  const TempDir dir;
+  model::Execution e = testing::queued().execution;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    e = testing::finished(*store, testing::queued()).value();
+  }
+  runSql(dir.file("ledger.db"),
+         "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
+         "sessions;"
+         "CREATE TABLE artifacts(id TEXT PRIMARY KEY, execution INTEGER NOT NULL REFERENCES"
+         " executions(seq) ON DELETE CASCADE, sha256 TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+         "CREATE INDEX artifacts_by_execution ON artifacts(execution);"
+         "CREATE INDEX artifacts_by_sha256 ON artifacts(sha256);"
+         "UPDATE executions SET record=json_set(record, '$.artifacts', json('[{\"id\":\"art_1\","
+         "\"path\":\"a.txt\",\"size\":7,\"content_type\":\"text/plain\",\"sha256\":\"d\"}]'));"
+         "INSERT INTO artifacts VALUES ('art_1', 1, 'd'), ('art_2', 1, 'whole');"
+         "PRAGMA user_version=1");
+  const auto store = openSqlite(optionsIn(dir));
+  ASSERT_TRUE(store) << store.error().message;
+  const auto artifact = (*store)->artifact(Scope::of(testing::principal("acme")), "art_1");
+  ASSERT_TRUE(artifact) << artifact.error().message;
+  EXPECT_EQ(artifact->ref.path, "a.txt");
+  EXPECT_EQ(artifact->ref.size, 7U);
+  EXPECT_EQ(artifact->execution_id, e.id);
+  EXPECT_TRUE((*store)->artifact(Scope::allTenants(), "art_2"));
+  EXPECT_EQ((*store)->artifactUsage("acme")->artifacts, 2U);
+  EXPECT_EQ((*store)->artifactUsage("acme")->bytes, 7U);
+}
+
 TEST(SqliteStore, RefusesAFileThatIsNotItsOwn) {
   const TempDir dir;
   runSql(dir.file("ledger.db"), "CREATE TABLE theirs(x)");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger: executions, kept output, the audit log, keys. One write transaction holds a record
-// and its audit row; a status that a client has seen is durable (see Durability).
+// The ledger: executions, sessions, kept output, the audit log, keys. One write transaction holds a
+// record and its audit row; a status that a client has seen is durable (see Durability).
 //
 // Writes go through one writer thread that commits many at a time (group commit). `done` runs on a
 // thread of the ledger after the commit (and, with Durability::kPower, after fdatasync), or with
@@ -22,9 +22,11 @@
 
 #include "base/crypto.h"
 #include "base/result.h"
+#include "model/artifact.h"
 #include "model/audit_entry.h"
 #include "model/execution.h"
 #include "model/principal.h"
+#include "model/session.h"
 
 namespace cloister::store {
 
@@ -66,6 +68,19 @@ struct Accepted {
   bool replayed = false;  // same key, same request: nothing was written
 };
 
+// A session asked for: the record, what was asked, and what it was asked with.
+struct NewSession {
+  model::Session session;       // kCreating; seq is given by the ledger
+  std::string request_json;     // canonical; only its digest is kept
+  std::string idempotency_key;  // "" if none
+};
+
+// What createSession() came to: as Accepted.
+struct Created {
+  model::Session session;
+  bool replayed = false;
+};
+
 // A queued execution that a restart found.
 struct Pending {
   model::Execution execution;
@@ -79,6 +94,18 @@ struct ListQuery {
   std::string session_id;
   uint32_t limit = 50;      // 1..500
   uint64_t before_seq = 0;  // 0: from the newest
+};
+
+struct SessionQuery {
+  std::optional<model::SessionStatus> status;
+  std::string agent;
+  uint32_t limit = 50;      // 1..500
+  uint64_t before_seq = 0;  // 0: from the newest
+};
+
+struct ArtifactQuery {
+  uint32_t limit = 50;    // 1..500
+  std::string before_id;  // "": from the newest
 };
 
 struct KeyRecord {
@@ -101,18 +128,24 @@ struct Checkpoint {
 // "cloister-audit-checkpoint v1\n<seq>\n<hash>\n<at>\n"
 std::string checkpointText(const Checkpoint& checkpoint);
 
-// What retention does, oldest first; it never touches an execution that has not ended.
+// What retention does, oldest first; it never touches an execution that has not ended. Artifacts go
+// when they expire, or with their execution.
 struct Retention {
   int64_t archive_after_us = 0;  // finished this long ago: the output and the request go; 0: never
   int64_t delete_after_us = 0;   // and this long ago: the record too (audit rows stay); 0: never
   uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
-};
+  std::vector<model::BlobName> removed = {};  // of the blobs that were given to be removed
+};  // ended sessions go by delete_after_us alone
 
-// What one retain() did. The blobs are for the caller to remove.
+// What one retain() did.
 struct Retained {
   uint64_t archived = 0;
   uint64_t deleted = 0;
-  std::vector<std::string> blobs;  // SHA-256 of artifacts that no record names any more
+  uint64_t sessions = 0;               // deleted
+  uint64_t artifacts = 0;              // that had expired
+  std::vector<model::BlobName> blobs;  // to remove; given again until they are among `removed`
+
+  [[nodiscard]] bool any() const { return archived + deleted + sessions + artifacts > 0; }
 };
 
 // A record that the audit log does not bear out.
@@ -139,8 +172,22 @@ class Store {
   // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request
   // and `created_at` stay as accepted. The audit row is as with accept().
   virtual void update(model::Execution execution, model::AuditEvent event, Done<void> done) = 0;
+  // The same for sessions: a session begins kCreating, and one that has ended stays so. A renewal
+  // is an update from kRunning to kRunning.
+  virtual void createSession(NewSession request, model::AuditEvent event, Done<Created> done) = 0;
+  virtual void updateSession(model::Session session, model::AuditEvent event, Done<void> done) = 0;
   // An audit row alone.
   virtual void append(model::AuditEvent event, Done<void> done) = 0;
+  // An upload and its audit row. kQuota if its tenant would keep more than `quota`.
+  virtual void addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
+                           model::AuditEvent event, Done<void> done) = 0;
+  // Removes one, with an audit row; gives its blob if no artifact has it any more, for the caller
+  // to remove. An execution's record goes on naming its artifacts.
+  virtual void removeArtifact(const Scope& scope, std::string id, model::AuditEvent event,
+                              Done<std::vector<model::BlobName>> done) = 0;
+  // All of a tenant's; gives their number.
+  virtual void removeArtifacts(std::string tenant, model::AuditEvent event,
+                               Done<uint64_t> done) = 0;
   virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
   virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
                          Done<void> done) = 0;
@@ -153,12 +200,25 @@ class Store {
   // Newest first, without output bytes (totals and flags are there).
   virtual Result<std::vector<model::Execution>> list(const Scope& scope,
                                                      const ListQuery& query) = 0;
-  // An artifact of an execution within `scope`: one of `artifacts`, or the whole of an output
-  // (KeptOutput::artifact; unless `artifacts` lists it too, it is `stdout` or `stderr` with the
-  // digest that provenance has of that stream).
-  virtual Result<model::ArtifactRef> artifact(const Scope& scope, const std::string& id) = 0;
+  // An artifact within `scope` that has not expired: an upload, one of an execution's `artifacts`,
+  // or the whole of an output (KeptOutput::artifact; unless `artifacts` lists it too, it is
+  // `stdout` or `stderr` with the digest that provenance has of that stream).
+  virtual Result<model::Artifact> artifact(const Scope& scope, const std::string& id) = 0;
+  // The same, newest first.
+  virtual Result<std::vector<model::Artifact>> artifacts(const Scope& scope,
+                                                         const ArtifactQuery& query) = 0;
+  // What a tenant keeps, expired artifacts that are not collected yet too.
+  virtual Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) = 0;
+  // Whether any artifact has this blob.
+  virtual Result<bool> isNamed(const model::BlobName& blob) = 0;
   // Every execution without a terminal state, oldest first. For start-up.
   virtual Result<std::vector<Pending>> unfinished() = 0;
+  virtual Result<model::Session> session(const Scope& scope, const std::string& id) = 0;
+  // Newest first.
+  virtual Result<std::vector<model::Session>> sessions(const Scope& scope,
+                                                       const SessionQuery& query) = 0;
+  // Every session that has not ended, oldest first. For start-up.
+  virtual Result<std::vector<model::Session>> unfinishedSessions() = 0;
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
   // Entries with seq > after, oldest first, at most `limit` (1..1000).
@@ -170,6 +230,8 @@ class Store {
   // Records with seq > after that the audit log does not bear out (no row of their acceptance or
   // their present state, or other contents than were recorded), at most `limit`.
   virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
+  // The same of sessions.
+  virtual Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit) = 0;
   // An error, with the reason, when the last write failed (disk full, damage).
   virtual Result<> health() = 0;
 };

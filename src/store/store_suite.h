@@ -4,5 +4,7 @@
 #pragma once
 
 #include "store/suite/accept.h"
+#include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
 #include "store/suite/lifecycle.h"
+#include "store/suite/sessions.h"

@@ -28,7 +28,7 @@ class Write {
   virtual Result<> apply(Transaction transaction) = 0;
   // Once, on a thread of the ledger (or of the caller, when the queue is full).
   virtual void finish(Result<> outcome) = 0;
-  // The execution it is about, "" if none.
+  // The execution or session it is about, "" if none.
   std::string subject;
   // About what it holds in memory, for the bound of the queue.
   size_t bytes = 0;

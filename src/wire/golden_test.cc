@@ -114,6 +114,24 @@ model::NodeOffer sampleOffer() {
   return o;
 }
 
+model::PoolStats samplePool() {
+  model::PoolStats p;
+  p.kinds = {{"python", true, 201'326'592, 3, 4, 1, 2}, {"any", false, 4096, 0, 1, 0, 0}};
+  p.held = model::PoolStats::Held::kMemory;
+  p.zygotes = 1;
+  p.dying = 5;
+  p.served = {100, 20, 30, 4};
+  p.failed = 6;
+  p.copies = 70;
+  p.dead = 8;
+  p.drained = 9;
+  p.claim.counts = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+  p.claim.sum_micros = 1'234'567;
+  p.refill.counts[4] = 1;
+  p.refill.sum_micros = 4'999;
+  return p;
+}
+
 using Golden = std::map<std::string, std::string>;
 
 void addNodeMessages(Golden& all) {
@@ -122,6 +140,10 @@ void addNodeMessages(Golden& all) {
   all["to_node.cancel"] = frame(ToNode::kCancel, 7, "");
   all["to_node.teardown"] = frame(ToNode::kTeardown, 7, "");
   all["to_node.plan"] = frame(ToNode::kPlan, 8, encodeSignedPermit(sampleSignedPermit()));
+  all["to_node.open"] =
+      frame(ToNode::kOpen, 9, encodeOpen({7, sampleSignedPermit(), encodeExecSpec(sampleSpec())}));
+  all["to_node.input"] = frame(ToNode::kInput, 9, "hello\n");
+  all["to_node.signal"] = frame(ToNode::kSignal, 9, payload([](auto& w) { w.u32(2); }));
   all["to_node.ack"] = frame(ToNode::kAck, 7, payload([](auto& w) { w.u32(65'536); }));
 
   all["from_node.offer"] = frame(FromNode::kOffer, 0, encodeOffer(sampleOffer()));
@@ -144,6 +166,10 @@ void addNodeMessages(Golden& all) {
   all["from_node.usage"] = frame(FromNode::kUsage, 7, encodeUsage(sampleUsage()));
   all["from_node.finished"] = frame(FromNode::kFinished, 7, encodeOutcome(sampleOutcome()));
   all["from_node.torn_down"] = frame(FromNode::kTornDown, 7, "");
+  all["from_node.died"] = frame(FromNode::kDied, 7, "the runner died");
+  all["from_node.input_taken"] =
+      frame(FromNode::kInputTaken, 9, payload([](auto& w) { w.u32(6); }));
+  all["from_node.pool"] = frame(FromNode::kPool, 0, encodePool(samplePool()));
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
 }
 
@@ -187,6 +213,13 @@ void addToRunner(Golden& all) {
   all["to_runner.stdin"] = frame(ToRunner::kStdin, 1, "hello\n");
   all["to_runner.stdin_end"] = frame(ToRunner::kStdin, 1, "");
   all["to_runner.signal"] = frame(ToRunner::kSignal, 1, payload([](auto& w) { w.u32(15); }));
+  all["to_runner.groups"] = frame(ToRunner::kGroups, 1, payload([](auto& w) { w.u32(2); }));
+  all["to_runner.taken"] = frame(ToRunner::kTaken, 1, payload([](auto& w) { w.u32(4096); }));
+  all["to_runner.kill"] = frame(ToRunner::kKill, 1, "");
+  all["to_runner.start_window"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
+                                          w.u8(kStartWindow);
+                                          w.bytes("/tmp");
+                                        }));
   all["to_runner.collect"] = frame(ToRunner::kCollect, 2, payload([](auto& w) {
                                      w.u32(64);
                                      w.u64(1 << 20);
@@ -286,6 +319,9 @@ TEST(Golden, EveryValueIsReadBack) {
   const std::string outcome = goldenPayload("from_node.finished");
   EXPECT_EQ(encodeOutcome(decodeOutcome(outcome).value()), outcome);
   EXPECT_EQ(decodeOutcome(outcome)->exit_code, -1);
+  const std::string pool = goldenPayload("from_node.pool");
+  EXPECT_EQ(encodePool(decodePool(pool).value()), pool);
+  EXPECT_EQ(*decodePool(pool), samplePool());
 }
 
 // Every decoder refuses every proper prefix of a message, and anything after it.
@@ -298,6 +334,7 @@ TEST(Golden, NothingShorterOrLongerIsAccepted) {
       {"from_node.failed", [](auto b) { return decodeError(b).has_value(); }},
       {"from_node.usage", [](auto b) { return decodeUsage(b).has_value(); }},
       {"from_node.finished", [](auto b) { return decodeOutcome(b).has_value(); }},
+      {"from_node.pool", [](auto b) { return decodePool(b).has_value(); }},
   };
   for (const auto& [name, accepts] : decoders) {
     const std::string bytes = goldenPayload(name);

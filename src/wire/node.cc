@@ -15,6 +15,7 @@ constexpr size_t kSentence = 4096;         // messages, paths, globs
 constexpr size_t kBulk = kNodeMaxPayload;  // contents
 constexpr size_t kFew = 256;
 constexpr size_t kMany = 4096;
+constexpr uint32_t kSandboxes = 1'000'000;  // more than any node has
 
 // Strings each of which is bounded alike.
 template <class A, class List>
@@ -42,6 +43,7 @@ template <class A, class T>
 void describe(A& a, T& v) {
   a.text(v.id, kName);
   a.text(v.execution_id, kName);
+  a.text(v.session_id, kName);
   a.text(v.tenant, kName);
   a.text(v.policy_id, kName);
   a.text(v.runtime, kName);
@@ -80,6 +82,8 @@ void describe(A& a, T& v) {
   describe(a, v.run);
   texts(a, v.env, kMany, kBulk);
   a.text(v.input, kBulk);
+  a.flag(v.keep_input);
+  a.text(v.cwd, kSentence);
   texts(a, v.artifacts.globs, kFew, kSentence);
   a.number(v.artifacts.max_files);
   a.number(v.artifacts.max_bytes);
@@ -145,6 +149,39 @@ void describe(A& a, T& v) {
 }
 
 template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Durations>
+void describe(A& a, T& v) {
+  for (auto& count : v.counts)
+    a.number(count);
+  a.number(v.sum_micros);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::PoolKind>
+void describe(A& a, T& v) {
+  a.text(v.language, kName);
+  a.flag(v.default_limits);
+  a.number(v.scratch_bytes);
+  for (auto* number : {&v.ready, &v.wanted, &v.making, &v.waiting})
+    a.number(*number, kSandboxes);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::PoolStats>
+void describe(A& a, T& v) {
+  a.list(v.kinds, model::PoolStats::kMaxKinds, [&](auto& kind) { describe(a, kind); });
+  a.choice(v.held, model::PoolStats::Held::kNo, model::PoolStats::Held::kCpu);
+  a.number(v.zygotes, kSandboxes);
+  a.number(v.dying, kSandboxes);
+  for (auto& count : v.served)
+    a.number(count);
+  for (auto* count : {&v.failed, &v.copies, &v.dead, &v.drained})
+    a.number(*count);
+  describe(a, v.claim);
+  describe(a, v.refill);
+}
+
+template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, Error>
 void describe(A& a, T& v) {
   a.choice(v.code, Code::kInvalid, Code::kInternal);
@@ -159,6 +196,14 @@ void describe(A& a, T& v) {
   a.text(v.node, kName);
   a.text(v.image_digest, kName);
   texts(a, v.weakened, kFew, kSentence);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, OpenRequest>
+void describe(A& a, T& v) {
+  a.number(v.sandbox);
+  describe(a, v.permit);
+  a.text(v.spec, kBulk);
 }
 
 template <class T>
@@ -225,6 +270,22 @@ std::string encodeOffer(const model::NodeOffer& offer) {
 
 Result<model::NodeOffer> decodeOffer(std::string_view bytes) {
   return decode<model::NodeOffer>(bytes, "node offer");
+}
+
+std::string encodeOpen(const OpenRequest& request) {
+  return encode(request);
+}
+
+Result<OpenRequest> decodeOpen(std::string_view bytes) {
+  return decode<OpenRequest>(bytes, "open request");
+}
+
+std::string encodePool(const model::PoolStats& stats) {
+  return encode(stats);
+}
+
+Result<model::PoolStats> decodePool(std::string_view bytes) {
+  return decode<model::PoolStats>(bytes, "pool");
 }
 
 std::string encodeError(const Error& error) {

@@ -16,11 +16,15 @@
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/plan.h"
+#include "model/pool_stats.h"
 
 namespace cloister::wire {
 
 // The largest payload either side accepts.
 inline constexpr uint32_t kNodeMaxPayload = 64u << 20;
+
+// The largest kPool.
+inline constexpr uint32_t kMaxPool = 64u << 10;
 
 enum class ToNode : uint16_t {
   kProvision = 1,  // SignedPermit → kProvisioned | kFailed
@@ -28,7 +32,13 @@ enum class ToNode : uint16_t {
   kCancel = 3,     // none
   kTeardown = 4,   // none → kTornDown; frees the channel
   kPlan = 5,       // SignedPermit → kPlanned | kFailed; channel is only a call number
-  kAck = 6,        // u32 window units consumed: opens the node's window for that sandbox
+  kAck = 6,        // u32 window units consumed: opens the node's window for that channel
+  // In a session's sandbox, on a channel of the program's own: encoded OpenRequest → as kExec. With
+  // the answer the channel is free. It takes kCancel and kAck; kTeardown ends it and drops what it
+  // has to say → kTornDown.
+  kOpen = 7,
+  kInput = 8,   // to such a program: raw bytes for its stdin, none: end of file → kInputTaken
+  kSignal = 9,  // to such a program: u32 signal
 };
 
 enum class FromNode : uint16_t {
@@ -44,7 +54,14 @@ enum class FromNode : uint16_t {
   kFinished = 74,     // encoded Outcome
   kTornDown = 75,     // none
   kPlanned = 76,      // JSON
+  kPool = 77,         // encoded PoolStats, on channel 0; the last one counts
+  kDied = 78,         // text: a session's sandbox has ended by itself, and why; kTeardown is due
+  kInputTaken = 79,   // u32 bytes of kInput that went to the program: opens its window
 };
+
+// Bytes of kInput that may be in flight to one program; a frame has at most kInputPiece of them.
+inline constexpr uint32_t kInputWindow = 1u << 18;
+inline constexpr uint32_t kInputPiece = 1u << 16;
 
 // What may be in flight to the control plane per sandbox, in units of windowCost(); beyond it the
 // node stops reading from the runner until kAck. kOutput, kFileBegin, kFileData and kFileEnd count.
@@ -70,6 +87,18 @@ std::string encodeOffer(const model::NodeOffer& offer);
 Result<model::NodeOffer> decodeOffer(std::string_view bytes);
 std::string encodeError(const Error& error);
 Result<Error> decodeError(std::string_view bytes);
+
+// A program in a session's sandbox.
+struct OpenRequest {
+  uint32_t sandbox = 0;  // its channel
+  model::SignedPermit permit;
+  std::string spec;  // encoded ExecSpec
+};
+std::string encodeOpen(const OpenRequest& request);
+Result<OpenRequest> decodeOpen(std::string_view bytes);
+
+std::string encodePool(const model::PoolStats& stats);
+Result<model::PoolStats> decodePool(std::string_view bytes);
 
 // What a sandbox is (runtime/runtime.h SandboxInfo), as plain values.
 struct Provisioned {

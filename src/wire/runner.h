@@ -39,7 +39,20 @@ enum class ToRunner : uint16_t {
   // none. Takes note of the workspace's files as they are now, so that kCollect finds what is new:
   // to be sent when the files are in place and the compiler has ended, before the program's kStart.
   kMark = 8,
+  // u32 count, at most kMaxGroups. With it come, as SCM_RIGHTS (unix(7)), `count` files that a
+  // process
+  // writes "0" into to join a control group: the program of the channel's kStart, which follows,
+  // does
+  // so before anything else.
+  kGroups = 9,
+  // u32 window units of output that the node has taken in: opens the window of kStartWindow.
+  kTaken = 10,
+  // none. SIGKILL to the program, its session and whatever descends from it, where no control group
+  // tells who they are. Ignored once the program has ended.
+  kKill = 11,
 };
+
+inline constexpr uint32_t kMaxGroups = 16;
 
 // Bytes of stdin per channel that the runner holds for a program that is slow to read them.
 inline constexpr uint32_t kStdinWindow = 262'144;
@@ -55,6 +68,15 @@ inline constexpr uint8_t kStartFifo = 4;
 // The program is there already (runner/runner.h): no command is given, and the end of kStdin, which
 // brings nothing else, sets it off. The only other flag that may be with it is kStartKillRest.
 inline constexpr uint8_t kStartAdopted = 8;
+
+// Of the channel's kStdout and kStderr at most kOutputUnits may be on their way, that is, sent and
+// not yet given back by kTaken: programs beside each other wait only for their own readers.
+inline constexpr uint8_t kStartWindow = 16;
+inline constexpr uint32_t kOutputUnits = 262'144;
+// A frame's share of it: its payload and what holding a frame costs the node.
+inline constexpr uint32_t outputUnits(size_t payload_bytes) {
+  return static_cast<uint32_t>(payload_bytes) + 64;
+}
 
 enum class FromRunner : uint16_t {
   // u32 pid as seen inside. The first message.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec, frames, and the strictness of the decoders.
 #include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -112,6 +113,24 @@ TEST(Decoders, RefuseFlagsThatAreNeitherYesNorNo) {
   std::string bytes = encodeOutcome(outcome);
   bytes[bytes.size() - 17] = 2;  // artifacts_truncated, before two times of 8 bytes
   EXPECT_FALSE(decodeOutcome(bytes));
+}
+
+TEST(Decoders, RefuseAPoolBeyondItsBounds) {
+  model::PoolStats full;
+  full.kinds.resize(model::PoolStats::kMaxKinds, {.language = std::string(256, 'l')});
+  const std::string bytes = encodePool(full);
+  EXPECT_LE(bytes.size(), kMaxPool);
+  EXPECT_EQ(decodePool(bytes), full);
+  model::PoolStats more = full;
+  more.kinds.emplace_back();
+  EXPECT_FALSE(decodePool(encodePool(more)));
+  for (auto* number : {&full.kinds[0].ready, &full.kinds[0].waiting, &full.zygotes, &full.dying}) {
+    const uint32_t before = std::exchange(*number, 1'000'001);
+    EXPECT_FALSE(decodePool(encodePool(full)));
+    *number = before;
+  }
+  full.held = static_cast<model::PoolStats::Held>(3);
+  EXPECT_FALSE(decodePool(encodePool(full)));
 }
 
 TEST(Errors, AreCutToWhatTheOtherSideAccepts) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -95,21 +96,25 @@ Result<> giveStreams(const Streams& streams) {
   return {};
 }
 
-// Confines this process, and returns in its child, the program; itself it becomes the runner.
-void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birth,
-                   const runtime::ConfineFds& fds) {
+// Confines this process, and returns in its child, the program; itself it becomes the runner. Until
+// then it shares the memory of the zygote, which must find it as it was.
+void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birth) {
+  const runtime::ConfineFds fds = runtime::confineFds(birth);
   Streams streams;
   auto confined = runtime::confineSelf(confinement, birth.request.spec, fds);
   if (confined) confined = makeStreams(streams);
   if (!confined) runtime::refuseToStart(confined.error());
   PyOS_BeforeFork();
   const pid_t pid = ::fork();  // the library's own, which tells itself and others of it
-  if (pid < 0) runtime::refuseToStart(base::errnoError("fork", errno));
+  const int failed = errno;
   if (pid == 0) {
     if (!takeStreams(streams)) _exit(1);
+    linux::registerRseq();
     PyOS_AfterFork_Child();
     return;
   }
+  PyOS_AfterFork_Parent();
+  if (pid < 0) runtime::refuseToStart(base::errnoError("fork", failed));
   if (auto given = giveStreams(streams); !given) runtime::refuseToStart(given.error());
   runtime::becomeRunner({std::to_string(pid)});
 }
@@ -239,6 +244,37 @@ std::string textOf(PyObject* object) {
   return text;
 }
 
+// Runs a program that does nothing, so that the memory that every program writes to is the copy's
+// own before somebody waits for it.
+void rehearse() {
+  char text[] = "[].append(f'{len([])}')\n";
+  PyObject* globals = PyDict_New();
+  FILE* file = ::fmemopen(text, sizeof text - 1, "r");
+  if (globals != nullptr && file != nullptr) {
+    PyDict_SetItemString(globals, "__builtins__", PyEval_GetBuiltins());
+    PyObject* result = PyRun_FileExFlags(file, "main.py", kFileInput, globals, globals, 1, nullptr);
+    if (result == nullptr) PyErr_Clear();
+    Py_XDECREF(result);
+  }
+  Py_XDECREF(globals);
+  flushStreams();
+}
+
+// What serve() works by, in the zygote and its copies.
+std::optional<runtime::ZygoteOrders> the_orders;
+
+// Of what the program may use, little; it goes on below.
+constexpr size_t kStack = size_t{128} << 10;
+
+[[noreturn]] void runCopy(runtime::Birth& birth) {
+  becomeProgram(the_orders->confinement, birth);
+  call(the_callbacks.begin);
+  rehearse();
+  waitForGo();
+  const std::string program = "/workspace/" + the_orders->plan.argv[1];
+  runProgram(program.c_str());
+}
+
 bool isProgram(PyObject* path, const runtime::ZygotePlan& plan) {
   return plan.argv.size() == 2 && textOf(path).ends_with("/" + plan.argv[1]);
 }
@@ -252,16 +288,12 @@ PyObject* serve(PyObject*, PyObject* path) {
   }
   call(the_callbacks.ready);
   orders->confinement.runner.reset(kZygoteRunner);
+  the_orders = *std::move(orders);
   ::signal(SIGCHLD, SIG_IGN);  // nobody waits; a sandbox puts it back
   if (!linux::sendMessage(kZygoteControl, runtime::kDone)) _exit(1);
-  // In a copy; what these own is closed by then, and so they must not be destroyed.
-  runtime::Birth birth = runtime::serveSpawns(kZygoteControl);
-  const runtime::ConfineFds fds = runtime::confineFds(birth);
-  becomeProgram(orders->confinement, birth, fds);
-  call(the_callbacks.begin);
-  waitForGo();
-  const std::string program = "/workspace/" + orders->plan.argv[1];
-  runProgram(program.c_str());
+  // Of the main stack, so that a program finds itself on it, with all its room but this.
+  alignas(16) char stack[kStack];
+  runtime::serveSharing(kZygoteControl, stack, runCopy);
 }
 
 PyObject* prepare(PyObject*, PyObject* arguments) {

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/artifacts: what a run left behind, as a download that no browser will execute.
+// /v1/artifacts: the files that a tenant keeps, as downloads that no browser will execute.
 #include <algorithm>
 #include <charconv>
+#include <memory>
 
 #include "api/problem.h"
 #include "api/rest/rest.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "base/log.h"
 
 namespace cloister::api {
 namespace {
 
 constexpr size_t kPiece = size_t{256} << 10;
+constexpr int64_t kMaxList = 500;
+constexpr int64_t kLinkSeconds = 3600;
+constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
+constexpr int64_t kLastSecond = 253'402'300'799;  // of the year 9999
 
 struct ByteRange {
   uint64_t from = 0;
@@ -55,25 +64,120 @@ std::string disposition(std::string_view path) {
   return "attachment; filename*=UTF-8''" + percentEncode(name);
 }
 
-Task<Result<Response>> show(RestParts& parts, Request& request) {
-  const auto found = CO_TRY(parts.service.artifact(request.principal, request.params[0], 0, 0));
-  co_return jsonResponse(200, model::toJsonObject(found.first));
+Result<orchestrator::NewArtifact> parseUpload(const Request& request) {
+  constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
+  orchestrator::NewArtifact wanted;
+  const auto path = queryText(request, "path");
+  if (!path) return fail(Code::kInvalid, "query parameter path: required", "query.path");
+  wanted.path = *path;
+  const auto ttl = TRY(queryInteger(request, "ttl_seconds", 1, kMaxSeconds));
+  wanted.ttl_us = ttl.value_or(0) * 1'000'000;
+  wanted.size = request.incoming->length();
+  return wanted;
 }
 
-Task<void> streamArtifact(RestParts& parts, model::Principal principal, std::string id,
+Task<Result<Response>> upload(RestParts& parts, Request& request) {
+  orchestrator::NewArtifact wanted = CO_TRY(parseUpload(request));
+  const auto upload = CO_TRY(parts.artifacts.begin(request.principal, std::move(wanted)));
+  while (true) {
+    auto piece = co_await request.incoming->read();
+    if (!piece) co_return std::unexpected(std::move(piece).error());
+    if (piece->empty()) break;
+    auto written = co_await parts.artifacts.write(upload, *std::move(piece));
+    if (!written) co_return std::unexpected(std::move(written).error());
+  }
+  auto finished = co_await parts.artifacts.finish(upload);
+  const model::Artifact artifact = CO_TRY(std::move(finished));
+  co_return jsonResponse(201, model::toJsonObject(artifact))
+      .with("Location", "/v1/artifacts/" + artifact.ref.id);
+}
+
+Task<Result<Response>> show(RestParts& parts, Request& request) {
+  co_return jsonResponse(
+      200, model::toJsonObject(CO_TRY(parts.artifacts.get(request.principal, request.params[0]))));
+}
+
+Task<Result<Response>> list(RestParts& parts, Request& request) {
+  store::ArtifactQuery query;
+  const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxList));
+  if (limit) query.limit = static_cast<uint32_t>(*limit);
+  if (const auto cursor = queryText(request, "cursor")) {
+    query.before_id = base::fromBase64(*cursor).value_or("");
+    if (!base::isId("art", query.before_id)) {
+      co_return fail(Code::kInvalid, "query parameter cursor: not one of this service",
+                     "query.cursor");
+    }
+  }
+  const auto artifacts = CO_TRY(parts.artifacts.list(request.principal, query));
+  base::json::array items;
+  for (const model::Artifact& artifact : artifacts)
+    items.push_back(model::toJsonObject(artifact));
+  base::json::value cursor = nullptr;
+  if (artifacts.size() == query.limit) cursor = base::toBase64(artifacts.back().ref.id);
+  co_return jsonResponse(
+      200, base::json::object{{"artifacts", std::move(items)}, {"next_cursor", std::move(cursor)}});
+}
+
+Response noContent() {
+  Response response;
+  response.status = 204;
+  return response;
+}
+
+Task<Result<Response>> remove(RestParts& parts, Request& request) {
+  auto removed = co_await parts.artifacts.remove(request.principal, request.params[0]);
+  if (!removed) co_return std::unexpected(std::move(removed).error());
+  co_return noContent();
+}
+
+Task<Result<Response>> forget(RestParts& parts, Request& request) {
+  auto forgotten = co_await parts.artifacts.forget(request.principal, request.params[0]);
+  const uint64_t artifacts = CO_TRY(std::move(forgotten));
+  co_return jsonResponse(
+      200, base::json::object{{"tenant", request.params[0]}, {"artifacts", artifacts}});
+}
+
+Task<Result<Response>> link(RestParts& parts, Request& request) {
+  const model::Artifact artifact =
+      CO_TRY(parts.artifacts.get(request.principal, request.params[0]));
+  const auto seconds = CO_TRY(queryInteger(request, "expires_seconds", 1, kMaxLinkSeconds));
+  constexpr int64_t kMicros = 1'000'000;
+  const int64_t expires_at = base::wallMicros() / kMicros + seconds.value_or(kLinkSeconds);
+  const std::string signature = CO_TRY(parts.artifacts.sign(artifact, expires_at));
+  co_return jsonResponse(
+      200, base::json::object{{"url", "/v1/artifacts/" + artifact.ref.id + "/content?expires=" +
+                                          std::to_string(expires_at) + "&signature=" + signature},
+                              {"expires_at", base::formatTime(expires_at * kMicros)}});
+}
+
+// The artifact that a key or a link may read.
+Result<model::Artifact> readable(RestParts& parts, const Request& request) {
+  const auto signature = queryText(request, "signature");
+  const auto expires = TRY(queryInteger(request, "expires", 0, kLastSecond));
+  if (!signature && expires) {
+    return fail(Code::kInvalid, "query parameter expires: goes with a signature", "query.expires");
+  }
+  if (!signature) return parts.artifacts.get(request.principal, request.params[0]);
+  return parts.artifacts.verify(request.params[0], expires.value_or(0), *signature);
+}
+
+Task<void> streamArtifact(RestParts& parts, std::shared_ptr<artifacts::BlobReader> reader,
                           ByteRange range, BodyWriter& out) {
   while (range.from < range.to) {
-    const auto piece = parts.service.artifact(principal, id, range.from,
-                                              std::min<uint64_t>(kPiece, range.to - range.from));
+    const auto piece = co_await parts.artifacts.read(
+        reader, range.from, std::min<uint64_t>(kPiece, range.to - range.from));
+    if (!piece) {
+      base::log(base::Level::kError, "artifact unreadable", {{"error", piece.error().message}});
+    }
     // The head is out: all that is left to say "incomplete" is to break off.
-    if (!piece || piece->second.empty() || !co_await out.write(piece->second)) co_return;
-    range.from += piece->second.size();
+    if (!piece || piece->empty() || !co_await out.write(*piece)) co_return;
+    range.from += piece->size();
   }
 }
 
 Task<Result<Response>> content(RestParts& parts, Request& request) {
-  const auto found = CO_TRY(parts.service.artifact(request.principal, request.params[0], 0, 0));
-  const model::ArtifactRef& artifact = found.first;
+  const model::Artifact found = CO_TRY(readable(parts, request));
+  const model::ArtifactRef& artifact = found.ref;
   const std::string etag = "\"" + artifact.sha256 + "\"";
   Response response;
   response.with("ETag", etag).with("Accept-Ranges", "bytes");
@@ -95,13 +199,13 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
     response.with("Content-Range", "bytes " + std::to_string(range.from) + "-" +
                                        std::to_string(range.to - 1) + "/" + size);
   }
+  const auto reader = CO_TRY(parts.artifacts.open(found));
   response.with("Content-Type", artifact.content_type)
       .with("Content-Disposition", disposition(artifact.path))
       .with("Content-Security-Policy", "sandbox");
   response.stream_length = range.to - range.from;
-  response.stream = [&parts, principal = request.principal, id = request.params[0],
-                     range](BodyWriter& out) {
-    return streamArtifact(parts, principal, id, range, out);
+  response.stream = [&parts, reader, range](BodyWriter& out) {
+    return streamArtifact(parts, reader, range, out);
   };
   co_return response;
 }
@@ -109,14 +213,37 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
 }  // namespace
 
 std::vector<Route> artifactRoutes(RestParts& parts) {
-  return {{.method = "GET",
+  return {{.method = "POST",
+           .pattern = "/v1/artifacts",
+           .query = {"path", "ttl_seconds"},
+           .handle = [&parts](Request& request) { return upload(parts, request); },
+           .stream_body = UINT64_MAX},
+          {.method = "GET",
+           .pattern = "/v1/artifacts",
+           .query = {"limit", "cursor"},
+           .handle = [&parts](Request& request) { return list(parts, request); }},
+          {.method = "GET",
            .pattern = "/v1/artifacts/{id}",
            .query = {},
            .handle = [&parts](Request& request) { return show(parts, request); }},
+          {.method = "DELETE",
+           .pattern = "/v1/artifacts/{id}",
+           .query = {},
+           .handle = [&parts](Request& request) { return remove(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/artifacts/{id}/content",
+           .access = Access::kLink,
+           .query = {"expires", "signature"},
+           .handle = [&parts](Request& request) { return content(parts, request); }},
+          {.method = "GET",
+           .pattern = "/v1/artifacts/{id}/url",
+           .query = {"expires_seconds"},
+           .handle = [&parts](Request& request) { return link(parts, request); }},
+          {.method = "DELETE",
+           .pattern = "/v1/tenants/{id}/artifacts",
+           .access = Access::kAdmin,
            .query = {},
-           .handle = [&parts](Request& request) { return content(parts, request); }}};
+           .handle = [&parts](Request& request) { return forget(parts, request); }}};
 }
 
 }  // namespace cloister::api

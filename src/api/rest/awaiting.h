@@ -1,53 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coroutines of the io thread that wait for another thread: the ledger's writer, or the background
-// thread. They resume on the io thread.
+// How handlers wait for another thread; see orchestrator/awaiting.h.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <type_traits>
-#include <utility>
-
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
-#include "api/http.h"
-#include "base/result.h"
+#include "orchestrator/awaiting.h"
 
 namespace cloister::api {
 
-// Calls `start` with a callback that any thread may call, once; gives what it was called with.
-template <class Value>
-Task<Value> callback(std::function<void(std::function<void(Value)>)> start) {
-  namespace asio = boost::asio;
-  const asio::any_io_executor executor = co_await asio::this_coro::executor;
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(Value)>(
-      [&](auto handler) {
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        start([executor, shared = std::move(shared)](Value value) mutable {
-          asio::post(executor, [shared = std::move(shared), value = std::move(value)]() mutable {
-            std::exchange(shared, nullptr)->operator()(std::move(value));
-          });
-        });
-      },
-      asio::use_awaitable);
-}
-
-// Waits for a write of the ledger.
-template <class T>
-Task<Result<T>> committed(std::function<void(std::function<void(Result<T>)>)> start) {
-  return callback<Result<T>>(std::move(start));
-}
-
-// Runs `work` on the background thread.
-template <class T>
-Task<T> inBackground(boost::asio::thread_pool& pool, std::function<T()> work) {
-  return callback<T>([&pool, work = std::move(work)](std::function<void(T)> done) {
-    boost::asio::post(pool, [work, done = std::move(done)] { done(work()); });
-  });
-}
+using orchestrator::callback;
+using orchestrator::committed;
+using orchestrator::inBackground;
 
 }  // namespace cloister::api

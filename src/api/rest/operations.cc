@@ -53,6 +53,7 @@ Task<Result<Response>> readyz(RestParts& parts, Request& request) {
 
 Task<Result<Response>> metrics(RestParts& parts, Request&) {
   parts.metrics.nodeConnected(parts.service.node().runtime != nullptr);
+  parts.metrics.pool(poolStats(parts));
   co_return text("text/plain; version=0.0.4; charset=utf-8", parts.metrics.text());
 }
 

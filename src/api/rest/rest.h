@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "model/language.h"
+#include "model/pool_stats.h"
 #include "model/run_request.h"
+#include "orchestrator/artifact_service.h"
 #include "orchestrator/run_service.h"
 #include "store/store.h"
 
@@ -27,6 +30,7 @@ namespace cloister::api {
 // What the handlers work with; all of it outlives the server.
 struct RestParts {
   orchestrator::RunService& service;
+  orchestrator::ArtifactService& artifacts;
   store::Store& store;
   auth::Authenticator& authenticator;
   const model::LanguageSet& languages;
@@ -41,6 +45,9 @@ struct RestParts {
   boost::asio::thread_pool& background;
 };
 
+// What the node keeps ready, with languages that we know; nullopt while no node has told.
+std::optional<model::PoolStats> poolStats(const RestParts& parts);
+
 // Every route of the service. `parts` outlives them.
 std::vector<Route> restRoutes(RestParts& parts);
 
@@ -50,6 +57,7 @@ std::vector<Route> eventRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);
+std::vector<Route> poolRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

@@ -44,6 +44,8 @@ class Jail {
 
   void send(wire::ToRunner type, uint32_t channel, std::string_view payload = {});
   void sendRaw(std::string_view bytes);
+  // kGroups with these descriptors.
+  void sendGroups(uint32_t channel, const std::vector<int>& fds);
   // The next frame; waits for at most 20 s. An Error when the runner has gone.
   Result<Frame> next();
   // The runner's wait status, once it has ended.

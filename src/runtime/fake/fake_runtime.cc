@@ -10,6 +10,10 @@
 //   memory BYTES      uses that much memory      spin MS      uses that much processor time
 //   fork COUNT        starts that many processes disk BYTES   fills the scratch file system
 //   lost              the runner dies            broken       a fault of the runtime's own
+// A session's sandbox runs several beside each other, keeps what `write` makes, and has besides
+//   pwd               where it was started       trap         waits for a signal, says its number
+//   die WHY…          the whole sandbox does
+// `cat` goes on until the end of its input there.
 // Anything else cannot be started, as a command that does not exist.
 #include "runtime/fake/fake_runtime.h"
 
@@ -22,6 +26,7 @@
 #include <fnmatch.h>
 
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -30,11 +35,13 @@ struct FakeRuntime::State {
   explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
 
   boost::asio::any_io_executor executor;
-  Signal changed;  // released, or a sandbox more
+  Signal changed;                                              // released, or a sandbox more
+  std::vector<std::function<void(const std::string&)>> kills;  // one per sandbox that was made
   bool released = false;
   size_t live = 0;
   std::vector<std::string> provisioned;
   std::optional<Error> provision_error;
+  std::optional<model::PoolStats> pool;
 };
 
 namespace {
@@ -70,27 +77,51 @@ bool matchesAny(const std::vector<std::string>& globs, const std::string& path) 
   });
 }
 
-class FakeSandbox final : public Sandbox {
- public:
-  FakeSandbox(std::shared_ptr<FakeRuntime::State> state, model::PermitFields permit)
-      : state_(std::move(state)), permit_(std::move(permit)), changed_(state_->executor) {
-    info_ = {"fake", "fake", "sha256:" + std::string(64, '0'), {"isolation: none (fake runtime)"}};
-    state_->live++;
-  }
-  FakeSandbox(const FakeSandbox&) = delete;
-  FakeSandbox& operator=(const FakeSandbox&) = delete;
-  ~FakeSandbox() override { release(); }
+constexpr size_t kInputBuffer = 65'536;
+constexpr size_t kMaxPrograms = 256;  // at once in one sandbox
 
-  const SandboxInfo& info() const override { return info_; }
-  Task<Result<Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override;
+class FakeProgram;
+
+// What the programs of one sandbox share.
+struct Home {
+  explicit Home(const boost::asio::any_io_executor& executor) : changed(executor) {}
+
+  // Ends the sandbox: `why`, or "" for its teardown.
+  void end(const std::string& why);
+
+  Signal changed;
+  std::optional<std::string> ended;
+  std::vector<model::FileSpec> files;
+  std::vector<FakeProgram*> programs;
+};
+
+class FakeProgram final : public Exec {
+ public:
+  FakeProgram(std::shared_ptr<FakeRuntime::State> state, std::shared_ptr<Home> home,
+              const model::Limits& limits, model::ExecSpec spec)
+      : state_(std::move(state)),
+        home_(std::move(home)),
+        limits_(limits),
+        spec_(std::move(spec)),
+        changed_(state_->executor),
+        pending_(spec_.input),
+        input_ended_(!spec_.keep_input) {
+    home_->programs.push_back(this);
+  }
+  FakeProgram(const FakeProgram&) = delete;
+  FakeProgram& operator=(const FakeProgram&) = delete;
+  ~FakeProgram() override { std::erase(home_->programs, this); }
+
+  Task<Result<Outcome>> run(ExecObserver& observer) override;
   void cancel() override {
     cancelled_ = true;
+    wake();
+  }
+  Task<Result<>> input(std::string bytes) override;
+  Result<> signal(int number) override;
+  void wake() {
     changed_.notify();
     state_->changed.notify();
-  }
-  Task<Result<>> teardown() override {
-    release();
-    co_return Result<>{};
   }
 
  private:
@@ -101,7 +132,7 @@ class FakeSandbox final : public Sandbox {
     const Words& argv;
     std::vector<model::FileSpec> made;
   };
-  using Behaviour = Task<void> (FakeSandbox::*)(Run&);
+  using Behaviour = Task<void> (FakeProgram::*)(Run&);
   static const std::map<std::string, Behaviour, std::less<>>& behaviours();
 
   Task<void> echo(Run& run);
@@ -121,41 +152,125 @@ class FakeSandbox final : public Sandbox {
   Task<void> fork(Run& run);
   Task<void> disk(Run& run);
   Task<void> lost(Run& run);
+  Task<void> pwd(Run& run);
+  Task<void> trap(Run& run);
+  Task<void> die(Run& run);
 
   Task<void> collect(Run& run);
   void interrupted(Run& run, bool timed_out) const;
+  [[nodiscard]] bool stopped() const { return cancelled_ || home_->ended; }
+
+  std::shared_ptr<FakeRuntime::State> state_;
+  std::shared_ptr<Home> home_;
+  model::Limits limits_;
+  model::ExecSpec spec_;
+  Signal changed_;
+  std::string pending_;  // input that was not read yet
+  bool input_ended_;
+  int signal_ = 0;
+  bool cancelled_ = false;
+  bool ended_ = false;
+};
+
+void Home::end(const std::string& why) {
+  if (ended) return;
+  ended = why;
+  changed.notify();
+  for (FakeProgram* program : programs)
+    program->wake();
+}
+
+class FakeSandbox final : public Sandbox {
+ public:
+  FakeSandbox(std::shared_ptr<FakeRuntime::State> state, model::PermitFields permit)
+      : state_(std::move(state)),
+        permit_(std::move(permit)),
+        home_(std::make_shared<Home>(state_->executor)) {
+    info_ = {"fake", "fake", "sha256:" + std::string(64, '0'), {"isolation: none (fake runtime)"}};
+    state_->live++;
+    state_->kills.emplace_back([home = std::weak_ptr(home_)](const std::string& why) {
+      if (const auto there = home.lock()) there->end(why);
+    });
+  }
+  FakeSandbox(const FakeSandbox&) = delete;
+  FakeSandbox& operator=(const FakeSandbox&) = delete;
+  ~FakeSandbox() override { release(); }
+
+  const SandboxInfo& info() const override { return info_; }
+  Task<Result<Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
+    alone_ = std::make_unique<FakeProgram>(state_, home_, permit_.limits, spec);
+    if (cancelled_) alone_->cancel();
+    co_return co_await alone_->run(observer);
+  }
+  Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
+                                           const model::ExecSpec& spec) override;
+  Task<std::string> died() override {
+    const std::shared_ptr<Home> home = home_;
+    while (!home->ended)
+      co_await home->changed.wait();
+    co_return *home->ended;
+  }
+  void cancel() override {
+    cancelled_ = true;
+    if (alone_) alone_->cancel();
+  }
+  Task<Result<>> teardown() override {
+    release();
+    co_return Result<>{};
+  }
+
+ private:
   void release() {
-    if (!std::exchange(released_, true)) state_->live--;
+    if (std::exchange(released_, true)) return;
+    state_->live--;
+    home_->end("");
   }
 
   std::shared_ptr<FakeRuntime::State> state_;
   model::PermitFields permit_;
   SandboxInfo info_;
-  Signal changed_;
+  std::shared_ptr<Home> home_;
+  std::unique_ptr<FakeProgram> alone_;  // the one of a sandbox that runs one
   bool cancelled_ = false;
   bool released_ = false;
 };
 
-const std::map<std::string, FakeSandbox::Behaviour, std::less<>>& FakeSandbox::behaviours() {
+Task<Result<std::unique_ptr<Exec>>> FakeSandbox::open(const model::SignedPermit& permit,
+                                                      const model::ExecSpec& spec) {
+  auto fields = wire::decodePermit(permit.encoded);
+  if (!fields) co_return std::unexpected(std::move(fields).error());
+  if (home_->ended) co_return fail(Code::kUnavailable, "running in a session: its sandbox is gone");
+  const bool ours = !permit_.session_id.empty() && fields->session_id == permit_.session_id &&
+                    !fields->execution_id.empty() &&
+                    fields->spec_sha256 == base::sha256Hex(wire::encodeExecSpec(spec));
+  if (!ours) co_return fail(Code::kDenied, "running in a session: the permit is for another");
+  if (home_->programs.size() >= kMaxPrograms) {
+    co_return fail(Code::kQuota, "running in a session: too many programs at once");
+  }
+  co_return std::make_unique<FakeProgram>(state_, home_, fields->limits, spec);
+}
+
+const std::map<std::string, FakeProgram::Behaviour, std::less<>>& FakeProgram::behaviours() {
   static const std::map<std::string, Behaviour, std::less<>> kAll = {
-      {"echo", &FakeSandbox::echo},     {"err", &FakeSandbox::err},
-      {"cat", &FakeSandbox::cat},       {"env", &FakeSandbox::env},
-      {"exit", &FakeSandbox::exit},     {"segv", &FakeSandbox::segv},
-      {"show", &FakeSandbox::show},     {"write", &FakeSandbox::write},
-      {"flood", &FakeSandbox::flood},   {"mix", &FakeSandbox::mix},
-      {"sleep", &FakeSandbox::sleep},   {"hold", &FakeSandbox::hold},
-      {"memory", &FakeSandbox::memory}, {"spin", &FakeSandbox::spin},
-      {"fork", &FakeSandbox::fork},     {"disk", &FakeSandbox::disk},
-      {"lost", &FakeSandbox::lost},
+      {"echo", &FakeProgram::echo},     {"err", &FakeProgram::err},
+      {"cat", &FakeProgram::cat},       {"env", &FakeProgram::env},
+      {"exit", &FakeProgram::exit},     {"segv", &FakeProgram::segv},
+      {"show", &FakeProgram::show},     {"write", &FakeProgram::write},
+      {"flood", &FakeProgram::flood},   {"mix", &FakeProgram::mix},
+      {"sleep", &FakeProgram::sleep},   {"hold", &FakeProgram::hold},
+      {"memory", &FakeProgram::memory}, {"spin", &FakeProgram::spin},
+      {"fork", &FakeProgram::fork},     {"disk", &FakeProgram::disk},
+      {"lost", &FakeProgram::lost},     {"pwd", &FakeProgram::pwd},
+      {"trap", &FakeProgram::trap},     {"die", &FakeProgram::die},
   };
   return kAll;
 }
 
-Task<Result<Outcome>> FakeSandbox::exec(const model::ExecSpec& spec, ExecObserver& observer) {
+Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
   const auto begin = base::monotonicNow();
   Outcome outcome;
   outcome.started_at = base::wallMicros();
-  const std::string name = spec.run.argv.empty() ? "" : spec.run.argv[0];
+  const std::string name = spec_.run.argv.empty() ? "" : spec_.run.argv[0];
   if (name == "broken") co_return fail(Code::kInternal, "running a program: the fake is broken");
   if (const auto found = behaviours().find(name); found == behaviours().end()) {
     outcome.end = End::kStartFailed;
@@ -163,68 +278,82 @@ Task<Result<Outcome>> FakeSandbox::exec(const model::ExecSpec& spec, ExecObserve
   } else {
     outcome.end = End::kExited;
     observer.onStarted();
-    Run run{spec, observer, outcome, spec.run.argv, {}};
+    Run run{spec_, observer, outcome, spec_.run.argv, {}};
     co_await (this->*found->second)(run);
+    if (home_->ended) co_return fail(Code::kUnavailable, "running a program: its sandbox is gone");
     if (outcome.end == End::kExited || outcome.end == End::kSignaled) co_await collect(run);
   }
+  ended_ = true;
+  changed_.notify();
   outcome.usage.processes = std::max(outcome.usage.processes, 1U);
   outcome.usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
   outcome.finished_at = base::wallMicros();
   co_return outcome;
 }
 
-Task<void> FakeSandbox::echo(Run& run) {
+Task<void> FakeProgram::echo(Run& run) {
   const std::string line = joined(run.argv);
   co_await run.observer.onOutput(model::Stream::kStdout, line);
 }
 
-Task<void> FakeSandbox::err(Run& run) {
+Task<void> FakeProgram::err(Run& run) {
   const std::string line = joined(run.argv);
   co_await run.observer.onOutput(model::Stream::kStderr, line);
 }
 
-Task<void> FakeSandbox::cat(Run& run) {
-  if (!run.spec.input.empty()) {
-    co_await run.observer.onOutput(model::Stream::kStdout, run.spec.input);
+Task<void> FakeProgram::cat(Run& run) {
+  const auto until = base::monotonicNow() + run.spec.run.timeout;
+  while (!stopped() && (!pending_.empty() || !input_ended_) && base::monotonicNow() < until) {
+    const std::string piece = std::exchange(pending_, {});
+    changed_.notify();
+    if (!piece.empty()) {
+      co_await run.observer.onOutput(model::Stream::kStdout, piece);
+    } else {
+      co_await changed_.wait(until);
+    }
   }
+  if (cancelled_ || !input_ended_) interrupted(run, !cancelled_);
 }
 
-Task<void> FakeSandbox::env(Run& run) {
+Task<void> FakeProgram::env(Run& run) {
   for (const std::string& entry : run.spec.env) {
     const std::string line = entry + "\n";
     co_await run.observer.onOutput(model::Stream::kStdout, line);
   }
 }
 
-Task<void> FakeSandbox::exit(Run& run) {
+Task<void> FakeProgram::exit(Run& run) {
   run.outcome.exit_code = static_cast<int>(number(run.argv, 1));
   co_return;
 }
 
-Task<void> FakeSandbox::segv(Run& run) {
+Task<void> FakeProgram::segv(Run& run) {
   run.outcome.end = End::kSignaled;
   run.outcome.signal = 11;
   co_return;
 }
 
-Task<void> FakeSandbox::show(Run& run) {
+Task<void> FakeProgram::show(Run& run) {
   run.outcome.exit_code = 1;
-  for (const model::FileSpec& file : run.spec.files) {
+  std::vector<model::FileSpec> files = home_->files;
+  files.insert(files.end(), run.spec.files.begin(), run.spec.files.end());
+  for (const model::FileSpec& file : files) {
     if (run.argv.size() < 2 || file.path != run.argv[1]) continue;
     run.outcome.exit_code = 0;
     co_await run.observer.onOutput(model::Stream::kStdout, file.content);
   }
 }
 
-Task<void> FakeSandbox::write(Run& run) {
-  if (run.argv.size() > 2) run.made.push_back({run.argv[1], run.argv[2], 0644});
-  co_return;
+Task<void> FakeProgram::write(Run& run) {
+  if (run.argv.size() <= 2) co_return;
+  run.made.push_back({run.argv[1], run.argv[2], 0644});
+  home_->files.push_back(run.made.back());
 }
 
-Task<void> FakeSandbox::flood(Run& run) {
+Task<void> FakeProgram::flood(Run& run) {
   uint64_t left = number(run.argv, 1);
   const std::string chunk(16'384, 'x');
-  while (left > 0 && !cancelled_) {
+  while (left > 0 && !stopped()) {
     const std::string_view piece = std::string_view(chunk).substr(0, left);
     co_await run.observer.onOutput(model::Stream::kStdout, piece);
     left -= piece.size();
@@ -232,7 +361,7 @@ Task<void> FakeSandbox::flood(Run& run) {
   if (cancelled_) interrupted(run, false);
 }
 
-Task<void> FakeSandbox::mix(Run& run) {
+Task<void> FakeProgram::mix(Run& run) {
   const uint64_t count = number(run.argv, 1);
   for (uint64_t i = 0; i < count; i++) {
     const std::string line = std::to_string(i) + "\n";
@@ -241,27 +370,27 @@ Task<void> FakeSandbox::mix(Run& run) {
   }
 }
 
-Task<void> FakeSandbox::sleep(Run& run) {
+Task<void> FakeProgram::sleep(Run& run) {
   const Millis asked(number(run.argv, 1));
   const auto now = base::monotonicNow();
   const bool too_long = asked >= run.spec.run.timeout;
   const auto until = now + std::min(asked, run.spec.run.timeout);
-  while (!cancelled_ && base::monotonicNow() < until)
+  while (!stopped() && base::monotonicNow() < until)
     co_await changed_.wait(until);
   if (cancelled_ || too_long) interrupted(run, !cancelled_);
 }
 
-Task<void> FakeSandbox::hold(Run& run) {
+Task<void> FakeProgram::hold(Run& run) {
   const auto until = base::monotonicNow() + run.spec.run.timeout;
-  while (!cancelled_ && !state_->released && base::monotonicNow() < until) {
+  while (!stopped() && !state_->released && base::monotonicNow() < until) {
     co_await state_->changed.wait(until);
   }
   if (!state_->released) interrupted(run, !cancelled_);
 }
 
-Task<void> FakeSandbox::memory(Run& run) {
+Task<void> FakeProgram::memory(Run& run) {
   const uint64_t used = number(run.argv, 1);
-  const uint64_t limit = permit_.limits.memory_bytes;
+  const uint64_t limit = limits_.memory_bytes;
   run.outcome.usage.max_rss_bytes = std::min(used, limit);
   if (used > limit) {
     run.outcome.signal = 9;
@@ -270,9 +399,9 @@ Task<void> FakeSandbox::memory(Run& run) {
   co_return;
 }
 
-Task<void> FakeSandbox::spin(Run& run) {
+Task<void> FakeProgram::spin(Run& run) {
   const uint64_t used = number(run.argv, 1);
-  const auto limit = static_cast<uint64_t>(permit_.limits.cpu_time.count());
+  const auto limit = static_cast<uint64_t>(limits_.cpu_time.count());
   run.outcome.usage.cpu_ms = static_cast<int64_t>(std::min(used, limit));
   if (used > limit) {
     run.outcome.signal = 9;
@@ -281,9 +410,9 @@ Task<void> FakeSandbox::spin(Run& run) {
   co_return;
 }
 
-Task<void> FakeSandbox::fork(Run& run) {
+Task<void> FakeProgram::fork(Run& run) {
   const uint64_t asked = number(run.argv, 1);
-  const uint64_t limit = permit_.limits.pids;
+  const uint64_t limit = limits_.pids;
   run.outcome.usage.processes = static_cast<uint32_t>(std::min(asked, limit));
   if (asked > limit) {
     run.outcome.exit_code = 1;
@@ -292,9 +421,9 @@ Task<void> FakeSandbox::fork(Run& run) {
   co_return;
 }
 
-Task<void> FakeSandbox::disk(Run& run) {
+Task<void> FakeProgram::disk(Run& run) {
   const uint64_t asked = number(run.argv, 1);
-  const uint64_t limit = model::scratchBytes(permit_.limits);
+  const uint64_t limit = model::scratchBytes(limits_);
   if (asked > limit) {
     run.outcome.exit_code = 1;
     hit(run.outcome, model::limit_name::kDisk, limit, limit, "bytes", false);
@@ -302,13 +431,52 @@ Task<void> FakeSandbox::disk(Run& run) {
   co_return;
 }
 
-Task<void> FakeSandbox::lost(Run& run) {
+Task<void> FakeProgram::lost(Run& run) {
   run.outcome.end = End::kRunnerLost;
   run.outcome.message = "the runner died";
   co_return;
 }
 
-void FakeSandbox::interrupted(Run& run, bool timed_out) const {
+Task<void> FakeProgram::pwd(Run& run) {
+  const std::string line = (run.spec.cwd.empty() ? "/workspace" : run.spec.cwd) + "\n";
+  co_await run.observer.onOutput(model::Stream::kStdout, line);
+}
+
+Task<void> FakeProgram::trap(Run& run) {
+  const auto until = base::monotonicNow() + run.spec.run.timeout;
+  while (!stopped() && signal_ == 0 && base::monotonicNow() < until)
+    co_await changed_.wait(until);
+  if (signal_ == 0) co_return interrupted(run, !cancelled_);
+  const std::string line = std::to_string(signal_) + "\n";
+  co_await run.observer.onOutput(model::Stream::kStdout, line);
+}
+
+Task<void> FakeProgram::die(Run& run) {
+  std::string why = joined(run.argv);
+  why.pop_back();
+  home_->end(why);
+  co_return;
+}
+
+Task<Result<>> FakeProgram::input(std::string bytes) {
+  while (pending_.size() >= kInputBuffer && !ended_ && !stopped())
+    co_await changed_.wait();
+  if (ended_ || stopped()) co_return fail(Code::kConflict, "sending input: the program has ended");
+  if (input_ended_) co_return fail(Code::kConflict, "sending input: it had its end already");
+  pending_ += bytes;
+  input_ended_ = bytes.empty();
+  changed_.notify();
+  co_return Result<>{};
+}
+
+Result<> FakeProgram::signal(int number) {
+  if (ended_ || stopped()) return fail(Code::kConflict, "sending a signal: the program has ended");
+  signal_ = number;
+  changed_.notify();
+  return {};
+}
+
+void FakeProgram::interrupted(Run& run, bool timed_out) const {
   run.outcome.end = timed_out ? End::kTimedOut : End::kCancelled;
   run.outcome.signal = 9;
   if (!timed_out) return;
@@ -316,7 +484,7 @@ void FakeSandbox::interrupted(Run& run, bool timed_out) const {
   run.outcome.limits.push_back({std::string(model::limit_name::kWall), limit, limit, "ms", true});
 }
 
-Task<void> FakeSandbox::collect(Run& run) {
+Task<void> FakeProgram::collect(Run& run) {
   const model::ArtifactRules& rules = run.spec.artifacts;
   uint32_t files = 0;
   uint64_t bytes = 0;
@@ -345,7 +513,8 @@ Task<Result<std::unique_ptr<Sandbox>>> FakeRuntime::provision(const model::Signe
   if (state_->provision_error) co_return std::unexpected(*state_->provision_error);
   auto fields = wire::decodePermit(permit.encoded);
   if (!fields) co_return std::unexpected(std::move(fields).error());
-  state_->provisioned.push_back(fields->execution_id);
+  state_->provisioned.push_back(fields->execution_id.empty() ? fields->session_id
+                                                             : fields->execution_id);
   state_->changed.notify();
   co_return std::make_unique<FakeSandbox>(state_, *std::move(fields));
 }
@@ -359,9 +528,22 @@ Task<Result<base::json::object>> FakeRuntime::plan(const model::SignedPermit& pe
   co_return plan;
 }
 
+std::optional<model::PoolStats> FakeRuntime::pool() const {
+  return state_->pool;
+}
+
+void FakeRuntime::keepReady(model::PoolStats stats) {
+  state_->pool = std::move(stats);
+}
+
 void FakeRuntime::release() {
   state_->released = true;
   state_->changed.notify();
+}
+
+void FakeRuntime::killSandboxes(const std::string& why) {
+  for (const auto& kill : std::exchange(state_->kills, {}))
+    kill(why);
 }
 
 void FakeRuntime::failProvision(std::optional<Error> error) {

@@ -25,13 +25,19 @@ class FakeRuntime : public Runtime {
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
 
+  std::optional<model::PoolStats> pool() const override;
+
+  // What pool() says.
+  void keepReady(model::PoolStats stats);
   // Lets every program that runs "hold", now or later, go on.
   void release();
+  // Every sandbox there is dies, and says `why` to a session.
+  void killSandboxes(const std::string& why);
   // Every further provision fails with this; nullopt: they work again.
   void failProvision(std::optional<Error> error);
   // Sandboxes that were provisioned and not torn down.
   [[nodiscard]] size_t live() const;
-  // The execution ids of all permits provisioned, in order.
+  // The execution (or else session) ids of all permits provisioned, in order.
   [[nodiscard]] const std::vector<std::string>& provisioned() const;
   // Suspends until `count` sandboxes have been provisioned since construction.
   Task<void> waitProvisioned(size_t count);

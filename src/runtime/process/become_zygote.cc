@@ -12,7 +12,6 @@
 
 #include "linux/credentials.h"
 #include "linux/message.h"
-#include "linux/network.h"
 #include "linux/process.h"
 #include "runtime/process/mount_plan.h"
 #include "runtime/process/zygote_plan.h"
@@ -65,7 +64,6 @@ Result<> becomeInterpreter(const Confinement& confinement, const Birth& birth) {
   const ZygotePlan plan = TRY(readZygotePlan(birth.fds[1].get())).plan;
   TRY(waitForIdMaps(birth.mapped));
   TRY(linux::becomeUser(0, 0));
-  TRY(linux::loopbackUp());
   ::setsid();
   ::signal(SIGCHLD, SIG_DFL);
   MountStep proc;

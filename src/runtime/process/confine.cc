@@ -113,7 +113,6 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
   TRY(joinCgroups(fds.cgroups));
   TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
   TRY(linux::nameHost(kHostname));
-  TRY(linux::loopbackUp());
   TRY(startSession());
   TRY(applySteps(confinement.proc));
   TRY(waitForIdMaps(fds.mapped));

@@ -134,6 +134,11 @@ Result<> ProcessHost::renew() {
   return {};
 }
 
+Result<std::unique_ptr<linux::Cgroup>> ProcessHost::makeGroup(const linux::CgroupLimits& limits) {
+  if (!cgroups_) return nullptr;
+  return cgroups_->create("sandbox-" + std::to_string(++groups_made_), limits);
+}
+
 std::optional<uint32_t> ProcessHost::takeSlot() {
   if (free_slots_.empty()) return std::nullopt;
   const uint32_t slot = free_slots_.back();

@@ -36,13 +36,27 @@ class ProcessHost {
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
   Result<> renew();
 
-  // nullptr: there are no usable cgroups.
-  [[nodiscard]] linux::CgroupTree* cgroups() const { return cgroups_.get(); }
+  [[nodiscard]] bool hasGroups() const { return cgroups_ != nullptr; }
+  // A new cgroup for one sandbox; nullptr where there are no usable ones.
+  Result<std::unique_ptr<linux::Cgroup>> makeGroup(const linux::CgroupLimits& limits);
 
   // A host uid range, exclusive until given back; nullopt when all are taken.
   std::optional<uint32_t> takeSlot();
   void returnSlot(uint32_t slot);
   [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
+
+  // A sandbox that is being removed, for as long as this lives.
+  class Dying {
+   public:
+    explicit Dying(ProcessHost& host) : host_(host) { host_.dying_++; }
+    Dying(const Dying&) = delete;
+    Dying& operator=(const Dying&) = delete;
+    ~Dying() { host_.dying_--; }
+
+   private:
+    ProcessHost& host_;
+  };
+  [[nodiscard]] uint32_t dying() const { return dying_; }
 
   // What makes a zygote of this host, and the ids of a sandbox in one.
   [[nodiscard]] SpawnRequest zygoteRequest() const;
@@ -72,6 +86,8 @@ class ProcessHost {
   std::vector<std::string> weakened_;
   std::vector<model::Finding> findings_;
   std::vector<uint32_t> free_slots_;
+  uint64_t groups_made_ = 0;
+  uint32_t dying_ = 0;
 };
 
 }  // namespace cloister::runtime

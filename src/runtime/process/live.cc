@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "linux/proc_tree.h"
 #include "linux/process.h"
+#include "runtime/process/spawn_loop.h"
 
 namespace cloister::runtime {
 namespace {
@@ -27,7 +28,7 @@ constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 }  // namespace
 
 Live::Live(asio::any_io_executor executor, Parts parts)
-    : executor_(std::move(executor)), parts_(std::move(parts)) {}
+    : executor_(std::move(executor)), parts_(std::move(parts)), lull_(executor_) {}
 
 void Live::adopt(Fd pidfd, Fd runner_socket) {
   pidfd_ = std::move(pidfd);
@@ -55,6 +56,42 @@ Result<> Live::limit(const model::Limits& limits) {
   return {};
 }
 
+Result<std::unique_ptr<linux::Cgroup>> Live::makePart() {
+  return parts_.group->split("part-" + std::to_string(++split_count_));
+}
+
+Result<linux::Cgroup*> Live::split() {
+  if (!parts_.group) return nullptr;
+  auto group = spare_part_ ? std::move(spare_part_) : TRY(makePart());
+  split_.push_back({std::move(group)});
+  return split_.back().group.get();
+}
+
+void Live::giveBack(linux::Cgroup* part) {
+  const auto found =
+      std::ranges::find(split_, part, [](const Part& each) { return each.group.get(); });
+  if (found == split_.end()) return;
+  found->in_use = false;
+  tidyInALull();
+}
+
+void Live::tidyInALull() {
+  lull_.expires_after(kLull);
+  lull_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (error || !self || self->burying_) return;
+    self->removeParts(false);
+    if (self->spare_part_) return;
+    if (auto part = self->makePart()) self->spare_part_ = *std::move(part);
+  });
+}
+
+void Live::removeParts(bool all) {
+  if (all && spare_part_ && spare_part_->remove()) spare_part_.reset();
+  std::erase_if(split_,
+                [all](Part& part) { return (all || !part.in_use) && part.group->remove(); });
+}
+
 Task<Result<RunnerFrame>> Live::nextFrame() {
   asio::steady_timer late(executor_, kRunnerPatience);
   late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
@@ -71,8 +108,10 @@ linux::CgroupUsage Live::usage() const {
   if (parts_.group) return parts_.group->usage();
   if (pid_ <= 0) return {};
   const linux::TreeUsage tree = linux::usageOfTree(pid_);
-  return {
-      .cpu_micros = tree.cpu_micros, .memory_peak = tree.rss_bytes, .pids_peak = tree.processes};
+  // A look takes a while, in which some end and others begin; RLIMIT_NPROC lets no more be at once.
+  return {.cpu_micros = tree.cpu_micros,
+          .memory_peak = tree.rss_bytes,
+          .pids_peak = std::min(tree.processes, parts_.limits.pids + 1)};
 }
 
 linux::CgroupEvents Live::events() const {
@@ -92,6 +131,7 @@ Task<Result<>> Live::removeGroup() {
   // A cgroup is busy for a moment after its last process was seen to end.
   asio::steady_timer pause(executor_);
   for (auto wait = std::chrono::milliseconds(1); wait < std::chrono::seconds(4); wait *= 2) {
+    removeParts(true);
     if (parts_.group->remove()) co_return Result<>();
     parts_.group->kill();
     pause.expires_after(wait);
@@ -104,6 +144,7 @@ Task<Result<>> Live::bury() {
   if (burying_) co_return Result<>();
   burying_ = true;
   const auto self = shared_from_this();
+  const ProcessHost::Dying dying(*parts_.host);
   kill();
   if (pidfd_) {
     if (auto ended = co_await waitForEnd(); !ended) co_return ended;

@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -64,6 +66,12 @@ class Live : public std::enable_shared_from_this<Live> {
   // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
   Result<> limit(const model::Limits& limits);
 
+  // A group within the sandbox's (linux::Cgroup::split), held until it is given back; nullptr where
+  // there are none. The next one is made in a lull, in which those given back are removed; one with
+  // processes in it stays until it has none, or goes with the sandbox.
+  Result<linux::Cgroup*> split();
+  void giveBack(linux::Cgroup* part);
+
   // The runner's next frame, for which it has kRunnerPatience.
   Task<Result<RunnerFrame>> nextFrame();
 
@@ -82,9 +90,20 @@ class Live : public std::enable_shared_from_this<Live> {
  private:
   Task<Result<>> waitForEnd();
   Task<Result<>> removeGroup();
+  Result<std::unique_ptr<linux::Cgroup>> makePart();
+  void removeParts(bool all);
+  void tidyInALull();
 
   boost::asio::any_io_executor executor_;
   Parts parts_;
+  struct Part {
+    std::unique_ptr<linux::Cgroup> group;
+    bool in_use = true;
+  };
+  std::vector<Part> split_;
+  std::unique_ptr<linux::Cgroup> spare_part_;
+  uint32_t split_count_ = 0;
+  boost::asio::steady_timer lull_;
   Fd pidfd_;
   linux::CgroupUsage before_;
   base::Monotonic settled_at_{};

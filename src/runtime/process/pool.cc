@@ -17,9 +17,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// A program that was just started, and ends soon, is not held up.
-constexpr auto kLull = std::chrono::milliseconds(10);
-
 // Kinds that are remembered, besides those in use: each of a client's limits may make another.
 constexpr size_t kMaxKinds = 64;
 
@@ -43,10 +40,6 @@ SpawnRequest requestOf(const SandboxSpec& spec) {
   return request;
 }
 
-Task<void> bury(std::shared_ptr<Live> live) {
-  std::ignore = co_await live->bury();
-}
-
 // The runner's first frame, or that of confine() saying what failed.
 Task<Result<>> hello(Live& live) {
   const auto frame = co_await live.nextFrame();
@@ -59,6 +52,22 @@ Task<Result<>> hello(Live& live) {
     co_return fail(Code::kInternal, what);
   }
   co_return fail(Code::kInternal, "the runner broke its protocol");
+}
+
+// What is built in, in which all slots are alike but for their user ids.
+SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits) {
+  SandboxSpec spec = host.planFor(limits, 0).spec;
+  spec.ids = {};
+  return spec;
+}
+
+// A start is the service's work, and others wait while a zygote lends its memory to one: the
+// program's limits come after it, where they are less than usual.
+model::Limits toStartIn(model::Limits limits) {
+  constexpr model::Limits kUsual;
+  limits.memory_bytes = std::max(limits.memory_bytes, kUsual.memory_bytes);
+  limits.cpu_millis = std::max(limits.cpu_millis, kUsual.cpu_millis);
+  return limits;
 }
 
 // As well as anything made ahead could.
@@ -74,16 +83,37 @@ bool serves(const Live* live, bool with_interpreter) {
 Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
     : executor_(std::move(executor)),
       host_(std::move(host)),
+      groups_(std::make_shared<Groups>(executor_, host_)),
       zygotes_(std::make_shared<Zygotes>(executor_, host_)),
       made_(executor_),
+      pressure_(host_->config().pressure),
+      watch_(executor_),
       lull_(executor_),
       period_(executor_) {}
 
 Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::string prestart) {
   const auto self = shared_from_this();
+  const auto asked = base::monotonicNow();
+  auto how = model::Served::kReady;
   Kind& kind = kindOf(limits, prestart);
+  kind.serving++;
+  auto live = co_await serve(kind, limits, how);
+  kind.serving--;
+  if (live) {
+    counts_.served[static_cast<size_t>(how)]++;
+    counts_.claim.add(base::monotonicNow() - asked);
+  } else {
+    counts_.failed++;
+  }
+  co_return live;
+}
+
+Task<Result<std::shared_ptr<Live>>> Pool::serve(Kind& kind, model::Limits limits,
+                                                model::Served& how) {
   kind.limits = limits;
   kind.claims++;
+  kind.used++;
+  kind.failed = false;
   startPeriod();
   std::shared_ptr<Live> live = takeFor(kind);
   if (!serves(live.get(), !kind.key.empty()) && kind.claims > 1) {
@@ -91,22 +121,25 @@ Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::strin
   }
   kind.waiting++;
   while (!live && kind.making >= kind.waiting) {
+    how = model::Served::kAwaited;
     co_await made_.wait();
     live = takeFor(kind);
   }
   kind.waiting--;
-  if (live) {
-    if (auto limited = live->limit(limits); !limited) {
-      runtime::spawn(executor_, bury(live));
-      co_return std::unexpected(std::move(limited).error().within("provisioning"));
+  if (!live) {
+    auto made = co_await makeNow(kind, limits);
+    while (!made && made.error().code == Code::kUnavailable && co_await makeRoom()) {
+      made = co_await makeNow(kind, limits);
     }
-    co_return live;
+    live = CO_TRY(std::move(made));
+    const bool copied = live->ahead() == Live::Ahead::kCopied;
+    how = copied ? model::Served::kCopied : model::Served::kMade;
   }
-  auto made = co_await makeNow(kind, limits);
-  if (!made && made.error().code == Code::kUnavailable && co_await giveUpOne()) {
-    made = co_await makeNow(kind, limits);
+  if (auto limited = live->limit(limits); !limited) {
+    runtime::spawn(executor_, discard(live));
+    co_return std::unexpected(std::move(limited).error().within("provisioning"));
   }
-  co_return made;
+  co_return live;
 }
 
 Pool::Kind* Pool::find(const SandboxSpec& spec, const std::string& key) {
@@ -116,8 +149,7 @@ Pool::Kind* Pool::find(const SandboxSpec& spec, const std::string& key) {
 }
 
 Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
-  SandboxSpec spec = host_->planFor(limits, 0).spec;
-  spec.ids = {};
+  const SandboxSpec spec = specOf(*host_, limits);
   if (Kind* known = find(spec, key)) return *known;
   if (kinds_.size() >= kMaxKinds) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
@@ -128,6 +160,9 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
   Kind& kind = kinds_.emplace_back();
   kind.spec = spec;
   kind.key = key;
+  model::Limits usual;
+  model::settle(usual);
+  kind.default_limits = spec == specOf(*host_, usual);
   if (!key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
   return kind;
 }
@@ -151,8 +186,10 @@ std::shared_ptr<Live> Pool::take(Kind& kind) {
     auto live = std::move(kind.ready.front());
     kind.ready.pop_front();
     kind.fewest = std::min(kind.fewest, kind.ready.size());
-    if (live->waiting() && live->root() == host_->spawner()) return live;
-    runtime::spawn(executor_, bury(std::move(live)));
+    const bool dead = !live->waiting();
+    if (!dead && live->root() == host_->spawner()) return live;
+    if (dead) counts_.dead++;
+    runtime::spawn(executor_, discard(std::move(live)));
   }
   return nullptr;
 }
@@ -166,12 +203,34 @@ void Pool::refill() {
   });
 }
 
-// The kind that has least of what it wants, if there is room for one more of it.
+// Ready ones to keep, by demand or because it was ever asked for.
+uint32_t Pool::target(const Kind& kind) const {
+  const ProcessConfig& config = host_->config();
+  const uint32_t floor = kind.failed ? 0 : std::min(config.ready_floor, config.ready);
+  return std::max(kind.wanted, floor);
+}
+
+bool Pool::lacks(const Kind& kind) const {
+  return kind.ready.size() + kind.making < target(kind);
+}
+
+bool Pool::lacksAny() const {
+  return std::ranges::any_of(kinds_, [this](const Kind& kind) { return lacks(kind); });
+}
+
+// Something is to be made without another program's start: a floor, or what was kept back.
+bool Pool::owes() const {
+  return (kept_back_ || host_->config().ready_floor > 0) && lacksAny();
+}
+
+// The kind that has least of what it wants, if there is room for one more of it. What nobody asks
+// for any more makes no others give way.
 Pool::Kind* Pool::lacking() {
+  const bool full = ready() >= host_->config().ready;
   Kind* poorest = nullptr;
   for (Kind& kind : kinds_) {
-    const bool lacks = kind.ready.size() + kind.making < kind.wanted;
-    if (lacks && (poorest == nullptr || kind.ready.size() < poorest->ready.size())) poorest = &kind;
+    if (!lacks(kind) || (full && kind.used == 0)) continue;
+    if (poorest == nullptr || kind.ready.size() < poorest->ready.size()) poorest = &kind;
   }
   return poorest == nullptr || makeRoomFor(*poorest) ? poorest : nullptr;
 }
@@ -181,29 +240,52 @@ bool Pool::makeRoomFor(const Kind& kind) {
   if (ready() < host_->config().ready) return true;
   const auto richest =
       std::ranges::max_element(kinds_, {}, [](const Kind& each) { return each.ready.size(); });
-  if (richest->ready.size() <= kind.ready.size() + 1) return false;
-  richest->wanted--;
-  runtime::spawn(executor_, bury(std::move(richest->ready.front())));
-  richest->ready.pop_front();
+  if (richest->ready.size() > kind.ready.size() + 1) {
+    richest->wanted -= std::min(richest->wanted, 1U);
+    giveUpOldest(*richest);
+    return true;
+  }
+  Kind* least = leastUsed();
+  if (least == nullptr || least->used > 0 || least == &kind) return false;
+  giveUpOldest(*least);
   return true;
+}
+
+// Of those that have a ready one; nullptr if there is none.
+Pool::Kind* Pool::leastUsed() {
+  Kind* least = nullptr;
+  for (Kind& kind : kinds_) {
+    if (!kind.ready.empty() && (least == nullptr || kind.used < least->used)) least = &kind;
+  }
+  return least;
+}
+
+void Pool::giveUpOldest(Kind& kind) {
+  runtime::spawn(executor_, discard(std::move(kind.ready.front())));
+  kind.ready.pop_front();
+  kind.fewest = std::min(kind.fewest, kind.ready.size());
 }
 
 // One after the other, so that what runs is not starved.
 Task<void> Pool::makeWanted() {
   const auto self = shared_from_this();
-  while (Kind* kind = lacking()) {
+  while (Kind* kind = heldBack() ? nullptr : lacking()) {
     kind->making++;
+    const auto begun = base::monotonicNow();
     auto live = co_await makeAhead(*kind);
     kind->making--;
     if (live) {
       kind->ready.push_back(*std::move(live));
+      counts_.refill.add(base::monotonicNow() - begun);
     } else {
       base::log(base::Level::kWarn, "no sandbox made ahead", {{"reason", live.error().message}});
       kind->wanted = 0;
+      kind->failed = true;
     }
     made_.notify();
   }
   refilling_ = false;
+  if (owes() || ready() > 0) watch();
 }
 
 const std::shared_ptr<SpawnQueue>& Pool::spawner() {
@@ -220,16 +302,19 @@ std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
 // With a copy of the zygote, if there is one and it can.
 Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limits) {
   if (const auto zygote = zygoteFor(kind)) {
+    const std::string key = kind.key;
     auto live = co_await make(limits, zygote);
+    if (live) counts_.copies++;
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
-    zygotes_->giveUp(kind.key);
+    zygotes_->giveUp(key);
   }
   co_return co_await make(limits);
 }
 
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   auto live = CO_TRY(co_await makeNow(kind, kind.limits));
+  live->settle();
   if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
   auto started = co_await startAhead(*live, *kind.prestart);
   if (started) co_return live;
@@ -237,18 +322,31 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   co_return std::unexpected(std::move(started).error());
 }
 
-// A ready one of any kind makes room for one that is asked for.
-Task<bool> Pool::giveUpOne() {
+// A ready one of any kind makes room for one that is asked for; what is being made, or torn down,
+// is waited for. False when there is nothing of either: all places are in use.
+Task<bool> Pool::makeRoom() {
+  const auto self = shared_from_this();
   for (Kind& kind : kinds_) {
     if (const auto live = take(kind)) co_return (co_await live->bury()).has_value();
   }
-  co_return false;
+  const auto making = std::ranges::any_of(kinds_, [](const Kind& kind) { return kind.making > 0; });
+  if (!making && discarding_ == 0) co_return false;
+  co_await made_.wait();
+  co_return true;
+}
+
+Task<void> Pool::discard(std::shared_ptr<Live> live) {
+  const auto self = shared_from_this();
+  discarding_++;
+  std::ignore = co_await live->bury();
+  discarding_--;
+  made_.notify();
 }
 
 void Pool::drop() {
   for (Kind& kind : kinds_) {
     for (auto& live : std::exchange(kind.ready, {}))
-      runtime::spawn(executor_, bury(std::move(live)));
+      runtime::spawn(executor_, discard(std::move(live)));
   }
 }
 
@@ -273,14 +371,16 @@ void Pool::startPeriod() {
 void Pool::endPeriod() {
   for (Kind& kind : kinds_) {
     kind.wanted -= std::min<uint32_t>(kind.wanted, static_cast<uint32_t>(kind.fewest));
-    while (kind.ready.size() > kind.wanted) {
-      runtime::spawn(executor_, bury(std::move(kind.ready.back())));
+    kind.failed = false;
+    kind.used /= 2;
+    while (kind.ready.size() > target(kind)) {
+      runtime::spawn(executor_, discard(std::move(kind.ready.back())));
       kind.ready.pop_back();
     }
     if (std::exchange(kind.claims, 0) == 0 && kind.ready.empty()) kind.wanted = 0;
     kind.fewest = kind.ready.size();
   }
-  kinds_.remove_if([](const Kind& kind) { return kind.wanted == 0 && kind.idle(); });
+  kinds_.remove_if([this](const Kind& kind) { return target(kind) == 0 && kind.idle(); });
   zygotes_->dropIdle();
   in_period_ = false;
   if (!kinds_.empty() || !zygotes_->empty()) startPeriod();
@@ -293,15 +393,13 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits,
   SandboxPlan plan = host_->planFor(limits, *slot);
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : host_->spawner();
-  Live::Parts parts{host_, host_->spawner(), maker, nullptr, *slot, limits};
-  if (host_->cgroups() != nullptr) {
-    auto group = host_->cgroups()->create("sandbox-" + std::to_string(*slot), plan.cgroup);
-    if (!group) {
-      host_->returnSlot(*slot);
-      co_return std::unexpected(std::move(group).error().within("provisioning"));
-    }
-    parts.group = *std::move(group);
+  const model::Limits roomy = toStartIn(limits);
+  auto group = groups_->take(host_->planFor(roomy, *slot).cgroup);
+  if (!group) {
+    host_->returnSlot(*slot);
+    co_return std::unexpected(std::move(group).error().within("provisioning"));
   }
+  Live::Parts parts{host_, host_->spawner(), maker, *std::move(group), *slot, roomy};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
   auto started = co_await start(*live, plan.spec, groups, zygote);
@@ -321,7 +419,6 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, std::span<const 
   theirs.reset();
   CO_TRY(co_await hello(live));
   if (zygote) CO_TRY(co_await adopt(live));
-  live.settle();
   co_return Result<>();
 }
 

@@ -7,7 +7,12 @@
 // what the cgroup limits is written at the claim. How
 // many of a kind are kept ready follows demand: a claim that finds none, or one whose interpreter
 // is still starting, wants one more, and what stayed unclaimed through `idle` is given up. The
-// first claim of a kind wants nothing, so a single run pays for no second sandbox. One thread.
+// first claim of a kind wants nothing, so a single run pays for no second sandbox. Beside demand, a
+// floor may be kept for each kind that was asked for.
+//
+// While the machine is short of memory or processors (pressure.h) nothing is made ahead, and while
+// it is memory the ready ones go, those of the least used kind first. Claims take no notice of it.
+// One thread.
 #pragma once
 
 #include <chrono>
@@ -24,8 +29,11 @@
 
 #include "base/result.h"
 #include "model/limits.h"
+#include "model/pool_stats.h"
+#include "runtime/process/groups.h"
 #include "runtime/process/host.h"
 #include "runtime/process/live.h"
+#include "runtime/process/pressure.h"
 #include "runtime/process/prestart.h"
 #include "runtime/process/spawn_queue.h"
 #include "runtime/process/zygote.h"
@@ -36,7 +44,7 @@ namespace cloister::runtime {
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // Bounds are the host's: config().ready, config().ready_idle.
+  // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure.
   Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host);
 
   // A sandbox whose runner waits for work: a ready one, the one that is nearly ready, or one made
@@ -55,32 +63,51 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] size_t ready() const;
   // True while something is made ahead.
   [[nodiscard]] bool refilling() const { return refilling_; }
+  [[nodiscard]] model::PoolStats stats() const;
 
  private:
   // Sandboxes that may stand in for each other.
   struct Kind {
-    SandboxSpec spec;  // without the user ids, in which all differ
-    std::string key;   // of what is started ahead, "" if nothing is
+    SandboxSpec spec;             // without the user ids, in which all differ
+    std::string key;              // of what is started ahead, "" if nothing is
+    bool default_limits = false;  // spec is that of the default limits
     std::optional<Prestart> prestart;
     model::Limits limits;                     // of the last claim
     std::deque<std::shared_ptr<Live>> ready;  // the oldest first
-    uint32_t wanted = 0;                      // ready ones to keep
+    uint32_t wanted = 0;                      // ready ones to keep, by demand
     uint32_t making = 0;                      // ahead of claims
     uint32_t waiting = 0;                     // claims that wait for those
+    uint32_t serving = 0;                     // claims under way
     uint32_t claims = 0;                      // in this period
+    uint32_t used = 0;                        // claims, those of each period before counting half
+    bool failed = false;                      // to be made ahead, since the last claim or period
     size_t fewest = 0;                        // that were ready at once in this period
 
-    [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && waiting == 0; }
+    [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && serving == 0; }
   };
 
   Kind* find(const SandboxSpec& spec, const std::string& key);
   Kind& kindOf(const model::Limits& limits, const std::string& key);
+  Task<Result<std::shared_ptr<Live>>> serve(Kind& kind, model::Limits limits, model::Served& how);
   std::shared_ptr<Live> take(Kind& kind);
   std::shared_ptr<Live> takeFor(Kind& kind);
+  [[nodiscard]] uint32_t target(const Kind& kind) const;
+  [[nodiscard]] bool lacks(const Kind& kind) const;
+  [[nodiscard]] bool lacksAny() const;
+  [[nodiscard]] bool owes() const;
   Kind* lacking();
+  Kind* leastUsed();
+  void giveUpOldest(Kind& kind);
+  model::PoolStats::Held held();
+  bool heldBack();
+  [[nodiscard]] bool hampered() const;
+  void watch();
+  void look();
   bool makeRoomFor(const Kind& kind);
   Task<void> makeWanted();
-  Task<bool> giveUpOne();
+  [[nodiscard]] model::PoolKind describe(const Kind& kind) const;
+  Task<bool> makeRoom();
+  Task<void> discard(std::shared_ptr<Live> live);
   void startPeriod();
   void endPeriod();
 
@@ -98,11 +125,19 @@ class Pool : public std::enable_shared_from_this<Pool> {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<ProcessHost> host_;
   std::shared_ptr<SpawnQueue> queue_;
+  std::shared_ptr<Groups> groups_;
   std::shared_ptr<Zygotes> zygotes_;
-  std::list<Kind> kinds_;  // with claims in this period or the last
+  std::list<Kind> kinds_;    // with claims in this period or the last
+  model::PoolStats counts_;  // without what is looked up: kinds, zygotes, dying
   bool refilling_ = false;
   bool in_period_ = false;
-  Signal made_;
+  uint32_t discarding_ = 0;  // being torn down, unused
+  Signal made_;              // or torn down
+  const Pressure pressure_;
+  base::Monotonic look_again_{};
+  bool watching_ = false;
+  bool kept_back_ = false;  // from making what was wanted
+  boost::asio::steady_timer watch_;
   boost::asio::steady_timer lull_;
   boost::asio::steady_timer period_;
 };

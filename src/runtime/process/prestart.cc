@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/prestart.h"
 
+#include <array>
 #include <string_view>
 
 #include "wire/runner.h"
@@ -9,6 +10,8 @@ namespace cloister::runtime {
 namespace {
 
 using wire::ToRunner;
+
+constexpr size_t kMaxPath = 4096;
 
 void addText(std::string& out, uint32_t channel, uint8_t kind, std::string_view text) {
   constexpr size_t kPiece = wire::kRunnerMaxPayload - 2;
@@ -42,6 +45,17 @@ void addCommand(std::string& out, uint32_t channel, const std::vector<std::strin
     addText(out, channel, 0, argument);
   for (const std::string& variable : env)
     addText(out, channel, 1, variable);
+}
+
+Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file) {
+  if (file.path.size() > kMaxPath) return fail(Code::kInvalid, "sending files: path too long");
+  std::array<char, kMaxPath + 64> head;
+  wire::Writer w(head.data(), head.size());
+  w.bytes(file.path);
+  w.u32(file.mode);
+  w.u64(file.content.size());
+  addFrame(out, ToRunner::kFile, channel, w.view());
+  return {};
 }
 
 Task<Result<>> startAhead(Live& live, const Prestart& prestart) {

@@ -30,6 +30,9 @@ Prestart prestartOf(const model::ExecSpec& spec);
 void addCommand(std::string& out, uint32_t channel, const std::vector<std::string>& argv,
                 const std::vector<std::string>& env);
 
+// Appends the kFile frame of a file, whose content follows. kInvalid for an overlong path.
+Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file);
+
 // Starts it in `live`, in which nothing has run, and returns when it was executed. A runner that
 // does not say so within kRunnerPatience is killed, which is an error.
 Task<Result<>> startAhead(Live& live, const Prestart& prestart);

@@ -11,6 +11,7 @@
 #include "runtime/process/image_watch.h"
 #include "runtime/process/live.h"
 #include "runtime/process/pool.h"
+#include "runtime/process/process_session.h"
 #include "runtime/process/run.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
@@ -83,6 +84,7 @@ class ProcessRuntime : public Runtime {
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
+  std::optional<model::PoolStats> pool() const override { return pool_->stats(); }
 
  private:
   static void renew(ProcessHost& host, Pool& pool);
@@ -111,6 +113,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!kind.empty() && host_->config().zygote_per_tenant) kind += "@" + fields.tenant;
   auto live = CO_TRY(co_await pool_->claim(fields.limits, kind));
   SandboxInfo info{"process", host_->config().node, digest, host_->weakened()};
+  if (!fields.session_id.empty()) co_return makeProcessSession(std::move(live), std::move(info));
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), pool_,
                                              fields.prestart, std::move(kind));
 }

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "model/plan.h"
+#include "runtime/process/pressure.h"
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
@@ -28,6 +29,12 @@ struct ZygoteConfig {
   std::vector<std::string> imports;  // modules it has before it is copied
   std::string library;               // path of the module that makes it one
   std::string preparation;           // path of the script that prepares it
+};
+
+// What a language's programs are started as, for what is said of sandboxes made ahead.
+struct LanguageCommand {
+  std::string language;
+  std::vector<std::string> argv;
 };
 
 struct ProcessConfig {
@@ -41,6 +48,9 @@ struct ProcessConfig {
   uint32_t max_sandboxes = 256;
   uint32_t ready = 8;                            // made ahead of demand, at most (see pool.h)
   std::chrono::milliseconds ready_idle{30'000};  // and kept for as long as nobody wants them
+  uint32_t ready_floor = 0;                      // of each kind that was asked for, kept even so
+  PressureConfig pressure;                       // of the machine, while which none are made
+  std::vector<LanguageCommand> languages;
   std::vector<ZygoteConfig> interpreters;
   uint32_t zygotes = 4;
   uint32_t zygote_copies = 1000;

@@ -26,16 +26,6 @@ using model::End;
 using testing::HasSubstr;
 using testing::Not;
 
-std::vector<pid_t> childrenOf(pid_t pid) {
-  const std::string process = "/proc/" + std::to_string(pid);
-  std::istringstream words(
-      base::readFile(process + "/task/" + std::to_string(pid) + "/children").value_or(""));
-  std::vector<pid_t> children;
-  for (pid_t child = 0; words >> child;)
-    children.push_back(child);
-  return children;
-}
-
 class ProcessRuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +71,7 @@ class ProcessRuntimeTest : public testing::Test {
     return found == outcome.limits.end() ? nullptr : &*found;
   }
 
-  [[nodiscard]] static bool hasCgroups() { return (*host())->cgroups() != nullptr; }
+  [[nodiscard]] static bool hasCgroups() { return (*host())->hasGroups(); }
 
   boost::asio::io_context io_{1};
   std::unique_ptr<Runtime> runtime_;

@@ -3,6 +3,7 @@
 #include "runtime/process/host.h"
 #include "runtime/process/testbed.h"
 #include "runtime/runtime_suite.h"
+#include "runtime/session_suite.h"
 
 namespace cloister::runtime {
 namespace {
@@ -24,7 +25,7 @@ class ProcessHarness {
     return shellArgv(program, args);
   }
   static std::string lacks(Program program) {
-    if (program == Program::kFork && (*testbed::host())->cgroups() == nullptr) {
+    if (program == Program::kFork && !(*testbed::host())->hasGroups()) {
       return "without a cgroup nobody counts what fork was refused";
     }
     return {};
@@ -37,6 +38,7 @@ class ProcessHarness {
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Process, SessionSuite, ProcessHarness);
 
 }  // namespace
 }  // namespace cloister::runtime

@@ -30,15 +30,6 @@ constexpr auto kCollectGrace = std::chrono::seconds(30);
 constexpr size_t kBatch = size_t{256} << 10;
 constexpr size_t kMaxPath = 4096;
 
-void addFile(std::string& out, const model::FileSpec& file) {
-  std::array<char, kMaxPath + 64> head;
-  wire::Writer w(head.data(), head.size());
-  w.bytes(file.path);
-  w.u32(file.mode);
-  w.u64(file.content.size());
-  addFrame(out, ToRunner::kFile, 0, w.view());
-}
-
 }  // namespace
 
 Run::Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer,
@@ -83,8 +74,7 @@ Task<Result<>> Run::flush() {
 
 Task<Result<>> Run::addFiles() {
   for (const model::FileSpec& file : spec_.files) {
-    if (file.path.size() > kMaxPath) co_return fail(Code::kInvalid, "sending files: path too long");
-    addFile(frames_, file);
+    CO_TRY(addFile(frames_, 0, file));
     for (std::string_view rest = file.content; !rest.empty();) {
       const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
       rest.remove_prefix(piece.size());
@@ -200,10 +190,12 @@ Task<bool> Run::onFrame(const RunnerFrame& frame) {
       stdin_changed_.notify();
       co_return true;
     }
-    case FromRunner::kScratch:
-      scratch_ = {r.u64(), r.u64(), r.u64(), r.u64()};
-      if (!r.done()) break;
+    case FromRunner::kScratch: {
+      const auto scratch = decodeScratch(frame.payload);
+      if (!scratch) break;
+      scratch_ = *scratch;
       co_return true;
+    }
     case FromRunner::kStartFailed: {
       const uint32_t error = r.u32();
       const std::string what(r.bytes());
@@ -220,15 +212,8 @@ Task<bool> Run::onFrame(const RunnerFrame& frame) {
       co_return false;
     }
     case FromRunner::kExited: {
-      Report report;
-      report.signaled = r.u8() != 0;
-      report.value = static_cast<int>(r.u32());
-      r.u64();  // the times are taken from the kernel
-      r.u64();
-      report.max_rss = r.u64();
-      report.reaped = r.u32();
-      const bool sane = report.value >= 0 && report.value <= (report.signaled ? 64 : 255);
-      if (!r.done() || !started_ || !sane) break;
+      const auto report = decodeExited(frame.payload);
+      if (!report || !started_) break;
       report_ = report;
       co_return false;
     }

@@ -31,20 +31,6 @@ class Run : public std::enable_shared_from_this<Run> {
   void stop(model::End end, std::string message = {});
 
  private:
-  // What the runner says of one command.
-  struct Report {
-    bool signaled = false;
-    int value = 0;  // exit code or signal
-    uint32_t reaped = 0;
-    uint64_t max_rss = 0;
-  };
-  struct Scratch {
-    uint64_t bytes = 0;
-    uint64_t bytes_total = 0;
-    uint64_t inodes = 0;
-    uint64_t inodes_total = 0;
-  };
-
   // Frames wait in frames_ until there are many or something is to be done about them.
   Task<Result<>> flush();
   Task<Result<>> addFiles();
@@ -79,8 +65,8 @@ class Run : public std::enable_shared_from_this<Run> {
   ExecObserver& observer_;
   std::function<void()> on_started_;
   model::Outcome outcome_;
-  std::optional<model::End> cause_;  // once set, the sandbox has been killed
-  std::optional<Report> report_;     // of the command that ended last
+  std::optional<model::End> cause_;   // once set, the sandbox has been killed
+  std::optional<ExitReport> report_;  // of the command that ended last
   Scratch scratch_;
   std::string frames_;
   bool asked_ = false;  // for artifacts

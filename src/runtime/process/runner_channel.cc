@@ -8,6 +8,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include "linux/message.h"
+
 namespace cloister::runtime {
 namespace {
 
@@ -51,6 +53,36 @@ Task<Result<>> RunnerChannel::write(std::string_view frames) {
   const auto [error, n] = co_await asio::async_write(socket_, asio::buffer(frames), kUse);
   if (error) co_return fail(Code::kUnavailable, "writing to the runner: " + error.message());
   co_return Result<>();
+}
+
+// The socket does not block: until there is room for all of it, it says so.
+Task<Result<>> RunnerChannel::writeWithFds(std::string_view frames, const std::vector<int>& fds) {
+  for (;;) {
+    auto sent = linux::sendMessage(fd_, frames, fds);
+    if (sent || sent.error().code != Code::kUnavailable) co_return sent;
+    const auto [error] =
+        co_await socket_.async_wait(asio::local::stream_protocol::socket::wait_write, kUse);
+    if (error) co_return fail(Code::kUnavailable, "writing to the runner: " + error.message());
+  }
+}
+
+std::optional<ExitReport> decodeExited(std::string_view payload) {
+  wire::Reader r(payload);
+  ExitReport report;
+  report.signaled = r.u8() != 0;
+  report.value = static_cast<int>(r.u32());
+  report.cpu_micros = r.u64();
+  report.cpu_micros += r.u64();
+  report.max_rss = r.u64();
+  report.reaped = r.u32();
+  const bool sane = report.value >= 0 && report.value <= (report.signaled ? 64 : 255);
+  return r.done() && sane ? std::optional(report) : std::nullopt;
+}
+
+std::optional<Scratch> decodeScratch(std::string_view payload) {
+  wire::Reader r(payload);
+  const Scratch scratch{r.u64(), r.u64(), r.u64(), r.u64()};
+  return r.done() ? std::optional(scratch) : std::nullopt;
 }
 
 void addFrame(std::string& out, wire::ToRunner type, uint32_t channel, std::string_view payload) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,25 @@ struct RunnerFrame {
   std::string_view payload;  // valid until the next read
 };
 
+// kExited: what the runner says of a program's end.
+struct ExitReport {
+  bool signaled = false;
+  int value = 0;  // exit code or signal
+  uint32_t reaped = 0;
+  uint64_t max_rss = 0;     // bytes
+  uint64_t cpu_micros = 0;  // where nobody else tells
+};
+// kScratch: how full /workspace's file system is.
+struct Scratch {
+  uint64_t bytes = 0;
+  uint64_t bytes_total = 0;
+  uint64_t inodes = 0;
+  uint64_t inodes_total = 0;
+};
+// nullopt: malformed, or not what a kernel would say.
+std::optional<ExitReport> decodeExited(std::string_view payload);
+std::optional<Scratch> decodeScratch(std::string_view payload);
+
 class RunnerChannel {
  public:
   RunnerChannel(const boost::asio::any_io_executor& executor, Fd socket);
@@ -37,6 +57,9 @@ class RunnerChannel {
   Task<Result<RunnerFrame>> read();
   // Whole frames, as of addFrame(). One write at a time.
   Task<Result<>> write(std::string_view frames);
+  // Whole frames with descriptors, which go as one message: at most kMaxWithFds bytes.
+  static constexpr size_t kMaxWithFds = 8192;
+  Task<Result<>> writeWithFds(std::string_view frames, const std::vector<int>& fds);
 
  private:
   int fd_;  // of socket_

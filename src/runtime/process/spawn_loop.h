@@ -3,7 +3,9 @@
 // request at a time, answered in order.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +27,10 @@ struct SpawnRequest {
   linux::IdMap rest{};  // and those of its sandboxes, none where they share its own
 };
 
+// What is made ahead waits for this long without a request: a program that was just started, and
+// ends soon, is not held up by it.
+inline constexpr std::chrono::milliseconds kLull{10};
+
 // An answer is the text of an error, or this with a pidfd.
 inline constexpr std::string_view kDone = "done";
 inline constexpr size_t kMaxAnswer = 1024;
@@ -39,6 +45,10 @@ struct Birth {
 // Serves requests on `control` until the node has closed it, which ends this process. Returns in
 // the processes it makes. The caller has one thread, and does not wait for children.
 Birth serveSpawns(int control);
+
+// The same, but what it makes shares the memory of this process until it executes a program, and
+// runs `become`, which does not return, on `stack`. A process that it forks may go on there.
+[[noreturn]] void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birth));
 
 // Until the maps are written, no user id can be taken.
 Result<> waitForIdMaps(const Fd& mapped);

@@ -10,6 +10,10 @@ namespace cloister::runtime {
 
 namespace asio = boost::asio;
 
+namespace {
+constexpr uint64_t kMostAhead = 64;  // requests on their way; the socket holds a few hundred
+}  // namespace
+
 SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner)
     : spawner_(std::move(spawner)),
       socket_(executor, ::fcntl(spawner_->socket(), F_DUPFD_CLOEXEC, 0)),
@@ -26,6 +30,8 @@ Task<Result<>> SpawnQueue::ready() {
 }
 
 Task<Result<Fd>> SpawnQueue::spawn(const SpawnRequest& request, std::span<const int> fds) {
+  while (next_ - turn_ >= kMostAhead)
+    co_await turn_changed_.wait();
   CO_TRY(spawner_->request(request, fds));
   const uint64_t number = next_++;
   while (turn_ != number)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
-// requests; any number may be on their way.
+// requests; any number may wait, of which a bounded number is on its way.
 #pragma once
 
 #include <memory>

@@ -60,6 +60,7 @@ Result<> buildRoot(const std::vector<MountStep>& steps) {
 void resetProcess() {
   ::setsid();
   ::umask(022);
+  linux::askForSlice({});
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, SIG_DFL);
   ::signal(SIGCHLD, SIG_IGN);  // nobody waits: the node watches by pidfd

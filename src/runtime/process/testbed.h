@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,16 @@ inline model::SignedPermit permit(const model::Limits& limits = {}) {
   fields.limits = limits;
   model::settle(fields.limits);
   return {wire::encodePermit(fields), {}};
+}
+
+inline std::vector<pid_t> childrenOf(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  std::istringstream words(
+      base::readFile(process + "/task/" + std::to_string(pid) + "/children").value_or(""));
+  std::vector<pid_t> children;
+  for (pid_t child = 0; words >> child;)
+    children.push_back(child);
+  return children;
 }
 
 // Processes besides this one and the spawner. One that has just ended is given a second to go.

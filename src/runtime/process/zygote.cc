@@ -59,6 +59,11 @@ bool Zygotes::has(const std::string& key) {
   return zygote != nullptr && serves(*zygote);
 }
 
+uint32_t Zygotes::standing() const {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(zygotes_, [this](const Zygote& zygote) { return serves(zygote); }));
+}
+
 std::shared_ptr<SpawnQueue> Zygotes::take(const std::string& key, const Prestart& prestart,
                                           const std::shared_ptr<SpawnQueue>& spawner) {
   const ProcessConfig& config = host_->config();

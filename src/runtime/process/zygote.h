@@ -39,6 +39,8 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
   // True if take() would find one.
   [[nodiscard]] bool has(const std::string& key);
   [[nodiscard]] bool empty() const { return zygotes_.empty(); }
+  // Those that can be copied now.
+  [[nodiscard]] uint32_t standing() const;
   // Ends those that were not asked for since the last call.
   void dropIdle();
 

@@ -37,6 +37,21 @@ bool fitsFile(Channel& channel, FromNode type, const Frame& frame) {
   }
 }
 
+// The program has ended, or could not be started.
+bool end(Channel& channel, bool well_formed) {
+  channel.state = channel.kind == Channel::Kind::kProgram ? State::kGone : State::kEnded;
+  return well_formed;
+}
+
+bool openInput(Channel& channel, const Frame& frame) {
+  wire::Reader reader(frame.payload);
+  const uint32_t taken = reader.u32();
+  const bool fits = reader.done() && channel.kind == Channel::Kind::kProgram &&
+                    taken <= wire::kInputWindow - channel.input_window;
+  if (fits) channel.input_window += taken;
+  return fits;
+}
+
 // Whether a frame may come while the program runs, and the state after it.
 bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
   switch (type) {
@@ -48,22 +63,38 @@ bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
       return fitsFile(channel, type, frame);
     case FromNode::kUsage:
       return frame.payload.size() <= kMaxSmall;
+    case FromNode::kInputTaken:
+      return openInput(channel, frame);
     case FromNode::kFinished:
-      channel.state = State::kEnded;
-      return !channel.in_file;
+      return end(channel, !channel.in_file);
     case FromNode::kFailed:
-      channel.state = State::kEnded;
-      return frame.payload.size() <= kMaxSmall;
+      return end(channel, frame.payload.size() <= kMaxSmall);
     default:
       return false;
   }
 }
 
 bool stepStarting(Channel& channel, FromNode type, const Frame& frame) {
-  channel.state = type == FromNode::kStarted ? State::kRunning : State::kEnded;
-  if (type == FromNode::kStarted) return frame.payload.empty();
-  return type == FromNode::kFinished ||
-         (type == FromNode::kFailed && frame.payload.size() <= kMaxSmall);
+  if (type == FromNode::kStarted) {
+    channel.state = State::kRunning;
+    return frame.payload.empty();
+  }
+  return end(channel, type == FromNode::kFinished ||
+                          (type == FromNode::kFailed && frame.payload.size() <= kMaxSmall));
+}
+
+// Its end may cross the wish for it.
+bool stepClosing(Channel& channel, FromNode type) {
+  const bool ended = channel.kind == Channel::Kind::kProgram &&
+                     (type == FromNode::kFinished || type == FromNode::kFailed);
+  if (type == FromNode::kTornDown || ended) channel.state = State::kGone;
+  return true;
+}
+
+bool stepIdle(Channel& channel, FromNode type, const Frame& frame) {
+  if (channel.kind != Channel::Kind::kSession || type != FromNode::kDied) return false;
+  channel.state = State::kEnded;
+  return !frame.payload.empty() && frame.payload.size() <= kMaxSmall;
 }
 
 bool stepProvisioning(Channel& channel, FromNode type, const Frame& frame) {
@@ -81,12 +112,12 @@ bool step(Channel& channel, FromNode type, const Frame& frame) {
     case State::kRunning:
       return stepRunning(channel, type, frame);
     case State::kClosing:
-      if (type == FromNode::kTornDown) channel.state = State::kGone;
-      return true;
+      return stepClosing(channel, type);
     case State::kPlanning:
       channel.state = State::kGone;
       return type == FromNode::kPlanned || type == FromNode::kFailed;
     case State::kIdle:
+      return stepIdle(channel, type, frame);
     case State::kEnded:
     case State::kGone:
       return false;
@@ -125,16 +156,24 @@ Result<> Channels::deliver(Frame frame) {
   const bool again = type == FromNode::kUsage && !channel->inbox.empty() &&
                      channel->inbox.back().type == frame.type;
   if (again) channel->inbox.pop_back();
-  if (!closing || channel->state == State::kGone) channel->inbox.push_back(std::move(frame));
+  const bool wanted = type != FromNode::kInputTaken && (!closing || channel->state == State::kGone);
+  if (wanted) channel->inbox.push_back(std::move(frame));
   channel->changed.notify();
   return {};
 }
 
+Channel::Channel(boost::asio::any_io_executor executor, Kind what)
+    : kind(what),
+      state(what == Kind::kProgram ? State::kStarting
+            : what == Kind::kPlan  ? State::kPlanning
+                                   : State::kProvisioning),
+      input_window(what == Kind::kProgram ? wire::kInputWindow : 0),
+      changed(std::move(executor)) {}
+
 std::pair<uint32_t, std::shared_ptr<Channel>> Channels::open(boost::asio::any_io_executor executor,
-                                                             Channel::State first,
-                                                             Millis patience) {
-  auto channel = std::make_shared<Channel>(std::move(executor), first);
-  channel->expect(first, patience);
+                                                             Channel::Kind kind, Millis patience) {
+  auto channel = std::make_shared<Channel>(std::move(executor), kind);
+  channel->expect(channel->state, patience);
   channels_.emplace(next_, channel);
   return {next_++, std::move(channel)};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node may say, and when. Each channel is one sandbox (or one plan call) and a small state
-// machine; a frame that its state does not allow is a protocol error, for which the connection is
-// closed. No I/O: the remote runtime feeds it. One thread.
+// What the node may say, and when. Each channel is one sandbox, one program of a session's sandbox,
+// or one plan call, and a small state machine; a frame that its state does not allow is a protocol
+// error, for which the connection is closed. No I/O: the remote runtime feeds it. One thread.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,30 @@
 namespace cloister::runtime {
 
 struct Channel {
+  enum class Kind {
+    kSandbox,  // of a single run
+    kSession,  // a session's sandbox
+    kProgram,  // in such a one: with its end, the channel is free
+    kPlan,     // a call
+  };
   enum class State {
     kProvisioning,  // → kProvisioned, kFailed
-    kIdle,          // nothing is due
+    kIdle,          // → kDied, of a session's; nothing is due
     kStarting,      // → kStarted, kFinished, kFailed
-    kRunning,       // → kOutput, kFile…, kUsage, kFinished, kFailed
+    kRunning,       // → kOutput, kFile…, kUsage, kInputTaken, kFinished, kFailed
     kEnded,         // nothing is due
     kClosing,       // → kTornDown; whatever else was under way is dropped
     kPlanning,      // → kPlanned, kFailed
     kGone,          // its last frame has come
   };
 
-  Channel(boost::asio::any_io_executor executor, State first)
-      : state(first), changed(std::move(executor)) {}
+  Channel(boost::asio::any_io_executor executor, Kind what);
 
+  const Kind kind;
   State state;
   std::deque<Frame> inbox;      // arrived and not yet taken
   uint32_t unacknowledged = 0;  // window units the node has used
+  uint32_t input_window;        // bytes of input that may be sent
   bool in_file = false;
   uint64_t file_left = 0;  // bytes of the present file still allowed
   Millis patience{0};      // how long the node may be silent while something is due
@@ -57,7 +64,7 @@ class Channels {
   Result<> deliver(Frame frame);
   // A new channel with a number never used before.
   std::pair<uint32_t, std::shared_ptr<Channel>> open(boost::asio::any_io_executor executor,
-                                                     Channel::State first, Millis patience);
+                                                     Channel::Kind kind, Millis patience);
   // Wakes everybody, because the link has ended.
   void notifyAll();
   // True if the node has been silent for longer than some channel allows.

@@ -95,9 +95,27 @@ class Link : public std::enable_shared_from_this<Link> {
     connection_->post(static_cast<uint16_t>(type), number, std::move(payload));
   }
 
-  auto open(State first, Millis patience) { return channels_.open(executor_, first, patience); }
+  struct Opened {
+    uint32_t number;
+    std::shared_ptr<Channel> channel;
+  };
+  // A new channel, and the message that opens it. One at a time: the node wants numbers to rise.
+  Task<Result<Opened>> open(ToNode type, Channel::Kind kind, Millis patience, std::string payload) {
+    const auto self = shared_from_this();
+    while (opening_ && !ended())
+      co_await changed_.wait();
+    if (ended()) co_return lost();
+    opening_ = true;
+    auto [number, channel] = channels_.open(executor_, kind, patience);
+    auto sent = co_await send(type, number, std::move(payload));
+    opening_ = false;
+    changed_.notify();
+    if (!sent) co_return std::unexpected(std::move(sent).error());
+    co_return Opened{number, channel};
+  }
   [[nodiscard]] bool ended() const { return ended_ || connection_->closed(); }
   [[nodiscard]] const model::NodeOffer& offer() const { return *offer_; }
+  [[nodiscard]] const std::optional<model::PoolStats>& pool() const { return pool_; }
   [[nodiscard]] std::unexpected<Error> lost() const {
     return fail(Code::kUnavailable,
                 "node lost: " + (reason_.empty() ? "the connection ended" : reason_));
@@ -117,12 +135,21 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   Result<> take(Frame frame) {
+    if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
     if (offer_) return channels_.deliver(std::move(frame));
     if (frame.type != static_cast<uint16_t>(FromNode::kOffer)) {
       return fail(Code::kInvalid, "reading the node's offer: another message came first");
     }
     offer_ = TRY(wire::decodeOffer(frame.payload));
     changed_.notify();
+    return {};
+  }
+
+  Result<> takePool(const Frame& frame) {
+    if (frame.channel != 0 || frame.payload.size() > wire::kMaxPool) {
+      return fail(Code::kInvalid, "reading what the node keeps ready: out of its bounds");
+    }
+    pool_ = TRY(wire::decodePool(frame.payload));
     return {};
   }
 
@@ -142,66 +169,68 @@ class Link : public std::enable_shared_from_this<Link> {
   Signal changed_;  // the offer has come, or the link has ended
   base::Monotonic offer_due_;
   std::optional<model::NodeOffer> offer_;
+  std::optional<model::PoolStats> pool_;  // as last told
+  bool opening_ = false;
   bool ended_ = false;
   std::string reason_;
 };
 
-class RemoteSandbox final : public Sandbox {
+Millis patienceFor(const model::ExecSpec& spec) {
+  Millis patience = kPatience + spec.run.timeout;
+  for (const model::Command& command : spec.compile)
+    patience += command.timeout;
+  return patience;
+}
+
+std::string u32Payload(uint32_t value) {
+  std::string payload(sizeof value, '\0');
+  wire::Writer(payload.data(), payload.size()).u32(value);
+  return payload;
+}
+
+// The control plane's end of one channel.
+class Peer {
  public:
-  RemoteSandbox(std::shared_ptr<Link> link, uint32_t number, std::shared_ptr<Channel> channel,
-                wire::Provisioned info)
-      : link_(std::move(link)), number_(number), channel_(std::move(channel)) {
-    info_ = {std::move(info.runtime), std::move(info.node), std::move(info.image_digest),
-             std::move(info.weakened)};
+  Peer(std::shared_ptr<Link> link, uint32_t number, std::shared_ptr<Channel> channel)
+      : link_(std::move(link)), number_(number), channel_(std::move(channel)) {}
+
+  [[nodiscard]] Link& link() const { return *link_; }
+  [[nodiscard]] const std::shared_ptr<Link>& sharedLink() const { return link_; }
+  [[nodiscard]] uint32_t number() const { return number_; }
+  [[nodiscard]] Channel& channel() const { return *channel_; }
+  [[nodiscard]] bool running() const {
+    return channel_->state == State::kStarting || channel_->state == State::kRunning;
   }
-  RemoteSandbox(const RemoteSandbox&) = delete;
-  RemoteSandbox& operator=(const RemoteSandbox&) = delete;
-  ~RemoteSandbox() override { abandon(); }
 
-  const SandboxInfo& info() const override { return info_; }
-
-  Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
-    if (channel_->state != State::kIdle) {
-      co_return link_->ended() ? Result<model::Outcome>(link_->lost())
-                               : fail(Code::kInternal, "running a program: the sandbox was used");
-    }
-    Millis patience = kPatience + spec.run.timeout;
-    for (const model::Command& command : spec.compile)
-      patience += command.timeout;
-    channel_->expect(State::kStarting, patience);
-    CO_TRY(co_await link_->send(ToNode::kExec, number_, wire::encodeExecSpec(spec)));
+  // What the program says, up to its end.
+  Task<Result<model::Outcome>> relay(ExecObserver& observer) {
     while (true) {
       const Frame frame = CO_TRY(co_await link_->next(*channel_));
       const auto type = static_cast<FromNode>(frame.type);
       if (type == FromNode::kFailed) co_return std::unexpected(toldByNode(frame.payload));
       if (type == FromNode::kFinished) co_return finished(frame.payload);
+      if (type == FromNode::kTornDown) {
+        co_return fail(Code::kConflict, "running a program: it was given up");
+      }
       CO_TRY(co_await pass(type, frame.payload, observer));
       acknowledge(type, frame.payload.size());
     }
   }
 
-  void cancel() override {
-    if (channel_->state == State::kStarting || channel_->state == State::kRunning) {
-      link_->post(ToNode::kCancel, number_);
-    }
+  void cancel() {
+    if (running()) link_->post(ToNode::kCancel, number_);
   }
 
-  Task<Result<>> teardown() override {
-    abandon();
-    while (channel_->state == State::kClosing && !link_->ended())
-      co_await channel_->changed.wait();
-    co_return Result<>{};
-  }
-
- private:
-  // Asks for the end of everything; what comes until kTornDown is dropped.
+  // Asks for the end of everything; what comes until then is dropped.
   void abandon() {
     if (channel_->state == State::kClosing || channel_->state == State::kGone) return;
     channel_->inbox.clear();
     channel_->expect(State::kClosing, kPatience);
     link_->post(ToNode::kTeardown, number_);
+    channel_->changed.notify();
   }
 
+ private:
   Result<model::Outcome> finished(const std::string& payload) {
     auto outcome = wire::decodeOutcome(payload);
     if (!outcome) {
@@ -249,17 +278,169 @@ class RemoteSandbox final : public Sandbox {
     consumed_ += wire::windowCost(payload_bytes);
     if (consumed_ < kAckEvery && !channel_->inbox.empty()) return;
     channel_->unacknowledged -= consumed_;
-    char bytes[sizeof consumed_];
-    wire::Writer writer(bytes, sizeof bytes);
-    writer.u32(std::exchange(consumed_, 0));
-    link_->post(ToNode::kAck, number_, std::string(writer.view()));
+    link_->post(ToNode::kAck, number_, u32Payload(std::exchange(consumed_, 0)));
   }
 
   std::shared_ptr<Link> link_;
   uint32_t number_;
   std::shared_ptr<Channel> channel_;
-  SandboxInfo info_;
   uint32_t consumed_ = 0;  // window units passed on and not yet acknowledged
+};
+
+// A program in a session's sandbox. It has a channel once it is run.
+class RemoteExec final : public Exec {
+ public:
+  RemoteExec(std::shared_ptr<Link> link, wire::OpenRequest request, Millis patience,
+             bool keeps_input)
+      : state_(std::make_shared<Shared>(std::move(link))),
+        request_(std::move(request)),
+        patience_(patience),
+        keeps_input_(keeps_input) {}
+  RemoteExec(const RemoteExec&) = delete;
+  RemoteExec& operator=(const RemoteExec&) = delete;
+  ~RemoteExec() override {
+    state_->abandoned = true;
+    if (state_->peer) state_->peer->abandon();
+  }
+
+  Task<Result<model::Outcome>> run(ExecObserver& observer) override {
+    const std::shared_ptr<Shared> state = state_;
+    const auto [number, channel] = CO_TRY(co_await state->link->open(
+        ToNode::kOpen, Channel::Kind::kProgram, patience_, wire::encodeOpen(request_)));
+    state->peer.emplace(state->link, number, channel);
+    if (state->abandoned) state->peer->abandon();
+    if (state->cancelled) state->peer->cancel();
+    co_return co_await state->peer->relay(observer);
+  }
+
+  void cancel() override {
+    state_->cancelled = true;
+    if (state_->peer) state_->peer->cancel();
+  }
+
+  Task<Result<>> input(std::string bytes) override {
+    const std::shared_ptr<Shared> state = state_;
+    if (!keeps_input_) {
+      co_return fail(Code::kConflict, "sending input: the program was started without");
+    }
+    if (!state->peer)
+      co_return fail(Code::kConflict, "sending input: the program does not run yet");
+    while (state->sending && !state->link->ended())
+      co_await state->peer->channel().changed.wait();
+    state->sending = true;
+    auto sent = co_await send(*state, bytes);
+    state->sending = false;
+    state->peer->channel().changed.notify();
+    co_return sent;
+  }
+
+  Result<> signal(int number) override {
+    if (!state_->peer || state_->peer->channel().state != State::kRunning) {
+      return fail(Code::kConflict, "sending a signal: the program does not run");
+    }
+    state_->link->post(ToNode::kSignal, state_->peer->number(),
+                       u32Payload(static_cast<uint32_t>(number)));
+    return {};
+  }
+
+ private:
+  // Outlives this where run() or input() is under way.
+  struct Shared {
+    explicit Shared(std::shared_ptr<Link> with) : link(std::move(with)) {}
+    std::shared_ptr<Link> link;
+    std::optional<Peer> peer;
+    bool abandoned = false;
+    bool cancelled = false;
+    bool sending = false;
+    bool input_ended = false;
+  };
+
+  // As far as the window allows.
+  static Task<Result<>> send(Shared& state, std::string_view rest) {
+    Channel& channel = state.peer->channel();
+    const bool end = rest.empty();
+    for (bool more = true; more; more = !rest.empty()) {
+      if (state.link->ended()) co_return state.link->lost();
+      if (state.input_ended || !state.peer->running()) {
+        co_return fail(Code::kConflict, state.input_ended ? "sending input: its end was sent before"
+                                                          : "sending input: the program has ended");
+      }
+      const size_t size = std::min<size_t>({rest.size(), wire::kInputPiece, channel.input_window});
+      if (size == 0 && !end) {
+        co_await channel.changed.wait();
+        continue;  // `rest` is not empty
+      }
+      channel.input_window -= static_cast<uint32_t>(size);
+      state.input_ended = end;
+      CO_TRY(co_await state.link->send(ToNode::kInput, state.peer->number(),
+                                       std::string(rest.substr(0, size))));
+      rest.remove_prefix(size);
+    }
+    co_return Result<>{};
+  }
+
+  std::shared_ptr<Shared> state_;
+  wire::OpenRequest request_;
+  Millis patience_;
+  bool keeps_input_;
+};
+
+class RemoteSandbox final : public Sandbox {
+ public:
+  RemoteSandbox(Peer peer, wire::Provisioned info) : peer_(std::move(peer)) {
+    info_ = {std::move(info.runtime), std::move(info.node), std::move(info.image_digest),
+             std::move(info.weakened)};
+  }
+  RemoteSandbox(const RemoteSandbox&) = delete;
+  RemoteSandbox& operator=(const RemoteSandbox&) = delete;
+  ~RemoteSandbox() override { peer_.abandon(); }
+
+  const SandboxInfo& info() const override { return info_; }
+
+  Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
+    if (peer_.channel().state != State::kIdle) {
+      co_return peer_.link().ended()
+          ? Result<model::Outcome>(peer_.link().lost())
+          : fail(Code::kInternal, "running a program: the sandbox was used");
+    }
+    peer_.channel().expect(State::kStarting, patienceFor(spec));
+    CO_TRY(co_await peer_.link().send(ToNode::kExec, peer_.number(), wire::encodeExecSpec(spec)));
+    co_return co_await peer_.relay(observer);
+  }
+
+  void cancel() override { peer_.cancel(); }
+
+  Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
+                                           const model::ExecSpec& spec) override {
+    if (peer_.link().ended()) co_return peer_.link().lost();
+    if (peer_.channel().state != State::kIdle) {
+      co_return fail(Code::kConflict, "running in a session: its sandbox has ended");
+    }
+    co_return std::make_unique<RemoteExec>(
+        peer_.sharedLink(), wire::OpenRequest{peer_.number(), permit, wire::encodeExecSpec(spec)},
+        patienceFor(spec), spec.keep_input);
+  }
+
+  Task<std::string> died() override {
+    const std::shared_ptr<Link> link = peer_.sharedLink();
+    Channel& channel = peer_.channel();
+    while (channel.state == State::kIdle && !link->ended())
+      co_await channel.changed.wait();
+    if (link->ended()) co_return link->lost().error().message;
+    if (channel.inbox.empty()) co_return std::string();
+    co_return channel.inbox.front().payload;
+  }
+
+  Task<Result<>> teardown() override {
+    peer_.abandon();
+    while (peer_.channel().state == State::kClosing && !peer_.link().ended())
+      co_await peer_.channel().changed.wait();
+    co_return Result<>{};
+  }
+
+ private:
+  Peer peer_;
+  SandboxInfo info_;
 };
 
 class RemoteNodeImpl final : public RemoteNode {
@@ -270,13 +451,16 @@ class RemoteNodeImpl final : public RemoteNode {
   ~RemoteNodeImpl() override { link_->end("the connection was closed"); }
 
   const model::NodeOffer& offer() const override { return link_->offer(); }
+  std::optional<model::PoolStats> pool() const override { return link_->pool(); }
   Task<void> closed() override { return Link::waitEnd(link_); }
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override {
     const std::shared_ptr<Link> link = link_;
-    if (link->ended()) co_return link->lost();
-    auto [number, channel] = link->open(State::kProvisioning, kPatience);
-    CO_TRY(co_await link->send(ToNode::kProvision, number, wire::encodeSignedPermit(permit)));
+    const auto fields = wire::decodePermit(permit.encoded);
+    const bool session = fields && !fields->session_id.empty();
+    const auto [number, channel] = CO_TRY(co_await link->open(
+        ToNode::kProvision, session ? Channel::Kind::kSession : Channel::Kind::kSandbox, kPatience,
+        wire::encodeSignedPermit(permit)));
     const Frame answer = CO_TRY(co_await link->next(*channel));
     if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
       co_return std::unexpected(toldByNode(answer.payload));
@@ -286,14 +470,13 @@ class RemoteNodeImpl final : public RemoteNode {
       link->end("its sandbox description is malformed: " + info.error().message);
       co_return link->lost();
     }
-    co_return std::make_unique<RemoteSandbox>(link, number, channel, *std::move(info));
+    co_return std::make_unique<RemoteSandbox>(Peer(link, number, channel), *std::move(info));
   }
 
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override {
     const std::shared_ptr<Link> link = link_;
-    if (link->ended()) co_return link->lost();
-    auto [number, channel] = link->open(State::kPlanning, kPatience);
-    CO_TRY(co_await link->send(ToNode::kPlan, number, wire::encodeSignedPermit(permit)));
+    const auto [number, channel] = CO_TRY(co_await link->open(
+        ToNode::kPlan, Channel::Kind::kPlan, kPatience, wire::encodeSignedPermit(permit)));
     const Frame answer = CO_TRY(co_await link->next(*channel));
     if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
       co_return std::unexpected(toldByNode(answer.payload));

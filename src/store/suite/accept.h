@@ -188,7 +188,7 @@ TEST_P(StoreSuite, ShowsNothingOfAnotherTenant) {
   const Scope own = Scope::of(principal("acme"));
   EXPECT_TRUE(store_->get(own, e.id));
   EXPECT_EQ(store_->list(own, {})->size(), 1U);
-  EXPECT_EQ(store_->artifact(own, "art_1")->content_type, "image/png");
+  EXPECT_EQ(store_->artifact(own, "art_1")->ref.content_type, "image/png");
   EXPECT_EQ(store_->audit(own, 0, 100)->size(), 2U);
   EXPECT_EQ(store_->list(Scope::of(admin()), {})->size(), 1U);
 }
@@ -198,9 +198,9 @@ TEST_P(StoreSuite, FindsTheWholeOfAnOutputAsAnArtifact) {
   ASSERT_TRUE(update(*store_, e));
   const auto whole = store_->artifact(all_, "art_whole");
   ASSERT_TRUE(whole) << whole.error().message;
-  EXPECT_EQ(whole->path, "stderr");
-  EXPECT_EQ(whole->size, e.err.total);
-  EXPECT_EQ(whole->sha256, e.provenance.stderr_sha256);
+  EXPECT_EQ(whole->ref.path, "stderr");
+  EXPECT_EQ(whole->ref.size, e.err.total);
+  EXPECT_EQ(whole->ref.sha256, e.provenance.stderr_sha256);
 }
 
 TEST_P(StoreSuite, TheSameKeyAndRequestIsTheSameExecution) {

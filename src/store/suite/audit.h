@@ -127,7 +127,7 @@ TEST_P(StoreSuite, DeletesByAgeAndFreesBlobsNobodyNames) {
   const auto done = testing::retain(*store_, {.delete_after_us = 1'000'000});
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(done->deleted, 1U);
-  EXPECT_EQ(done->blobs, std::vector<std::string>{"own0"});
+  EXPECT_EQ(done->blobs, (std::vector<model::BlobName>{{"acme", "own0"}}));
   EXPECT_EQ(store_->get(all_, ids[0].id).error().code, Code::kNotFound);
   EXPECT_EQ(store_->artifact(all_, "art_own0").error().code, Code::kNotFound);
   EXPECT_TRUE(store_->artifact(all_, "art_own1"));

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format of an encrypted blob: a header with a random salt, chunks of 64 KiB, a footer with
+// size and SHA-256. Each part is sealed by XChaCha20-Poly1305 under the salt and its number, so a
+// chunk that was changed, moved, cut off or taken from another file does not open; the footer says
+// how many there are, and of what. docs/adr/0018. Memory: two chunks each. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "artifacts/keyring.h"
+#include "base/crypto.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::artifacts {
+
+inline constexpr size_t kChunk = size_t{64} << 10;
+
+// Writes one to an empty file. After an error there is nothing to go on with.
+class SealedWriter {
+ public:
+  SealedWriter(Fd file, const Secret& key);
+  SealedWriter(const SealedWriter&) = delete;
+  SealedWriter& operator=(const SealedWriter&) = delete;
+  ~SealedWriter();
+
+  Result<> write(std::string_view bytes);
+  // Writes what is left and the footer, syncs if asked, and gives the digest (64 hex digits). Once.
+  Result<std::string> finish(bool sync);
+
+ private:
+  Result<> start();
+  Result<> sealChunk(bool last);
+  Result<> put(std::string_view bytes);
+
+  Fd file_;  // none once it is finished or has failed
+  Secret key_;
+  std::string salt_;   // "" until the header is written
+  std::string chunk_;  // plaintext that waits: at most kChunk, as only what follows tells the last
+  uint64_t chunks_ = 0;
+  uint64_t size_ = 0;
+  base::Sha256 digest_;
+};
+
+class SealedReader {
+ public:
+  // Checks header, footer and length; kInternal says what is damaged.
+  static Result<SealedReader> open(Fd file, const Secret& key);
+
+  [[nodiscard]] uint64_t size() const { return size_; }
+  [[nodiscard]] const std::string& sha256() const { return sha256_; }
+  // At most `length` bytes from `offset`, fewer at the end; opens only the chunks they are in.
+  // kInternal names a chunk that is damaged.
+  [[nodiscard]] Result<std::string> read(uint64_t offset, size_t length) const;
+
+ private:
+  SealedReader(Fd file, const Secret& key) : file_(std::move(file)), key_(key) {}
+  [[nodiscard]] Result<std::string> openChunk(uint64_t number) const;
+
+  Fd file_;
+  Secret key_;
+  std::string salt_;
+  uint64_t size_ = 0;
+  std::string sha256_;
+};
+
+}  // namespace cloister::artifacts

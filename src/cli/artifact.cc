@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister artifact …`: stored files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/download.h"
+#include "cli/outline.h"
+#include "cli/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+Result<HttpClient> connect(const Invocation& invocation) {
+  Endpoint endpoint = TRY(needServer(invocation.globals));
+  return HttpClient(std::move(endpoint.url), std::move(endpoint.key));
+}
+
+Result<std::string> operandOf(const Invocation& invocation, const std::string& wanted) {
+  if (!invocation.flags.operands().empty()) return invocation.flags.operands()[0];
+  return fail(Code::kInvalid, wanted);
+}
+
+Result<std::string> idOf(const Invocation& invocation) {
+  return operandOf(invocation, "which artifact: give its id (see `cloister artifact list`)");
+}
+
+std::string baseName(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+Result<int> list(const Invocation& invocation) {
+  constexpr int64_t kMost = 100'000;
+  constexpr int64_t kPage = 200;
+  const int64_t most = TRY(invocation.flags.integer("limit", 1, kMost)).value_or(20);
+  HttpClient client = TRY(connect(invocation));
+  json::array all;
+  const std::string target = "/v1/artifacts?limit=" + std::to_string(std::min(most, kPage));
+  TRY(eachItem(client, target, "artifacts", [&](const json::object& artifact) {
+    all.push_back(artifact);
+    return static_cast<int64_t>(all.size()) < most;
+  }));
+  if (invocation.globals.json) {
+    printJson(json::object{{"artifacts", std::move(all)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "PATH", "SIZE", "TYPE", "CREATED", "EXPIRES"}};
+  for (const json::value& item : all) {
+    const json::object& one = item.get_object();
+    rows.push_back({textOf(one, "id"), textOf(one, "path"),
+                    humanBytes(static_cast<uint64_t>(integerOf(one, "size"))),
+                    textOf(one, "content_type"), textOf(one, "created_at"),
+                    textOf(one, "expires_at")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+// A file, or standard input, as a request's body.
+struct Source {
+  Fd file;
+  std::optional<uint64_t> size;
+};
+
+Result<Source> openSource(const std::string& path) {
+  Source source;
+  source.file.reset(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  if (!source.file || ::fstat(source.file.get(), &status) != 0) return failErrno("opening " + path);
+  if (S_ISDIR(status.st_mode)) return fail(Code::kInvalid, "uploading " + path + ": a directory");
+  // Standard input may be in the middle of a file.
+  if (S_ISREG(status.st_mode) && path != "-") source.size = static_cast<uint64_t>(status.st_size);
+  return source;
+}
+
+// Its next bytes. A file that grows is sent as far as it was said to go; one that shrinks is an
+// error.
+Result<std::string> nextPiece(Source& source) {
+  constexpr size_t kPiece = 65'536;
+  std::string piece(source.size ? std::min<uint64_t>(kPiece, *source.size) : kPiece, '\0');
+  ssize_t n = -1;
+  do {
+    n = ::read(source.file.get(), piece.data(), piece.size());
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return failErrno("reading the file");
+  piece.resize(static_cast<size_t>(n));
+  if (source.size && *source.size > 0 && n == 0) {
+    return fail(Code::kInvalid, "reading the file: it became shorter");
+  }
+  if (source.size) *source.size -= piece.size();
+  return piece;
+}
+
+Result<int> put(const Invocation& invocation) {
+  constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
+  const std::string file =
+      TRY(operandOf(invocation, "which file: give its path, or - for standard input"));
+  const auto path = invocation.flags.text("path");
+  if (file == "-" && !path) return fail(Code::kInvalid, "--path: required with standard input");
+  std::string target = "/v1/artifacts?path=" + percentEncode(path.value_or(baseName(file)));
+  const auto ttl = TRY(invocation.flags.integer("ttl-seconds", 1, kMaxSeconds));
+  if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
+  Source source = TRY(openSource(file));
+  HttpClient client = TRY(connect(invocation));
+  const std::optional<uint64_t> length = source.size;
+  const HttpResponse response =
+      TRY(client.exchange({.method = "POST",
+                           .target = target,
+                           .source = [&source] { return nextPiece(source); },
+                           .length = length}));
+  if (response.head.status >= 300) return std::unexpected(refusal(response.head, response.body));
+  const json::object artifact = TRY(parseObject(response.body));
+  if (invocation.globals.json) {
+    printJson(artifact);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(artifact, "id")) + "\n");
+  }
+  return 0;
+}
+
+Result<int> get(const Invocation& invocation) {
+  const std::string id = TRY(idOf(invocation));
+  HttpClient client = TRY(connect(invocation));
+  const json::object artifact = TRY(call(client, "GET", "/v1/artifacts/" + percentEncode(id)));
+  const std::string name = baseName(textOf(artifact, "path"));
+  const auto& operands = invocation.flags.operands();
+  const std::string path = operands.size() > 1 ? operands[1] : name;
+  if (path == "-") {
+    TRY(fetchArtifact(client, artifact, STDOUT_FILENO));
+    return 0;
+  }
+  Fd file;
+  if (operands.size() > 1) {
+    file.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file) return failErrno("creating " + path);
+  } else {
+    file = TRY(createBelow(".", name));
+  }
+  TRY(fetchArtifact(client, artifact, file.get()));
+  if (invocation.globals.json) {
+    printJson(artifact);
+  } else {
+    writeTo(STDOUT_FILENO, printable(path) + "\n");
+  }
+  return 0;
+}
+
+Result<int> url(const Invocation& invocation) {
+  constexpr int64_t kMostSeconds = 7 * 86'400;
+  std::string target = "/v1/artifacts/" + percentEncode(TRY(idOf(invocation))) + "/url";
+  const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
+  if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
+  HttpClient client = TRY(connect(invocation));
+  json::object link = TRY(call(client, "GET", target));
+  const Url& server = client.url();
+  link["url"] = "http://" + server.authority() + server.prefix + textOf(link, "url");
+  if (invocation.globals.json) {
+    printJson(link);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(link, "url")) + "\n");
+  }
+  return 0;
+}
+
+Result<int> rm(const Invocation& invocation) {
+  TRY(idOf(invocation));
+  HttpClient client = TRY(connect(invocation));
+  for (const std::string& id : invocation.flags.operands()) {
+    TRY(call(client, "DELETE", "/v1/artifacts/" + percentEncode(id)));
+    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": deleted\n");
+  }
+  if (invocation.globals.json) {
+    const auto& ids = invocation.flags.operands();
+    printJson(json::object{{"deleted", json::array(ids.begin(), ids.end())}});
+  }
+  return 0;
+}
+
+Result<int> destroy(const Invocation& invocation) {
+  const std::string tenant = TRY(operandOf(invocation, "whose artifacts: give the tenant"));
+  HttpClient client = TRY(connect(invocation));
+  const json::object done =
+      TRY(call(client, "DELETE", "/v1/tenants/" + percentEncode(tenant) + "/artifacts"));
+  if (invocation.globals.json) {
+    printJson(done);
+  } else {
+    writeTo(STDOUT_FILENO, printable(tenant) + ": " + textOf(done, "artifacts") +
+                               " artifacts destroyed with their key\n");
+  }
+  return 0;
+}
+
+constexpr Flag kListFlags[] = {
+    {.name = "limit", .value = "N", .help = "how many (default 20)"},
+};
+constexpr Flag kPutFlags[] = {
+    {.name = "path", .value = "PATH", .help = "what it is called (default: the file's name)"},
+    {.name = "ttl-seconds",
+     .value = "N",
+     .help = "how long it is kept (default: as long as may be)"},
+};
+constexpr Flag kUrlFlags[] = {
+    {.name = "expires-seconds", .value = "N", .help = "how long it is good (default 3600)"},
+};
+constexpr size_t kManyIds = 1000;
+
+}  // namespace
+
+const Command kArtifactList = {.name = "artifact list",
+                               .summary = "list stored files, newest first",
+                               .flags = kListFlags,
+                               .run = list};
+const Command kArtifactPut = {.name = "artifact put",
+                              .operands = "FILE | -",
+                              .max_operands = 1,
+                              .summary = "store a file, and print its id",
+                              .flags = kPutFlags,
+                              .examples =
+                                  "cloister artifact put data.csv\n"
+                                  "tar c src | cloister artifact put - --path src.tar",
+                              .run = put};
+const Command kArtifactGet = {.name = "artifact get",
+                              .operands = "ID [FILE | -]",
+                              .max_operands = 2,
+                              .summary = "download a stored file, and check its digest",
+                              .details = "Without FILE it is written here under its own name.",
+                              .run = get};
+const Command kArtifactUrl = {.name = "artifact url",
+                              .operands = "ID",
+                              .max_operands = 1,
+                              .summary = "print a link that downloads a stored file without a key",
+                              .flags = kUrlFlags,
+                              .run = url};
+const Command kArtifactRm = {.name = "artifact rm",
+                             .operands = "ID...",
+                             .max_operands = kManyIds,
+                             .summary = "delete stored files",
+                             .run = rm};
+const Command kArtifactDestroy = {
+    .name = "artifact destroy",
+    .operands = "TENANT",
+    .max_operands = 1,
+    .summary = "destroy a tenant's key, and with it all of its stored files",
+    .details = "For administrators. Nothing of them can be read again.",
+    .run = destroy};
+
+}  // namespace cloister::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// PoolStats: what a node keeps ready, and how what was asked of it was served. Made by the pool,
+// told to the control plane, shown by the API.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cloister::model {
+
+// How long something took, each time since the node's start: a histogram of fixed buckets.
+struct Durations {
+  static constexpr std::array<uint32_t, 16> kBoundsMicros = {
+      50,     100,    250,     500,     1'000,   2'000,     5'000,     10'000,
+      20'000, 50'000, 100'000, 200'000, 500'000, 1'000'000, 2'000'000, 5'000'000};
+
+  std::array<uint64_t, kBoundsMicros.size() + 1> counts{};  // the last: longer than every bound
+  uint64_t sum_micros = 0;
+
+  void add(std::chrono::steady_clock::duration took) {
+    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    const auto* const bound = std::ranges::lower_bound(kBoundsMicros, micros);
+    counts[static_cast<size_t>(bound - kBoundsMicros.begin())]++;
+    sum_micros += static_cast<uint64_t>(micros);
+  }
+  [[nodiscard]] uint64_t count() const {
+    return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+  }
+
+  friend bool operator==(const Durations&, const Durations&) = default;
+};
+
+// Sandboxes that may stand in for each other.
+struct PoolKind {
+  std::string language;         // whose interpreter was started ahead; "any": none was
+  bool default_limits = false;  // what is built in are the default limits'
+  uint64_t scratch_bytes = 0;   // that they have
+  uint32_t ready = 0;
+  uint32_t wanted = 0;   // ready ones to keep
+  uint32_t making = 0;   // ahead of claims
+  uint32_t waiting = 0;  // claims that wait for those
+
+  friend bool operator==(const PoolKind&, const PoolKind&) = default;
+};
+
+// How a claim got its sandbox.
+enum class Served : uint8_t {
+  kReady,    // one stood ready
+  kAwaited,  // one was being made ahead, and it waited for that
+  kCopied,   // of a zygote, on demand
+  kMade,     // anew, on demand
+};
+inline constexpr std::array<std::string_view, 4> kServedNames = {"ready", "awaited", "copied",
+                                                                 "made"};
+
+// Counts are since the node's start.
+struct PoolStats {
+  static constexpr size_t kMaxKinds = 128;
+  // Of a kind whose language is not known, and of all that are beyond kMaxKinds together.
+  static constexpr std::string_view kOther = "other";
+  static constexpr std::string_view kAny = "any";
+
+  // Why nothing is made ahead at present.
+  enum class Held : uint8_t { kNo, kMemory, kCpu };
+  static constexpr std::array<std::string_view, 3> kHeldNames = {"no", "memory", "cpu"};
+
+  std::vector<PoolKind> kinds;
+  Held held = Held::kNo;
+  uint32_t zygotes = 0;  // that stand
+  uint32_t dying = 0;    // sandboxes that are being removed
+  std::array<uint64_t, kServedNames.size()> served{};
+  uint64_t failed = 0;   // claims that got none
+  uint64_t copies = 0;   // sandboxes made by zygotes, ahead or on demand
+  uint64_t dead = 0;     // ready ones that had ended when they were looked at
+  uint64_t drained = 0;  // ready ones given up because memory was short
+  Durations claim;       // of those served
+  Durations refill;      // making one ahead, what is started in it included
+
+  friend bool operator==(const PoolStats&, const PoolStats&) = default;
+};
+
+}  // namespace cloister::model

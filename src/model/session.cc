@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/session.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/clock.h"
+
+namespace cloister::model {
+namespace {
+
+namespace json = base::json;
+
+struct StatusRow {
+  SessionStatus status;
+  std::string_view name;
+};
+constexpr std::array<StatusRow, 3> kStatuses = {{{SessionStatus::kCreating, "creating"},
+                                                 {SessionStatus::kRunning, "running"},
+                                                 {SessionStatus::kEnded, "ended"}}};
+
+json::value textOrNull(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
+json::value timeOrNull(int64_t wall_micros) {
+  return textOrNull(base::formatTime(wall_micros));
+}
+
+double seconds(std::chrono::milliseconds time) {
+  return static_cast<double>(time.count()) / 1000;
+}
+
+json::value toSeconds(std::chrono::milliseconds time) {
+  if (time.count() % 1000 == 0) return time.count() / 1000;
+  return seconds(time);
+}
+
+json::object toObject(const std::map<std::string, std::string>& map) {
+  json::object object;
+  for (const auto& [name, value] : map)
+    object[name] = value;
+  return object;
+}
+
+json::object provenanceOf(const Provenance& p) {
+  return {{"runtime", textOrNull(p.runtime)},
+          {"node", textOrNull(p.node)},
+          {"image_digest", textOrNull(p.image_digest)},
+          {"policy_id", textOrNull(p.policy_id)},
+          {"permit_id", textOrNull(p.permit_id)},
+          {"weakened", json::array(p.weakened.begin(), p.weakened.end())}};
+}
+
+std::unexpected<Error> invalid(const std::string& field, const std::string& why) {
+  return fail(Code::kInvalid, field + ": " + why, field);
+}
+
+}  // namespace
+
+std::string_view statusName(SessionStatus status) {
+  return kStatuses.at(static_cast<size_t>(status)).name;
+}
+
+std::optional<SessionStatus> sessionStatusFromName(std::string_view name) {
+  const auto* const at = std::ranges::find(kStatuses, name, &StatusRow::name);
+  if (at == kStatuses.end()) return std::nullopt;
+  return at->status;
+}
+
+bool mayBecome(SessionStatus from, SessionStatus to) {
+  return from != SessionStatus::kEnded && to != SessionStatus::kCreating;
+}
+
+json::object toJsonObject(const Session& session) {
+  json::object object;
+  object["id"] = session.id;
+  object["status"] = statusName(session.status);
+  object["language"] = textOrNull(session.language);
+  object["limits"] = limitsObject(session.limits);
+  object["env"] = toObject(session.env);
+  object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
+  object["network_policy"] = {{"tier", session.network_tier}};
+  object["metadata"] = session.metadata;
+  object["ttl_seconds"] = toSeconds(session.ttl);
+  object["idle_ttl_seconds"] = toSeconds(session.idle_ttl);
+  object["executions_running"] = session.running;
+  object["provenance"] = provenanceOf(session.provenance);
+  object["principal"] = toJsonObject(session.principal);
+  object["end_reason"] = nullptr;
+  if (session.end) object["end_reason"] = toJsonObject(*session.end);
+  object["created_at"] = timeOrNull(session.created_at);
+  object["last_used_at"] = timeOrNull(session.last_used_at);
+  object["expires_at"] = timeOrNull(session.expires_at);
+  object["ended_at"] = timeOrNull(session.ended_at);
+  return object;
+}
+
+namespace {
+
+constexpr std::chrono::milliseconds kShortestTtl{1'000};
+constexpr size_t kMaxCwd = 4095;  // PATH_MAX, less the final NUL
+
+Result<std::chrono::milliseconds> readTtl(base::ObjectReader& reader, std::string_view name,
+                                          std::chrono::milliseconds otherwise,
+                                          std::chrono::milliseconds max) {
+  constexpr double kAny = 1e12;
+  const auto value = TRY(reader.number(name, 0, kAny));
+  if (!value) return otherwise;
+  const std::string field = reader.pathOf(name);
+  if (*value < seconds(kShortestTtl)) return invalid(field, "must be at least 1 second");
+  if (*value > seconds(max)) {
+    return invalid(field, "at most " + std::to_string(max.count() / 1000) +
+                              " seconds are allowed; ask for less, or raise "
+                              "session.max_ttl_seconds in the server's configuration");
+  }
+  return std::chrono::milliseconds(static_cast<int64_t>(*value * 1000));
+}
+
+Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
+  const auto cwd = TRY(reader.text("cwd"));
+  if (!cwd) return otherwise;
+  const std::string field = reader.pathOf("cwd");
+  if (!cwd->starts_with('/')) return invalid(field, "must be an absolute path");
+  if (cwd->size() > kMaxCwd) {
+    return fail(Code::kTooLarge, field + ": at most 4095 bytes are allowed", field);
+  }
+  const auto control = [](char c) { return static_cast<uint8_t>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(*cwd, control)) {
+    return invalid(field, "must not contain control characters");
+  }
+  return *cwd;
+}
+
+// There is one image for now; a name that means another must not be taken for it.
+Result<> readImage(base::ObjectReader& reader) {
+  const auto image = TRY(reader.text("image"));
+  if (!image || *image == "host") return {};
+  return invalid("image", "\"" + *image + "\" is not offered; leave it out, or ask for \"host\"");
+}
+
+// What an exec gets unasked. The processor time follows the exec's own wall time, unless the
+// session was made with another.
+Limits limitsUnasked(const Session& session) {
+  Limits limits = session.limits;
+  Limits derived = limits;
+  derived.cpu_time = {};
+  settle(derived);
+  if (limits.cpu_time == derived.cpu_time) limits.cpu_time = {};
+  return limits;
+}
+
+// What belongs to the sandbox was settled with the session.
+Result<> checkWithin(const Limits& asked, const Limits& session) {
+  struct Row {
+    std::string_view name;
+    uint64_t asked;
+    uint64_t has;
+    uint64_t unit;
+  };
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const std::array<Row, 7> rows = {{
+      {limit_name::kMemory, asked.memory_bytes, session.memory_bytes, kMiB},
+      {"cpu_millis", asked.cpu_millis, session.cpu_millis, 1},
+      {limit_name::kDisk, asked.disk_bytes, session.disk_bytes, kMiB},
+      {limit_name::kInodes, asked.inodes, session.inodes, 1},
+      {limit_name::kFileSize, asked.file_bytes, session.file_bytes, kMiB},
+      {limit_name::kOpenFiles, asked.open_files, session.open_files, 1},
+      {limit_name::kPids, asked.pids, session.pids, 1},
+  }};
+  for (const Row& row : rows) {
+    if (row.asked <= row.has) continue;
+    return invalid(std::string(row.name), std::to_string(row.asked / row.unit) +
+                                              " is more than the session's " +
+                                              std::to_string(row.has / row.unit) +
+                                              "; ask for less, or make a session with more");
+  }
+  return {};
+}
+
+Result<> checkSurroundings(const RunRequest& run, const Session& session) {
+  if (run.network_tier != session.network_tier) {
+    return invalid("network_policy.tier",
+                   "must be the session's, \"" + session.network_tier + "\"; leave it out");
+  }
+  if (!run.deps.empty()) {
+    return invalid("deps", "must be asked for when the session is made; leave them out");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<SessionRequest> parseSessionRequest(const json::object& body, const RequestBounds& bounds,
+                                           const SessionBounds& times) {
+  base::ObjectReader reader(body, "");
+  SessionRequest request;
+  TRY(readSettings(reader, bounds, request.settings));
+  request.ttl = TRY(readTtl(reader, "ttl_seconds", times.ttl, times.max_ttl));
+  request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
+  request.cwd = TRY(readCwd(reader, ""));
+  TRY(readImage(reader));
+  TRY(reader.finish());
+  return request;
+}
+
+json::object toJsonObject(const SessionRequest& request) {
+  json::object object = toJsonObject(request.settings);
+  object["cwd"] = request.cwd;
+  object["ttl_seconds"] = toSeconds(request.ttl);
+  object["idle_ttl_seconds"] = toSeconds(request.idle_ttl);
+  return object;
+}
+
+Result<Renewal> parseRenewal(const json::object& body, const Session& session,
+                             const SessionBounds& times) {
+  base::ObjectReader reader(body, "");
+  Renewal renewal;
+  renewal.ttl = TRY(readTtl(reader, "ttl_seconds", session.ttl, times.max_ttl));
+  renewal.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", session.idle_ttl, times.max_ttl));
+  TRY(reader.finish());
+  return renewal;
+}
+
+Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBounds& bounds,
+                                     const Session& session) {
+  base::ObjectReader reader(body, "");
+  ExecRequest request;
+  request.run.language = session.language;
+  request.run.network_tier = session.network_tier;
+  request.run.limits = limitsUnasked(session);
+  request.run.artifacts = {};
+  TRY(readRunRequest(reader, bounds, request.run));
+  request.run.env.insert(session.env.begin(), session.env.end());
+  request.cwd = TRY(readCwd(reader, session.cwd));
+  request.keep_input = TRY(reader.boolean("keep_input")).value_or(false);
+  request.background = TRY(reader.boolean("background")).value_or(false);
+  TRY(reader.finish());
+  TRY(checkWithin(request.run.limits, session.limits));
+  TRY(checkSurroundings(request.run, session));
+  return request;
+}
+
+json::object toJsonObject(const ExecRequest& request) {
+  json::object object = toJsonObject(request.run);
+  object["cwd"] = request.cwd;
+  object["keep_input"] = request.keep_input;
+  return object;
+}
+
+Result<int> parseSignal(const json::object& body) {
+  constexpr int kMost = 64;  // SIGRTMAX
+  base::ObjectReader reader(body, "");
+  const json::value* value = reader.any("signal");
+  if (value == nullptr) return invalid("signal", "is required");
+  const json::string* name = value->if_string();
+  json::error_code error;
+  int64_t number = name != nullptr ? signalNumber(*name) : 0;
+  if (name == nullptr && value->is_number()) number = value->to_number<int64_t>(error);
+  if (error || number < 1 || number > kMost) {
+    return invalid("signal", R"(must be a name such as "SIGINT" or a number from 1 to 64)");
+  }
+  TRY(reader.finish());
+  return static_cast<int>(number);
+}
+
+Result<ProgramInput> parseProgramInput(const json::object& body, const RequestBounds& bounds) {
+  base::ObjectReader reader(body, "");
+  ProgramInput input;
+  const auto encoding = TRY(reader.text("encoding"));
+  const auto data = TRY(reader.text("data"));
+  input.data = TRY(decodeText({"data", "encoding"}, data.value_or(""), encoding));
+  input.eof = TRY(reader.boolean("eof")).value_or(false);
+  TRY(reader.finish());
+  if (!data && !input.eof) return invalid("data", "is required, unless eof is true");
+  if (input.data.size() <= bounds.input_bytes) return input;
+  return fail(Code::kTooLarge,
+              "data: at most " + std::to_string(bounds.input_bytes) + " bytes are allowed", "data");
+}
+
+}  // namespace cloister::model

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Session: a sandbox that outlives one execution, from its creation to its one end; and the
+// requests that are made of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "model/execution.h"
+#include "model/limits.h"
+#include "model/principal.h"
+#include "model/run_request.h"
+
+namespace cloister::model {
+
+enum class SessionStatus : uint8_t {
+  kCreating,  // accepted: it waits for its sandbox
+  kRunning,
+  kEnded,
+};
+
+std::string_view statusName(SessionStatus status);
+std::optional<SessionStatus> sessionStatusFromName(std::string_view name);
+// creating→running|ended, running→running (renewed)|ended; an end is for good.
+bool mayBecome(SessionStatus from, SessionStatus to);
+
+struct Session {
+  std::string id;    // ses_…
+  uint64_t seq = 0;  // order of creation
+  SessionStatus status = SessionStatus::kCreating;
+  Principal principal;
+  std::string language;  // name, "" if none: what `code` without a language is written in
+  std::map<std::string, std::string> env;  // of every program, unless its own request says else
+  std::string cwd;                         // the same; "" for /workspace
+  base::json::object metadata;
+  std::string network_tier = "none";
+  Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: what one exec gets unasked
+  std::chrono::milliseconds ttl{0};       // from creation, or the last renewal
+  std::chrono::milliseconds idle_ttl{0};  // without a program running
+  Provenance provenance;                  // runtime, node, image, weakened, policy, permit
+  uint32_t running = 0;                   // programs now
+  std::optional<RunError> end;            // why it ended
+  int64_t created_at = 0;                 // wall-clock microseconds, as the others
+  int64_t last_used_at = 0;
+  int64_t expires_at = 0;  // the earlier of both; without an end to come, 0
+  int64_t ended_at = 0;
+};
+
+// The members `limits` of a session are named as in requests.
+base::json::object toJsonObject(const Session& session);
+
+// What bounds and fills in a session's times.
+struct SessionBounds {
+  std::chrono::milliseconds ttl{std::chrono::hours(1)};          // unless asked
+  std::chrono::milliseconds idle_ttl{std::chrono::minutes(10)};  // unless asked
+  std::chrono::milliseconds max_ttl{std::chrono::hours(24)};     // of either
+};
+
+// The body of POST /v1/sessions.
+struct SessionRequest {
+  RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, tier
+  std::string cwd;
+  std::chrono::milliseconds ttl{0};
+  std::chrono::milliseconds idle_ttl{0};
+};
+// As parseRunRequest().
+Result<SessionRequest> parseSessionRequest(const base::json::object& body,
+                                           const RequestBounds& bounds, const SessionBounds& times);
+// The canonical JSON of the request, for idempotency.
+base::json::object toJsonObject(const SessionRequest& request);
+
+// The body of POST /v1/sessions/{id}/renew.
+struct Renewal {
+  std::chrono::milliseconds ttl{0};
+  std::chrono::milliseconds idle_ttl{0};
+};
+// What is not given stays as `session` has it.
+Result<Renewal> parseRenewal(const base::json::object& body, const Session& session,
+                             const SessionBounds& times);
+
+// The body of POST /v1/sessions/{id}/exec: a run request, for a program in that session. What it
+// leaves out is the session's; no files are collected unless it asks for them: they stay there.
+struct ExecRequest {
+  RunRequest run = {};
+  std::string cwd = {};     // absolute, "" for /workspace
+  bool keep_input = false;  // more input comes later
+  bool background = false;  // answer at once
+};
+// As parseRunRequest(). More of the sandbox than the session has is kInvalid.
+Result<ExecRequest> parseExecRequest(const base::json::object& body, const RequestBounds& bounds,
+                                     const Session& session);
+base::json::object toJsonObject(const ExecRequest& request);
+
+// The body of POST /v1/executions/{id}:signal: {"signal": "SIGINT"} or its number.
+Result<int> parseSignal(const base::json::object& body);
+
+// The body of POST /v1/executions/{id}/input: {"data", "encoding", "eof"}.
+struct ProgramInput {
+  std::string data;
+  bool eof = false;
+};
+Result<ProgramInput> parseProgramInput(const base::json::object& body, const RequestBounds& bounds);
+
+}  // namespace cloister::model

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/session.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cloister::model {
+namespace {
+
+namespace json = base::json;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+json::object object(std::string_view text) {
+  return base::parseJson(text).value().as_object();
+}
+
+Result<SessionRequest> request(std::string_view text) {
+  return parseSessionRequest(object(text), defaultBounds(), {});
+}
+
+Session running() {
+  Session session;
+  session.language = "python";
+  session.env = {{"A", "1"}, {"B", "2"}};
+  session.cwd = "/tmp";
+  session.ttl = std::chrono::minutes(5);
+  session.idle_ttl = std::chrono::minutes(1);
+  settle(session.limits);
+  return session;
+}
+
+Result<ExecRequest> exec(std::string_view text, const Session& session = running()) {
+  return parseExecRequest(object(text), defaultBounds(), session);
+}
+
+TEST(SessionRequest, FillsInWhatIsNotAsked) {
+  const auto made = request("{}");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->ttl, std::chrono::hours(1));
+  EXPECT_EQ(made->idle_ttl, std::chrono::minutes(10));
+  EXPECT_EQ(made->settings.network_tier, "none");
+  EXPECT_EQ(made->cwd, "");
+}
+
+TEST(SessionRequest, TakesItsMembers) {
+  const auto made = request(
+      R"({"language":"node","ttl_seconds":2.5,"idle_ttl_seconds":1,"image":"host","cwd":"/tmp",
+          "env":{"A":"b"},"memory_mb":64,"metadata":{"m":"1"},"network_policy":{"tier":"none"}})");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->settings.language, "node");
+  EXPECT_EQ(made->ttl, milliseconds(2500));
+  EXPECT_EQ(made->idle_ttl, milliseconds(1000));
+  EXPECT_EQ(made->settings.limits.memory_bytes, uint64_t{64} << 20);
+  EXPECT_EQ(made->settings.env.at("A"), "b");
+}
+
+TEST(SessionRequest, ARefusalNamesTheField) {
+  struct Case {
+    std::string_view body;
+    std::string_view field;
+  };
+  constexpr Case kCases[] = {
+      {R"({"ttl_seconds":0})", "ttl_seconds"},
+      {R"({"ttl_seconds":86401})", "ttl_seconds"},
+      {R"({"ttl_seconds":"1"})", "ttl_seconds"},
+      {R"({"idle_ttl_seconds":0.5})", "idle_ttl_seconds"},
+      {R"({"image":"debian"})", "image"},
+      {R"({"cwd":"tmp"})", "cwd"},
+      {R"({"cwd":"/a\nb"})", "cwd"},
+      {R"({"env":{"1":"x"}})", "env.1"},
+      {R"({"memory_mb":1})", "memory_mb"},
+      {R"({"code":"1"})", "code"},
+      {R"({"network_policy":{"tier":"x"}})", "network_policy.tier"},
+  };
+  for (const Case& c : kCases) {
+    const auto made = request(c.body);
+    ASSERT_FALSE(made) << c.body;
+    EXPECT_EQ(made.error().field, c.field) << made.error().message;
+    EXPECT_THAT(made.error().message, HasSubstr(c.field));
+  }
+  EXPECT_THAT(request(R"({"ttl_seconds":86401})").error().message, HasSubstr("max_ttl_seconds"));
+}
+
+TEST(SessionRequest, EqualRequestsGiveEqualText) {
+  const auto text = [](std::string_view body) {
+    return base::toJson(toJsonObject(*request(body)));
+  };
+  EXPECT_EQ(text(R"({"language":"python","cwd":"/tmp"})"),
+            text(R"({"cwd":"/tmp","language":"python","ttl_seconds":3600})"));
+  EXPECT_NE(text("{}"), text(R"({"cwd":"/tmp"})"));
+}
+
+TEST(Renewal, KeepsWhatIsNotGiven) {
+  const auto renewal = [](std::string_view body) {
+    return parseRenewal(object(body), running(), {});
+  };
+  EXPECT_EQ(renewal("{}")->ttl, std::chrono::minutes(5));
+  EXPECT_EQ(renewal(R"({"ttl_seconds":60})")->ttl, std::chrono::minutes(1));
+  EXPECT_EQ(renewal(R"({"ttl_seconds":60})")->idle_ttl, std::chrono::minutes(1));
+  EXPECT_EQ(renewal(R"({"idle_ttl_seconds":2})")->idle_ttl, std::chrono::seconds(2));
+  EXPECT_EQ(renewal(R"({"ttl":60})").error().field, "ttl");
+}
+
+TEST(ExecRequest, HasTheSessionsUnlessItSaysElse) {
+  const auto made = exec(R"({"code":"1","env":{"B":"3"}})");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->run.language, "python");
+  EXPECT_EQ(made->run.env.at("A"), "1");
+  EXPECT_EQ(made->run.env.at("B"), "3");
+  EXPECT_EQ(made->cwd, "/tmp");
+  EXPECT_TRUE(made->run.artifacts.empty());
+  EXPECT_FALSE(made->background);
+  EXPECT_EQ(exec(R"({"command":"ls","cwd":"/workspace"})")->cwd, "/workspace");
+  EXPECT_EQ(exec(R"({"code":"1","language":"bash"})")->run.language, "bash");
+}
+
+TEST(ExecRequest, TimesAreItsOwn) {
+  Session session = running();
+  EXPECT_EQ(exec(R"({"command":"x"})", session)->run.limits.wall, std::chrono::seconds(30));
+  const auto longer = exec(R"({"command":"x","timeout_seconds":100})", session);
+  ASSERT_TRUE(longer) << longer.error().message;
+  EXPECT_EQ(longer->run.limits.wall, std::chrono::seconds(100));
+  EXPECT_EQ(longer->run.limits.cpu_time, std::chrono::seconds(101));  // follows it
+  session.limits.cpu_time = std::chrono::seconds(5);
+  EXPECT_EQ(exec(R"({"command":"x"})", session)->run.limits.cpu_time, std::chrono::seconds(5));
+}
+
+TEST(ExecRequest, CannotHaveMoreThanTheSandbox) {
+  const auto more = exec(R"({"command":"x","memory_mb":257})");
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().field, "memory_mb");
+  EXPECT_THAT(more.error().message, HasSubstr("257 is more than the session's 256"));
+  EXPECT_EQ(exec(R"({"command":"x","pids":65})").error().field, "pids");
+  EXPECT_TRUE(exec(R"({"command":"x","memory_mb":100,"pids":64})"));
+  EXPECT_EQ(exec(R"({"command":"x","network_policy":{"tier":"full"}})").error().field,
+            "network_policy.tier");
+  EXPECT_EQ(exec(R"({"command":"x","deps":["numpy"]})").error().field, "deps");
+  EXPECT_EQ(exec(R"({"command":"x","ttl_seconds":1})").error().field, "ttl_seconds");
+}
+
+TEST(Signal, ByNameOrNumber) {
+  const auto signal = [](std::string_view body) { return parseSignal(object(body)); };
+  EXPECT_EQ(*signal(R"({"signal":"SIGINT"})"), SIGINT);
+  EXPECT_EQ(*signal(R"({"signal":9})"), SIGKILL);
+  for (const std::string_view body :
+       {R"({})", R"({"signal":"INT"})", R"({"signal":0})", R"({"signal":65})", R"({"signal":1.5})",
+        R"({"signal":[]})"}) {
+    EXPECT_EQ(signal(body).error().field, "signal") << body;
+  }
+}
+
+TEST(Input, IsTextOrBase64) {
+  const auto input = [](std::string_view body) {
+    return parseProgramInput(object(body), defaultBounds());
+  };
+  EXPECT_EQ(input(R"({"data":"hi"})")->data, "hi");
+  EXPECT_FALSE(input(R"({"data":"hi"})")->eof);
+  EXPECT_EQ(input(R"({"data":"AP8=","encoding":"base64","eof":true})")->data,
+            std::string("\0\xff", 2));
+  EXPECT_TRUE(input(R"({"eof":true})")->eof);
+  EXPECT_EQ(input("{}").error().field, "data");
+  EXPECT_EQ(input(R"({"data":"?","encoding":"base64"})").error().field, "data");
+  EXPECT_EQ(input(R"({"data":"?","encoding":"hex"})").error().field, "encoding");
+}
+
+TEST(Session, ShowsItself) {
+  Session session = running();
+  session.id = "ses_1";
+  session.status = SessionStatus::kRunning;
+  session.created_at = 1'700'000'000'000'000;
+  const json::object shown = toJsonObject(session);
+  EXPECT_EQ(shown.at("status"), "running");
+  EXPECT_EQ(shown.at("ttl_seconds"), 300);
+  EXPECT_EQ(shown.at("limits").at("memory_mb"), 256);
+  EXPECT_EQ(shown.at("created_at"), "2023-11-14T22:13:20.000Z");
+  EXPECT_TRUE(shown.at("expires_at").is_null());
+  EXPECT_TRUE(shown.at("end_reason").is_null());
+}
+
+}  // namespace
+}  // namespace cloister::model

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/exec_slot.h"
+
+#include <utility>
+
+#include "runtime/spawn.h"
+
+namespace cloister::node {
+
+using runtime::Task;
+using wire::FromNode;
+
+namespace {
+
+// Ends of file, or empty pieces, that wait.
+constexpr size_t kMaxPieces = 1024;
+
+}  // namespace
+
+ExecSlot::ExecSlot(std::shared_ptr<runtime::Connection> connection,
+                   boost::asio::any_io_executor executor, uint32_t channel)
+    : outlet_(std::move(connection), executor, channel), changed_(std::move(executor)) {}
+
+Task<void> ExecSlot::run(std::shared_ptr<Slot> slot, model::PermitFields permit,
+                         wire::OpenRequest request) {
+  auto outcome = co_await perform(*slot, std::move(permit), std::move(request));
+  while (feeding_)
+    co_await changed_.wait();
+  exec_.reset();
+  if (closing()) {
+    outlet_.post(FromNode::kTornDown);
+  } else if (outcome) {
+    outlet_.post(FromNode::kFinished, wire::encodeOutcome(*outcome));
+  } else {
+    outlet_.postError(outcome.error());
+  }
+}
+
+Task<Result<model::Outcome>> ExecSlot::perform(Slot& slot, model::PermitFields permit,
+                                               wire::OpenRequest request) {
+  exec_ = CO_TRY(co_await slot.open(std::move(permit), std::move(request)));
+  if (cancelled_) exec_->cancel();
+  feedOn();
+  co_return co_await exec_->run(outlet_);
+}
+
+void ExecSlot::cancel() {
+  cancelled_ = true;
+  if (exec_) exec_->cancel();
+}
+
+void ExecSlot::close() {
+  outlet_.shut();
+  cancel();
+}
+
+bool ExecSlot::input(std::string bytes) {
+  if (bytes.size() > wire::kInputPiece || input_.size() >= kMaxPieces ||
+      bytes.size() > wire::kInputWindow - input_bytes_) {
+    return false;
+  }
+  input_bytes_ += static_cast<uint32_t>(bytes.size());
+  input_.push_back(std::move(bytes));
+  feedOn();
+  return true;
+}
+
+void ExecSlot::feedOn() {
+  if (!exec_ || input_.empty() || std::exchange(feeding_, true)) return;
+  runtime::spawn(changed_.executor(), feed(shared_from_this()));
+}
+
+// What the program does not take any more is dropped with it.
+Task<void> ExecSlot::feed(std::shared_ptr<ExecSlot> self) {
+  while (!self->input_.empty()) {
+    std::string bytes = std::move(self->input_.front());
+    self->input_.pop_front();
+    const auto size = static_cast<uint32_t>(bytes.size());
+    const auto sent = co_await self->exec_->input(std::move(bytes));
+    self->input_bytes_ -= size;
+    if (!sent) break;
+    char taken[sizeof size];
+    wire::Writer(taken, sizeof taken).u32(size);
+    if (!self->closing())
+      self->outlet_.post(FromNode::kInputTaken, std::string(taken, sizeof taken));
+  }
+  self->feeding_ = false;
+  self->changed_.notify();
+}
+
+void ExecSlot::signal(int number) {
+  if (exec_) std::ignore = exec_->signal(number);
+}
+
+}  // namespace cloister::node

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExecSlot: one program in a session's sandbox, as a control connection sees it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "node/outlet.h"
+#include "node/slot.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+#include "wire/node.h"
+
+namespace cloister::node {
+
+class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
+ public:
+  ExecSlot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
+           uint32_t channel);
+
+  // To the program's end, with which the channel is free, whatever was answered.
+  runtime::Task<void> run(std::shared_ptr<Slot> slot, model::PermitFields permit,
+                          wire::OpenRequest request);
+  void refuse(const Error& error) { outlet_.postError(error); }
+
+  void cancel();
+  // Ends it; kTornDown comes instead of its result.
+  void close();
+  [[nodiscard]] bool closing() const { return outlet_.isShut(); }
+  [[nodiscard]] bool acknowledge(uint32_t units) { return outlet_.acknowledge(units); }
+  // False if more is sent than the window allows.
+  [[nodiscard]] bool input(std::string bytes);
+  void signal(int number);
+
+ private:
+  runtime::Task<Result<model::Outcome>> perform(Slot& slot, model::PermitFields permit,
+                                                wire::OpenRequest request);
+  void feedOn();
+  static runtime::Task<void> feed(std::shared_ptr<ExecSlot> self);
+
+  Outlet outlet_;
+  runtime::Signal changed_;
+  std::unique_ptr<runtime::Exec> exec_;  // while it runs
+  std::deque<std::string> input_;        // on its way to the program
+  uint32_t input_bytes_ = 0;
+  bool feeding_ = false;
+  bool cancelled_ = false;
+};
+
+}  // namespace cloister::node

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outlet: where what a program says leaves the node, through the window of its channel. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/remote/connection.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+#include "wire/node.h"
+
+namespace cloister::node {
+
+class Outlet final : public runtime::ExecObserver {
+ public:
+  Outlet(std::shared_ptr<runtime::Connection> connection,
+         const boost::asio::any_io_executor& executor, uint32_t channel);
+
+  void onStarted() override;
+  runtime::Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
+  runtime::Task<void> onFileBegin(std::string path, uint64_t size) override;
+  runtime::Task<void> onFileData(std::string_view bytes) override;
+  runtime::Task<void> onFileEnd() override;
+  void onUsage(const model::Usage& usage) override;
+
+  // Without the window.
+  void post(wire::FromNode type, std::string payload = {});
+  void postError(const Error& error);
+
+  // False if more is acknowledged than is on the way.
+  [[nodiscard]] bool acknowledge(uint32_t units);
+  // From now on what the program says is dropped.
+  void shut();
+  [[nodiscard]] bool isShut() const { return shut_; }
+
+ private:
+  // Sends once the window has room.
+  runtime::Task<void> sendWindowed(wire::FromNode type, std::string payload);
+
+  std::shared_ptr<runtime::Connection> connection_;
+  uint32_t channel_;
+  uint32_t in_flight_ = 0;  // window units sent and not yet acknowledged
+  bool shut_ = false;
+  runtime::Signal changed_;
+};
+
+}  // namespace cloister::node

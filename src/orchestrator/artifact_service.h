@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// ArtifactService: the files that tenants keep, beside the runs that leave some. What takes time (a
+// disk, a cipher over much) happens on background threads; everything else on the executor.
+//
+// An upload: begin → write … → finish: the blob is finished, then the ledger names it; only then is
+// it acknowledged. Until then it is nothing, and dropping it removes what was written.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "artifacts/blobs.h"
+#include "artifacts/keyring.h"
+#include "base/result.h"
+#include "model/artifact.h"
+#include "model/principal.h"
+#include "orchestrator/blob_keeper.h"
+#include "orchestrator/ledger.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+struct ArtifactConfig {
+  uint64_t max_bytes = uint64_t{4} << 30;  // of one upload
+  model::ArtifactQuota quota;              // of each tenant
+  int64_t ttl_us = 0;                      // at most; 0: none
+  uint32_t uploads = 64;                   // at once
+};
+
+struct NewArtifact {
+  std::string path;              // relative; only a name, nothing is ever opened by it
+  int64_t ttl_us = 0;            // 0: as long as may be
+  std::optional<uint64_t> size;  // if it is known
+};
+
+class ArtifactService {
+ public:
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+  class Upload;
+
+  ArtifactService(boost::asio::any_io_executor executor, boost::asio::thread_pool& background,
+                  store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
+                  ArtifactConfig config);
+
+  // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once.
+  Result<std::shared_ptr<Upload>> begin(const model::Principal& principal, NewArtifact wanted);
+  Task<Result<>> write(std::shared_ptr<Upload> upload, std::string bytes);
+  Task<Result<model::Artifact>> finish(std::shared_ptr<Upload> upload);
+
+  Result<model::Artifact> get(const model::Principal& principal, const std::string& id);
+  Result<std::vector<model::Artifact>> list(const model::Principal& principal,
+                                            const store::ArtifactQuery& query);
+  Task<Result<>> remove(model::Principal principal, std::string id);
+  // Destroys a tenant's key, and with it all of its artifacts; gives how many there were.
+  Task<Result<uint64_t>> forget(model::Principal by, std::string tenant);
+
+  // Its bytes; the reader belongs to the caller, who reads it in the background.
+  Result<std::shared_ptr<artifacts::BlobReader>> open(const model::Artifact& artifact);
+  Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
+                                 size_t length);
+
+  // A signature with which anyone may read the artifact until `expires_at` (Unix seconds).
+  Result<std::string> sign(const model::Artifact& artifact, int64_t expires_at);
+  // The artifact of a link. kUnauthorized for any that is not good, whatever is wrong with it.
+  Result<model::Artifact> verify(const std::string& id, int64_t expires_at,
+                                 const std::string& signature);
+
+ private:
+  Result<> checkRoom(const std::string& tenant, std::optional<uint64_t> size);
+
+  boost::asio::thread_pool& background_;
+  store::Store& store_;
+  BlobKeeper& blobs_;
+  artifacts::Keyring& keys_;
+  ArtifactConfig config_;
+  Ledger ledger_;
+  std::shared_ptr<std::atomic<uint32_t>> uploads_ = std::make_shared<std::atomic<uint32_t>>(0);
+};
+
+}  // namespace cloister::orchestrator

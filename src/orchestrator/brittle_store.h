@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ledger whose disk can be full, for tests.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+// The real ledger, with a disk that can be full.
+class BrittleStore final : public store::Store {
+ public:
+  explicit BrittleStore(std::unique_ptr<store::Store> real) : real_(std::move(real)) {}
+
+  bool full = false;
+  int refused = 0;  // writes, while full
+
+  void accept(store::NewExecution request, model::AuditEvent event,
+              store::Done<store::Accepted> done) override {
+    if (refuse(done)) return;
+    real_->accept(std::move(request), std::move(event), std::move(done));
+  }
+  void update(model::Execution execution, model::AuditEvent event,
+              store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->update(std::move(execution), std::move(event), std::move(done));
+  }
+  void createSession(store::NewSession request, model::AuditEvent event,
+                     store::Done<store::Created> done) override {
+    if (refuse(done)) return;
+    real_->createSession(std::move(request), std::move(event), std::move(done));
+  }
+  void updateSession(model::Session session, model::AuditEvent event,
+                     store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->updateSession(std::move(session), std::move(event), std::move(done));
+  }
+  void append(model::AuditEvent event, store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->append(std::move(event), std::move(done));
+  }
+  void putKey(store::KeyRecord key, model::AuditEvent event, store::Done<void> done) override {
+    real_->putKey(std::move(key), std::move(event), std::move(done));
+  }
+  void revokeKey(const store::Scope& scope, std::string id, model::AuditEvent event,
+                 store::Done<void> done) override {
+    real_->revokeKey(scope, std::move(id), std::move(event), std::move(done));
+  }
+  void retain(const store::Retention& rules, store::Done<store::Retained> done) override {
+    real_->retain(rules, std::move(done));
+  }
+  Result<model::Execution> get(const store::Scope& scope, const std::string& id) override {
+    return real_->get(scope, id);
+  }
+  Result<std::vector<model::Execution>> list(const store::Scope& scope,
+                                             const store::ListQuery& query) override {
+    return real_->list(scope, query);
+  }
+  void addArtifact(model::Artifact artifact, model::ArtifactQuota quota, model::AuditEvent event,
+                   store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->addArtifact(std::move(artifact), quota, std::move(event), std::move(done));
+  }
+  void removeArtifact(const store::Scope& scope, std::string id, model::AuditEvent event,
+                      store::Done<std::vector<model::BlobName>> done) override {
+    real_->removeArtifact(scope, std::move(id), std::move(event), std::move(done));
+  }
+  void removeArtifacts(std::string tenant, model::AuditEvent event,
+                       store::Done<uint64_t> done) override {
+    real_->removeArtifacts(std::move(tenant), std::move(event), std::move(done));
+  }
+  Result<model::Artifact> artifact(const store::Scope& scope, const std::string& id) override {
+    return real_->artifact(scope, id);
+  }
+  Result<std::vector<model::Artifact>> artifacts(const store::Scope& scope,
+                                                 const store::ArtifactQuery& query) override {
+    return real_->artifacts(scope, query);
+  }
+  Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) override {
+    return real_->artifactUsage(tenant);
+  }
+  Result<bool> isNamed(const model::BlobName& blob) override { return real_->isNamed(blob); }
+  Result<std::vector<store::Pending>> unfinished() override { return real_->unfinished(); }
+  Result<model::Session> session(const store::Scope& scope, const std::string& id) override {
+    return real_->session(scope, id);
+  }
+  Result<std::vector<model::Session>> sessions(const store::Scope& scope,
+                                               const store::SessionQuery& query) override {
+    return real_->sessions(scope, query);
+  }
+  Result<std::vector<model::Session>> unfinishedSessions() override {
+    return real_->unfinishedSessions();
+  }
+  Result<std::vector<store::Mismatch>> sessionMismatches(uint64_t after, uint32_t limit) override {
+    return real_->sessionMismatches(after, limit);
+  }
+  Result<std::optional<store::KeyRecord>> keyByHash(const std::string& sha256) override {
+    return real_->keyByHash(sha256);
+  }
+  Result<std::vector<store::KeyRecord>> keys(const store::Scope& scope) override {
+    return real_->keys(scope);
+  }
+  Result<std::vector<model::AuditEntry>> audit(const store::Scope& scope, uint64_t after,
+                                               uint32_t limit) override {
+    return real_->audit(scope, after, limit);
+  }
+  Result<std::optional<store::Checkpoint>> head() override { return real_->head(); }
+  Result<std::vector<store::Mismatch>> mismatches(uint64_t after, uint32_t limit) override {
+    return real_->mismatches(after, limit);
+  }
+  Result<> health() override {
+    if (full) return fail(Code::kNoSpace, "the disk is full");
+    return real_->health();
+  }
+
+ private:
+  template <class T>
+  bool refuse(const store::Done<T>& done) {
+    if (!full) return false;
+    refused++;
+    done(fail(Code::kNoSpace, "writing the ledger: No space left on device"));
+    return true;
+  }
+
+  std::unique_ptr<store::Store> real_;
+};
+
+}  // namespace cloister::orchestrator

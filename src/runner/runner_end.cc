@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runner/kill_tree.h"
+#include "runner/runner.h"
+#include "runner/runner_impl.h"
+
+namespace cloister::runner {
+
+bool Runner::relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left) {
+  size_t most = channel.allowance();
+  if (left != nullptr) most = std::min<size_t>(most, *left);
+  if (!fd || most == 0) return false;
+  const ssize_t n = read(fd.get(), link_.payload(), most);
+  if (n > 0) {
+    const auto size = static_cast<uint32_t>(n);
+    link_.commit(type, channel.number, size);
+    if (channel.windowed) channel.window -= wire::outputUnits(size);
+    if (left != nullptr) *left -= size;
+    return true;
+  }
+  if (n < 0 && errno == EINTR) return true;
+  if (n == 0) fd.reset();
+  if (left != nullptr) *left = 0;  // somebody else has read it
+  return false;
+}
+
+namespace {
+
+uint32_t bytesIn(const Fd& pipe) {
+  int held = 0;
+  return pipe && ioctl(pipe.get(), FIONREAD, &held) == 0 ? static_cast<uint32_t>(held) : 0;
+}
+
+}  // namespace
+
+// Passes on what the pipes held when the program ended: a process that lives on may go on writing
+// for ever. True once that is done; without a window, it waits until it is.
+bool Runner::drain(Channel& channel) {
+  if (!std::exchange(channel.draining, true)) {
+    channel.out_left = bytesIn(channel.out);
+    channel.err_left = bytesIn(channel.err);
+  }
+  while (relay(channel, channel.out, FromRunner::kStdout, &channel.out_left)) {
+  }
+  while (relay(channel, channel.err, FromRunner::kStderr, &channel.err_left)) {
+  }
+  return channel.out_left == 0 && channel.err_left == 0;
+}
+
+void Runner::account(pid_t pid, int status, const rusage& usage) {
+  if (pid == adopted_) adopted_ = -1;
+  for (Channel& channel : channels_) {
+    if (!channel.used) continue;
+    const bool own = channel.pid == pid && !channel.ended;
+    const bool orphan = std::none_of(std::begin(channels_), std::end(channels_),
+                                     [&](const Channel& c) { return c.used && c.pid == pid; });
+    if (own || orphan) channel.account(usage);
+    if (own) {
+      channel.status = status;
+      channel.ended = true;
+    }
+  }
+}
+
+void Runner::takeSignals() {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof info) > 0) {
+    if (info.ssi_signo == kAdoptedDone) onDone(info);
+  }
+}
+
+void Runner::onKill(uint32_t number, std::string_view payload) {
+  if (!payload.empty()) protocolError();
+  const Channel* channel = find(number);
+  if (channel != nullptr && !channel->ended) killTree(channel->pid);
+}
+
+// Nothing inside runs from here on. To stop them all takes one call that nobody can catch or fork
+// past; to kill them would take the processor for giving back their memory. The sandbox's end does.
+void Runner::onDone(const signalfd_siginfo& info) {
+  for (Channel& channel : channels_) {
+    if (!channel.used || !channel.adopted || channel.ended) continue;
+    channel.status = (info.ssi_int & 0xFF) << 8;  // as WEXITSTATUS() finds it
+    channel.reaped++;
+    channel.ended = true;
+    kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);
+    channel.kill_rest = false;
+  }
+}
+
+// Reaps what has ended; with `wait`, all there is, until nobody is left.
+void Runner::reap(bool wait) {
+  takeSignals();
+  for (;;) {
+    int status = 0;
+    rusage usage{};
+    const pid_t pid = wait4(-1, &status, wait ? 0 : WNOHANG, &usage);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    account(pid, status, usage);
+  }
+}
+
+// Every orphan becomes ours, so once wait4 knows of no child, nobody is left.
+void Runner::killRest() {
+  kill(-1, SIGKILL);
+  reap(true);
+}
+
+void Runner::finish(Channel& channel) {
+  sendScratch(channel.number);
+  const bool signaled = WIFSIGNALED(channel.status);
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u8(signaled ? 1 : 0);
+  w.u32(static_cast<uint32_t>(signaled ? WTERMSIG(channel.status) : WEXITSTATUS(channel.status)));
+  w.u64(channel.user_micros);
+  w.u64(channel.system_micros);
+  w.u64(channel.max_rss_bytes);
+  w.u32(channel.reaped);
+  link_.commit(FromRunner::kExited, channel.number, w.view().size());
+  channel.reset(channel.number);
+  channel.used = false;
+  if (!later_.empty() && later_channel_ == channel.number) {
+    collect(later_channel_, std::exchange(later_, {}));
+  }
+}
+
+void Runner::sendScratch(uint32_t channel) {
+  struct statfs fs{};
+  fstatfs(workspace_.get(), &fs);
+  const auto block = static_cast<uint64_t>(fs.f_bsize);
+  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
+  w.u64((fs.f_blocks - fs.f_bfree) * block);
+  w.u64(fs.f_blocks * block);
+  w.u64(fs.f_files - fs.f_ffree);
+  w.u64(fs.f_files);
+  link_.commit(FromRunner::kScratch, channel, w.view().size());
+}
+
+}  // namespace cloister::runner

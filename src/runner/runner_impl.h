@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runner's inside: runner.cc hears the node and starts programs, runner_end.cc passes on what
+// they say and sees them end.
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+
+#include <climits>
+#include <cstdint>
+#include <string_view>
+
+#include "base/fd.h"
+#include "runner/channel.h"
+#include "runner/command_text.h"
+#include "runner/link.h"
+#include "runner/workspace.h"
+#include "wire/frame.h"
+#include "wire/runner.h"
+
+namespace cloister::runner {
+
+using wire::FromRunner;
+using wire::ToRunner;
+
+inline constexpr size_t kChannels = 32;
+
+class Runner {
+ public:
+  void start(const char* adopted);
+  [[noreturn]] void loop();
+
+ private:
+  void handle(const wire::FrameHeader& header, std::string_view payload);
+  void onFile(uint32_t channel, std::string_view payload);
+  void onFileData(uint32_t channel, std::string_view payload);
+  void onText(uint32_t channel, std::string_view payload);
+  void onStart(uint32_t channel, std::string_view payload);
+  void onStdin(uint32_t channel, std::string_view payload);
+  void onSignal(uint32_t channel, std::string_view payload);
+  void onGroups(uint32_t channel, std::string_view payload);
+  void onTaken(uint32_t channel, std::string_view payload);
+  void onKill(uint32_t channel, std::string_view payload);
+  void onCollect(uint32_t channel, std::string_view payload);
+  void collect(uint32_t channel, std::string_view payload);
+
+  void stageFile(uint32_t channel);
+  void launch(Channel& channel, uint8_t flags, const char* cwd);
+  bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
+  bool makeFifo(Fd& ours);
+  void adopt(Channel& channel);
+  void startFailed(uint32_t channel, int error, std::string_view what);
+  void fileFailed(uint32_t channel, int error);
+  void feed(Channel& channel);
+  // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
+  bool relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left = nullptr);
+  bool drain(Channel& channel);
+  void takeSignals();
+  void onDone(const signalfd_siginfo& info);
+  void reap(bool wait);
+  void account(pid_t pid, int status, const rusage& usage);
+  void killRest();
+  void finish(Channel& channel);
+  void sendScratch(uint32_t channel);
+
+  Channel* find(uint32_t number);
+  Channel* freeChannel();
+  size_t fillPoll(pollfd* fds) const;
+  void serve();
+
+  Link link_;
+  Fd signals_;
+  Fd workspace_;
+  Fd null_;
+  FileWriter writer_;
+  bool staged_ = false;  // what is written now is to take the place of fifo_
+  char fifo_[NAME_MAX + 1] = "";
+  pid_t adopted_ = -1;  // a program that has no channel yet
+  uint32_t writer_channel_ = 0;
+  uint32_t text_channel_ = 0;
+  uint32_t groups_channel_ = 0;
+  uint32_t group_count_ = 0;
+  Fd groups_[wire::kMaxGroups];
+  bool text_begun_ = false;
+  Channel channels_[kChannels];
+  CommandText text_;
+  CollectRules rules_;
+  // A kCollect that waits for the end of its channel's program.
+  std::string_view later_;
+  uint32_t later_channel_ = 0;
+  char later_bytes_[wire::kRunnerMaxPayload];
+};
+
+}  // namespace cloister::runner

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/session_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/process/prestart.h"
+#include "runtime/spawn.h"
+
+namespace cloister::runtime {
+namespace {
+
+using model::End;
+using wire::FromRunner;
+using wire::ToRunner;
+
+// From kStart to kStarted, and from a kill to kExited: generous, since only a broken runner needs
+// it.
+constexpr auto kStartGrace = std::chrono::seconds(10);
+// Frames are gathered up to this before they are written.
+constexpr size_t kBatch = size_t{256} << 10;
+
+std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd) {
+  std::string payload(1 + 4 + cwd.size(), '\0');
+  wire::Writer w(payload.data(), payload.size());
+  w.u8(flags);
+  w.bytes(cwd);
+  std::string frame;
+  addFrame(frame, ToRunner::kStart, number, payload);
+  return frame;
+}
+
+std::string numberFrame(ToRunner type, uint32_t line, uint32_t value) {
+  char bytes[sizeof value];
+  wire::Writer(bytes, sizeof bytes).u32(value);
+  std::string frame;
+  addFrame(frame, type, line, {bytes, sizeof bytes});
+  return frame;
+}
+
+}  // namespace
+
+SessionRun::SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
+                       model::ExecSpec spec, model::Limits limits)
+    : live_(std::move(live)),
+      board_(std::move(board)),
+      spec_(std::move(spec)),
+      limits_(limits),
+      wall_timer_(live_->executor()),
+      usage_timer_(live_->executor()),
+      input_changed_(live_->executor()) {}
+
+SessionRun::~SessionRun() {
+  if (group_ != nullptr) live_->giveBack(group_);
+}
+
+Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
+  const auto self = shared_from_this();
+  outcome_.started_at = base::wallMicros();
+  started_at_ = base::monotonicNow();
+  before_ = live_->events();
+  auto group = live_->split();
+  if (!group) co_return std::unexpected(std::move(group).error().within("running in a session"));
+  group_ = *group;
+  watchUsage(observer);
+  if (!cause_) co_await compile(observer);
+  if (!cause_ && !outcome_.compile_failed) {
+    report_.reset();
+    co_await command(spec_.run, true, observer);
+  }
+  done_ = true;
+  wall_timer_.cancel();
+  usage_timer_.cancel();
+  input_changed_.notify();
+  co_await clear();
+  compose();
+  co_return std::move(outcome_);
+}
+
+// When it was ended, nothing of it is left when that is reported.
+Task<void> SessionRun::clear() {
+  if (cause_ && group_ != nullptr && !board_->ended()) co_await killUntilGone(live_, group_);
+}
+
+Task<void> SessionRun::killUntilGone(std::shared_ptr<Live> live, linux::Cgroup* group) {
+  boost::asio::steady_timer pause(live->executor());
+  for (auto wait = std::chrono::milliseconds(1); wait < kRunnerPatience; wait *= 2) {
+    group->kill();
+    if (group->empty()) co_return;
+    pause.expires_after(wait);
+    co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+}
+
+void SessionRun::stop(End end, std::string message) {
+  if (cause_ || done_) return;
+  cause_ = end;
+  outcome_.message = std::move(message);
+  kill();
+  // A runner that does not report the end is none.
+  armWall(std::chrono::duration_cast<Millis>(kStartGrace));
+}
+
+void SessionRun::kill() {
+  if (group_ != nullptr) group_->kill();
+  if (group_ == nullptr && line_) {
+    std::string frame;
+    addFrame(frame, ToRunner::kKill, line_->number, {});
+    spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
+      std::ignore = co_await board->send(std::move(out));
+    }(board_, std::move(frame)));
+  }
+}
+
+Task<void> SessionRun::compile(ExecObserver& observer) {
+  if (spec_.compile.empty()) co_return;
+  compiling_ = true;
+  const auto begin = base::monotonicNow();
+  outcome_.compile.emplace();
+  for (const model::Command& step : spec_.compile) {
+    const bool exited = co_await command(step, false, observer);
+    outcome_.compile->wall_ms =
+        std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
+    if (report_)
+      outcome_.compile->exit_code = report_->signaled ? 128 + report_->value : report_->value;
+    outcome_.compile_failed = !exited || outcome_.compile->exit_code != 0;
+    if (outcome_.compile_failed) break;
+  }
+  compiling_ = false;
+}
+
+Task<bool> SessionRun::command(const model::Command& command, bool with_input,
+                               ExecObserver& observer) {
+  line_ = board_->open();
+  started_ = false;
+  wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
+  armWall(wall_ + kStartGrace);
+  if (auto sent = co_await start(command, with_input); !sent) {
+    stop(End::kRunnerLost, sent.error().message);
+  }
+  const bool exited = co_await relay(observer);
+  wall_timer_.cancel();
+  line_->stdin_closed = true;
+  line_->changed.notify();
+  while (feeding_)
+    co_await input_changed_.wait();
+  board_->close(line_);
+  co_return exited;
+}
+
+// Its files, its command and its start, between which those of another may not come.
+Task<Result<>> SessionRun::start(const model::Command& command, bool with_input) {
+  const auto turn = co_await board_->turn();
+  if (!std::exchange(files_sent_, true)) CO_TRY(co_await sendFiles());
+  const bool has_input = with_input && (spec_.keep_input || !spec_.input.empty());
+  uint8_t flags = wire::kStartWindow;
+  if (has_input) flags |= wire::kStartStdin;
+  std::string frames;
+  addCommand(frames, line_->number, command.argv, spec_.env);
+  const std::vector<int> fds = group_ != nullptr ? group_->joinFds() : std::vector<int>();
+  const auto count = static_cast<uint32_t>(fds.size());
+  const std::string groups =
+      fds.empty() ? "" : numberFrame(ToRunner::kGroups, line_->number, count);
+  const std::string begin = groups + startFrame(line_->number, flags, spec_.cwd);
+  if (frames.size() + begin.size() > RunnerChannel::kMaxWithFds) {
+    CO_TRY(co_await board_->send(std::exchange(frames, {})));
+  }
+  frames += begin;
+  CO_TRY(fds.empty() ? co_await board_->send(std::move(frames))
+                     : co_await board_->sendWithFds(std::move(frames), fds));
+  line_->stdin_closed = !has_input;
+  if (has_input) spawn(live_->executor(), feedFirst());
+  co_return Result<>();
+}
+
+Task<Result<>> SessionRun::sendFiles() {
+  std::string frames;
+  for (const model::FileSpec& file : spec_.files) {
+    CO_TRY(addFile(frames, line_->number, file));
+    for (std::string_view rest = file.content; !rest.empty();) {
+      const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
+      rest.remove_prefix(piece.size());
+      addFrame(frames, ToRunner::kFileData, line_->number, piece);
+      if (frames.size() >= kBatch) CO_TRY(co_await board_->send(std::exchange(frames, {})));
+    }
+  }
+  if (!frames.empty()) CO_TRY(co_await board_->send(std::move(frames)));
+  co_return Result<>();
+}
+
+// To the command's end. What it said until it was stopped is still passed on.
+Task<bool> SessionRun::relay(ExecObserver& observer) {
+  for (bool more = true; more;) {
+    const auto frame = co_await board_->next(*line_);
+    if (!frame) {
+      const bool memory = outOfMemory() > 0;
+      if (!cause_ && memory) {
+        hit(model::limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
+            "bytes", true);
+      }
+      stop(memory ? End::kLimit : End::kRunnerLost, frame.error().message);
+      break;
+    }
+    more = co_await onFrame(*frame, observer);
+  }
+  co_return report_ && !cause_;
+}
+
+// True while the command goes on.
+Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) {
+  wire::Reader r(frame.payload);
+  switch (frame.type) {
+    case FromRunner::kStarted:
+      if (!frame.payload.empty() || started_) break;
+      started_ = true;
+      if (cause_) kill();  // which came too early
+      if (!cause_) armWall(wall_);
+      if (compiling_) co_return true;
+      input_changed_.notify();
+      started_at_ = base::monotonicNow();
+      outcome_.started_at = base::wallMicros();
+      observer.onStarted();
+      co_return true;
+    case FromRunner::kStdout:
+    case FromRunner::kStderr:
+      if (!started_) break;
+      co_await onOutput(
+          frame.type == FromRunner::kStdout ? model::Stream::kStdout : model::Stream::kStderr,
+          frame.payload, observer);
+      co_return true;
+    case FromRunner::kScratch:
+      scratch_ = decodeScratch(frame.payload);
+      if (!scratch_) break;
+      co_return true;
+    case FromRunner::kFileFailed:
+    case FromRunner::kStartFailed: {
+      const auto error = static_cast<int>(r.u32());
+      const std::string what(r.bytes());
+      if (!r.done() || started_) break;
+      stop(End::kStartFailed, base::errnoError(what, error).message);
+      // After a file that failed comes the start, which is then too late.
+      co_return frame.type == FromRunner::kFileFailed;
+    }
+    case FromRunner::kExited:
+      report_ = decodeExited(frame.payload);
+      if (!report_ || !started_) break;
+      co_return false;
+    default:
+      break;
+  }
+  stop(End::kRunnerLost, "the runner broke its protocol");
+  live_->kill();
+  co_return false;
+}
+
+Task<void> SessionRun::onOutput(model::Stream stream, std::string_view bytes,
+                                ExecObserver& observer) {
+  if (!compiling_) {
+    co_await observer.onOutput(stream, bytes);
+    co_return;
+  }
+  model::CompileResult& result = *outcome_.compile;
+  std::string& text = stream == model::Stream::kStdout ? result.stdout_text : result.stderr_text;
+  text.append(bytes.substr(0, limits_.output_bytes - text.size()));
+}
+
+Task<void> SessionRun::feedFirst() {
+  const auto self = shared_from_this();
+  feeding_ = true;
+  auto fed = co_await feed(spec_.input);
+  if (fed && !spec_.keep_input) std::ignore = co_await endInput();
+  feeding_ = false;
+  input_changed_.notify();
+}
+
+// As far as the runner's window allows.
+Task<Result<>> SessionRun::feed(std::string_view rest) {
+  const std::shared_ptr<Line> line = line_;
+  while (!rest.empty()) {
+    if (line->stdin_closed || board_->ended()) {
+      co_return fail(Code::kConflict, "sending input: the program has ended");
+    }
+    const size_t size =
+        std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, line->stdin_window});
+    if (size == 0) {
+      co_await line->changed.wait();
+      continue;
+    }
+    std::string frames;
+    addFrame(frames, ToRunner::kStdin, line->number, rest.substr(0, size));
+    rest.remove_prefix(size);
+    line->stdin_window -= static_cast<uint32_t>(size);
+    CO_TRY(co_await board_->send(std::move(frames)));
+  }
+  co_return Result<>();
+}
+
+Task<Result<>> SessionRun::endInput() {
+  line_->stdin_closed = true;
+  std::string frame;
+  addFrame(frame, ToRunner::kStdin, line_->number, {});
+  co_return co_await board_->send(std::move(frame));
+}
+
+Task<Result<>> SessionRun::input(std::string bytes) {
+  const auto self = shared_from_this();
+  if (!spec_.keep_input) {
+    co_return fail(Code::kConflict, "sending input: the program was started without");
+  }
+  while ((feeding_ || !started_ || compiling_) && !done_)
+    co_await input_changed_.wait();
+  if (done_ || line_->stdin_closed) {
+    co_return fail(Code::kConflict, done_ ? "sending input: the program has ended"
+                                          : "sending input: its end was sent before");
+  }
+  feeding_ = true;
+  auto fed = bytes.empty() ? co_await endInput() : co_await feed(bytes);
+  feeding_ = false;
+  input_changed_.notify();
+  co_return fed;
+}
+
+Result<> SessionRun::signal(int number) {
+  if (done_ || !started_ || compiling_) {
+    return fail(Code::kConflict, done_ ? "sending a signal: the program has ended"
+                                       : "sending a signal: the program has not started");
+  }
+  spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
+    std::ignore = co_await board->send(std::move(out));
+  }(board_, numberFrame(ToRunner::kSignal, line_->number, static_cast<uint32_t>(number))));
+  return {};
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// SessionRun: one exec in a session's sandbox, beside others. Where there are cgroups it has one of
+// its own within the sandbox's, which tells what it used and with which all of it is killed. Always
+// in a shared_ptr. One thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/clock.h"
+#include "model/exec_spec.h"
+#include "model/outcome.h"
+#include "runtime/process/live.h"
+#include "runtime/process/switchboard.h"
+#include "runtime/runtime.h"
+
+namespace cloister::runtime {
+
+class SessionRun : public std::enable_shared_from_this<SessionRun> {
+ public:
+  // Of `limits` those of a single program are its own: time, and processor time.
+  SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
+             model::Limits limits);
+  SessionRun(const SessionRun&) = delete;
+  SessionRun& operator=(const SessionRun&) = delete;
+  ~SessionRun();
+
+  // As Exec has them.
+  Task<Result<model::Outcome>> run(ExecObserver& observer);
+  void cancel() { stop(model::End::kCancelled); }
+  Task<Result<>> input(std::string bytes);
+  Result<> signal(int number);
+
+ private:
+  // Ends it for `end`, unless something else already has.
+  void stop(model::End end, std::string message = {});
+  Task<void> compile(ExecObserver& observer);
+  // False when it did not come to an exit: `cause_` is set then.
+  Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
+  Task<Result<>> start(const model::Command& command, bool with_input);
+  Task<Result<>> sendFiles();
+  Task<bool> relay(ExecObserver& observer);
+  Task<bool> onFrame(const Line::Kept& frame, ExecObserver& observer);
+  Task<void> onOutput(model::Stream stream, std::string_view bytes, ExecObserver& observer);
+  Task<void> feedFirst();
+  Task<Result<>> feed(std::string_view bytes);
+  Task<Result<>> endInput();
+  Task<void> clear();
+
+  void kill();
+  static Task<void> killUntilGone(std::shared_ptr<Live> live, linux::Cgroup* group);
+  void armWall(std::chrono::milliseconds after);
+  void watchUsage(ExecObserver& observer);
+  void checkUsage(ExecObserver& observer);
+  [[nodiscard]] uint64_t outOfMemory() const;
+  void hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
+           bool fatal);
+  void compose();
+  void judgeExit();
+
+  std::shared_ptr<Live> live_;
+  std::shared_ptr<Switchboard> board_;
+  const model::ExecSpec spec_;
+  const model::Limits limits_;
+  model::Outcome outcome_;
+  std::optional<model::End> cause_;
+  std::optional<ExitReport> report_;  // of the command that ended last
+  std::optional<Scratch> scratch_;
+  linux::Cgroup* group_ = nullptr;  // live_'s
+  linux::CgroupEvents before_;      // of the whole sandbox
+  std::shared_ptr<Line> line_;      // of the command that runs
+  bool files_sent_ = false;
+  bool compiling_ = false;
+  bool started_ = false;
+  bool done_ = false;
+  bool feeding_ = false;
+  std::chrono::milliseconds wall_{0};
+  base::Monotonic started_at_{};
+  boost::asio::steady_timer wall_timer_;
+  boost::asio::steady_timer usage_timer_;
+  Signal input_changed_;  // somebody is done with the input
+};
+
+}  // namespace cloister::runtime

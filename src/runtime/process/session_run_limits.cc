@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of one program of a session: watching them, and saying in the outcome what was met.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "runtime/process/session_run.h"
+
+namespace cloister::runtime {
+
+namespace limit_name = model::limit_name;
+using model::End;
+
+namespace {
+
+constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
+
+uint64_t millisOf(std::chrono::milliseconds time) {
+  return static_cast<uint64_t>(time.count());
+}
+
+}  // namespace
+
+void SessionRun::armWall(std::chrono::milliseconds after) {
+  wall_timer_.expires_after(after);
+  wall_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    // A timer that had already fired when it was set anew reports no error.
+    if (error || !self || self->done_) return;
+    if (self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
+    if (self->cause_ || !self->started_) {
+      self->stop(End::kRunnerLost, "the runner did not answer in time");
+      self->live_->kill();
+    } else {
+      self->stop(End::kTimedOut);
+    }
+  });
+}
+
+void SessionRun::watchUsage(ExecObserver& observer) {
+  usage_timer_.expires_after(kUsagePeriod);
+  usage_timer_.async_wait(
+      [weak = weak_from_this(), &observer](const boost::system::error_code& error) {
+        const auto self = weak.lock();
+        if (error || !self || self->done_ || self->cause_) return;
+        self->checkUsage(observer);
+        self->watchUsage(observer);
+      });
+}
+
+void SessionRun::checkUsage(ExecObserver& observer) {
+  if (group_ == nullptr) return;
+  const linux::CgroupUsage now = group_->usage();
+  const auto limit = millisOf(limits_.cpu_time);
+  const uint64_t used = now.cpu_micros / 1000;
+  if (limit > 0 && used >= limit) {
+    hit(limit_name::kCpuTime, limit, used, "ms", true);
+    return stop(End::kLimit);
+  }
+  // Whatever the kernel killed first, the rest goes with it.
+  if (outOfMemory() > 0 && group_->events().oom_kills > 0) {
+    hit(limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak, "bytes",
+        true);
+    return stop(End::kLimit);
+  }
+  model::Usage usage;
+  usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
+  usage.cpu_ms = static_cast<int64_t>(used);
+  usage.max_rss_bytes = now.memory_peak;
+  usage.processes = now.pids_peak;
+  if (started_ && !compiling_) observer.onUsage(usage);
+}
+
+// Processes that the kernel killed since this program began, in this program's group or, where that
+// is not told apart, in the whole sandbox.
+uint64_t SessionRun::outOfMemory() const {
+  const uint64_t own = group_ != nullptr ? group_->events().oom_kills : 0;
+  const uint64_t all = live_->events().oom_kills;
+  return own + all - std::min(all, before_.oom_kills);
+}
+
+void SessionRun::hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
+                     bool fatal) {
+  model::LimitHit entry{std::string(limit), value, used, std::string(unit), fatal};
+  outcome_.limits.insert(fatal ? outcome_.limits.begin() : outcome_.limits.end(), std::move(entry));
+}
+
+void SessionRun::compose() {
+  constexpr uint64_t kPage = 4096;
+  outcome_.finished_at = base::wallMicros();
+  const linux::CgroupUsage used = group_ != nullptr ? group_->usage() : linux::CgroupUsage{};
+  model::Usage& usage = outcome_.usage;
+  usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
+  usage.cpu_ms = static_cast<int64_t>(used.cpu_micros / 1000);
+  usage.io_read_bytes = used.io_read_bytes;
+  usage.io_write_bytes = used.io_write_bytes;
+  usage.max_rss_bytes = used.memory_peak;
+  usage.processes = used.pids_peak;
+  if (report_) {  // the runner's word, where the kernel tells nothing
+    if (group_ == nullptr) usage.cpu_ms = static_cast<int64_t>(report_->cpu_micros / 1000);
+    if (usage.max_rss_bytes == 0) usage.max_rss_bytes = report_->max_rss;
+    usage.processes = std::max(usage.processes, 1U);
+  }
+  if (cause_) {
+    outcome_.end = *cause_;
+  } else {
+    judgeExit();
+  }
+  if (live_->events().pids_refused > before_.pids_refused) {
+    const uint32_t pids = live_->limits().pids;
+    hit(limit_name::kPids, pids, pids + 1, "processes", false);
+  }
+  if (!scratch_) return;
+  if (scratch_->bytes_total > 0 && scratch_->bytes + kPage > scratch_->bytes_total) {
+    hit(limit_name::kDisk, scratch_->bytes_total, scratch_->bytes, "bytes", false);
+  }
+  if (scratch_->inodes_total > 0 && scratch_->inodes >= scratch_->inodes_total) {
+    hit(limit_name::kInodes, scratch_->inodes_total, scratch_->inodes, "files", false);
+  }
+}
+
+void SessionRun::judgeExit() {
+  outcome_.end = report_->signaled ? End::kSignaled : End::kExited;
+  (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
+  const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
+  if (outOfMemory() > 0) {
+    hit(limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak, "bytes",
+        true);
+  } else if (report_->signaled && report_->value == SIGXFSZ) {
+    hit(limit_name::kFileSize, live_->limits().file_bytes, live_->limits().file_bytes, "bytes",
+        true);
+  } else if (report_->signaled && report_->value == SIGXCPU) {
+    hit(limit_name::kCpuTime, millisOf(limits_.cpu_time), cpu, "ms", true);
+  } else {
+    return;
+  }
+  outcome_.end = End::kLimit;
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/switchboard.h"
+
+#include <utility>
+
+#include "runtime/spawn.h"
+
+namespace cloister::runtime {
+namespace {
+
+using wire::FromRunner;
+
+// Output of a line comes in as many frames at most, and a few others beside it, which are short.
+constexpr size_t kMaxFrames = wire::kOutputUnits / wire::outputUnits(1) + 8;
+constexpr size_t kMaxOther = 1024;  // bytes
+constexpr uint32_t kTakeEvery = wire::kOutputUnits / 4;
+
+bool isOutput(FromRunner type) {
+  return type == FromRunner::kStdout || type == FromRunner::kStderr;
+}
+
+std::unexpected<Error> broken(std::string_view what) {
+  return fail(Code::kInvalid, "the runner broke its protocol: " + std::string(what));
+}
+
+std::string u32Payload(uint32_t value) {
+  std::string payload(sizeof value, '\0');
+  wire::Writer(payload.data(), payload.size()).u32(value);
+  return payload;
+}
+
+Result<> put(Line& line, const RunnerFrame& frame) {
+  if (isOutput(frame.type)) {
+    const uint32_t units = wire::outputUnits(frame.payload.size());
+    if (frame.payload.empty() || units > wire::kOutputUnits - line.units) return broken("output");
+    line.units += units;
+  } else if (frame.type == FromRunner::kStdinTaken) {
+    wire::Reader r(frame.payload);
+    const uint32_t taken = r.u32();
+    if (!r.done() || taken > wire::kStdinWindow - line.stdin_window) return broken("stdin");
+    line.stdin_window += taken;
+    return {};
+  } else if (line.inbox.size() >= kMaxFrames || frame.payload.size() > kMaxOther) {
+    return broken("too many messages, or too long");
+  }
+  line.inbox.push_back({frame.type, std::string(frame.payload)});
+  return {};
+}
+
+}  // namespace
+
+Switchboard::Switchboard(std::shared_ptr<Live> live)
+    : live_(std::move(live)), changed_(live_->executor()) {}
+
+void Switchboard::start() {
+  spawn(live_->executor(), listen());
+}
+
+Task<void> Switchboard::listen() {
+  const auto self = shared_from_this();
+  const std::shared_ptr<Live> live = live_;
+  Result<> going;
+  while (going && !ended_) {
+    const auto frame = co_await live->channel().read();
+    going = frame ? deliver(*frame) : std::unexpected(frame.error());
+  }
+  if (ended_) co_return;
+  live->kill();
+  const bool memory = live->events().oom_kills > 0;
+  const bool ours = going.error().code == Code::kInvalid;
+  end(memory ? "out of memory" : ours ? going.error().message : "the runner died");
+}
+
+Result<> Switchboard::deliver(const RunnerFrame& frame) {
+  if (frame.channel == 0 || frame.channel >= next_number_) return broken("unknown channel");
+  const auto found = lines_.find(frame.channel);
+  const auto line = found == lines_.end() ? nullptr : found->second.lock();
+  if (!line) {  // nobody listens any more, but the program must not wait for that
+    if (isOutput(frame.type)) {
+      std::string frames;
+      addFrame(frames, wire::ToRunner::kTaken, frame.channel,
+               u32Payload(wire::outputUnits(frame.payload.size())));
+      spawn(live_->executor(),
+            [](std::shared_ptr<Switchboard> self, std::string out) -> Task<void> {
+              std::ignore = co_await self->send(std::move(out));
+            }(shared_from_this(), std::move(frames)));
+    }
+    if (frame.type == FromRunner::kExited && found != lines_.end()) lines_.erase(found);
+    return {};
+  }
+  TRY(put(*line, frame));
+  line->changed.notify();
+  return {};
+}
+
+std::shared_ptr<Line> Switchboard::open() {
+  auto line = std::make_shared<Line>(live_->executor(), next_number_++);
+  lines_[line->number] = line;
+  return line;
+}
+
+void Switchboard::close(const std::shared_ptr<Line>& line) {
+  lines_.erase(line->number);
+}
+
+Task<Result<Line::Kept>> Switchboard::next(Line& line) {
+  while (line.inbox.empty() && !ended_)
+    co_await line.changed.wait();
+  if (line.inbox.empty()) co_return fail(Code::kUnavailable, reason_);
+  Line::Kept frame = std::move(line.inbox.front());
+  line.inbox.pop_front();
+  if (isOutput(frame.type)) line.taken += wire::outputUnits(frame.payload.size());
+  // In few messages: by quarters, or when nothing else waits.
+  if (line.taken > 0 && (line.taken >= kTakeEvery || line.inbox.empty())) {
+    std::string frames;
+    addFrame(frames, wire::ToRunner::kTaken, line.number, u32Payload(line.taken));
+    line.units -= std::exchange(line.taken, 0);
+    std::ignore = co_await send(std::move(frames));
+  }
+  co_return frame;
+}
+
+Task<void> Switchboard::beginWriting() {
+  while (writing_ && !ended_)
+    co_await changed_.wait();
+  writing_ = true;
+}
+
+void Switchboard::endWriting() {
+  writing_ = false;
+  changed_.notify();
+}
+
+Task<Result<>> Switchboard::send(std::string frames) {
+  const auto self = shared_from_this();
+  co_await beginWriting();
+  if (ended_) co_return fail(Code::kUnavailable, reason_);
+  auto sent = co_await live_->channel().write(frames);
+  endWriting();
+  co_return sent;
+}
+
+Task<Result<>> Switchboard::sendWithFds(std::string frames, std::vector<int> fds) {
+  const auto self = shared_from_this();
+  co_await beginWriting();
+  if (ended_) co_return fail(Code::kUnavailable, reason_);
+  auto sent = co_await live_->channel().writeWithFds(frames, fds);
+  endWriting();
+  co_return sent;
+}
+
+Task<Switchboard::Turn> Switchboard::turn() {
+  const auto self = shared_from_this();
+  while (in_turn_ && !ended_)
+    co_await changed_.wait();
+  in_turn_ = true;
+  co_return Turn(self);
+}
+
+void Switchboard::endTurn() {
+  in_turn_ = false;
+  changed_.notify();
+}
+
+Task<void> Switchboard::waitEnd() {
+  const auto self = shared_from_this();
+  while (!ended_)
+    co_await changed_.wait();
+}
+
+void Switchboard::hangUp() {
+  end({});
+}
+
+void Switchboard::end(std::string reason) {
+  if (std::exchange(ended_, true)) return;
+  reason_ = std::move(reason);
+  changed_.notify();
+  for (const auto& [number, weak] : lines_) {
+    if (const auto line = weak.lock()) line->changed.notify();
+  }
+}
+
+}  // namespace cloister::runtime

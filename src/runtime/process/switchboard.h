@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Switchboard: the socket of a runner, shared by programs beside each other. What comes is put on
+// the line that it is for, and waits there within the line's window (wire::kStartWindow); what goes
+// is written whole, one batch after the other. A runner that sends what no line expects has broken
+// its protocol, and the sandbox is killed. Always in a shared_ptr. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "runtime/process/live.h"
+#include "runtime/process/runner_channel.h"
+#include "runtime/runtime.h"
+#include "runtime/signal.h"
+
+namespace cloister::runtime {
+
+// One program's side of the conversation.
+struct Line {
+  struct Kept {
+    wire::FromRunner type{};
+    std::string payload;
+  };
+
+  Line(const boost::asio::any_io_executor& executor, uint32_t with_number)
+      : number(with_number), changed(executor) {}
+
+  const uint32_t number;   // the runner's channel; never used again
+  std::deque<Kept> inbox;  // arrived and not yet taken
+  uint32_t units = 0;      // of output, arrived and not given back
+  uint32_t taken = 0;      // of these, read from the inbox
+  uint32_t stdin_window = wire::kStdinWindow;
+  bool stdin_closed = false;  // by us, or because the program has ended
+  Signal changed;             // a frame more, or a wider window, or the end
+};
+
+class Switchboard : public std::enable_shared_from_this<Switchboard> {
+ public:
+  explicit Switchboard(std::shared_ptr<Live> live);
+
+  // Begins to listen; once.
+  void start();
+
+  std::shared_ptr<Line> open();
+  // What still comes for it is dropped.
+  void close(const std::shared_ptr<Line>& line);
+  // The line's next frame; kUnavailable when nothing comes any more.
+  Task<Result<Line::Kept>> next(Line& line);
+
+  Task<Result<>> send(std::string frames);
+  // A few frames, kMaxWithFds bytes, with descriptors.
+  Task<Result<>> sendWithFds(std::string frames, std::vector<int> fds);
+
+  // A start is several frames between which those of another start may not come. Held while it
+  // lives.
+  class Turn {
+   public:
+    explicit Turn(std::shared_ptr<Switchboard> board) : board_(std::move(board)) {}
+    Turn(Turn&&) = default;
+    Turn& operator=(Turn&&) = delete;
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      if (board_) board_->endTurn();
+    }
+
+   private:
+    std::shared_ptr<Switchboard> board_;
+  };
+  Task<Turn> turn();
+
+  // Nothing comes any more; why, or "" after hangUp().
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  Task<void> waitEnd();
+  // The sandbox is being torn down.
+  void hangUp();
+
+ private:
+  Task<void> listen();
+  Result<> deliver(const RunnerFrame& frame);
+  Task<void> beginWriting();
+  void endWriting();
+  void endTurn();
+  void end(std::string reason);
+
+  std::shared_ptr<Live> live_;
+  std::map<uint32_t, std::weak_ptr<Line>> lines_;
+  uint32_t next_number_ = 1;
+  bool writing_ = false;
+  bool in_turn_ = false;
+  bool ended_ = false;
+  std::string reason_;
+  Signal changed_;  // a write or a turn has ended, or all has
+};
+
+}  // namespace cloister::runtime

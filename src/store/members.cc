@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/members.h"
+
+#include "store/clean.h"
+
+namespace cloister::store {
+
+json::value anyBytes(const std::string& bytes) {
+  if (base::isUtf8(bytes)) return json::string(bytes);
+  return json::object{{"base64", base::toBase64(bytes)}};
+}
+
+json::object encode(const model::Provenance& from) {
+  json::array weakened;
+  for (const std::string& what : from.weakened)
+    weakened.push_back(json::string(what));
+  return {{"runtime", from.runtime},
+          {"node", from.node},
+          {"image_digest", from.image_digest},
+          {"policy_id", from.policy_id},
+          {"permit_id", from.permit_id},
+          {"code_sha256", from.code_sha256},
+          {"output_sha256", from.output_sha256},
+          {"stdout_sha256", from.stdout_sha256},
+          {"stderr_sha256", from.stderr_sha256},
+          {"weakened", std::move(weakened)}};
+}
+
+json::object encode(const model::Principal& who) {
+  return {{"tenant", who.tenant}, {"app", who.app},         {"agent", who.agent},
+          {"user", who.user},     {"admin", who.isAdmin()}, {"key", who.key_id}};
+}
+
+json::value encode(const std::optional<model::RunError>& error) {
+  if (!error) return nullptr;
+  return json::object{{"type", error->type},
+                      {"message", anyBytes(error->message)},
+                      {"details", cleanObject(error->details)},
+                      {"retryable", error->retryable}};
+}
+
+void decode(Members from, model::Provenance& out) {
+  out.runtime = from.text("runtime");
+  out.node = from.text("node");
+  out.image_digest = from.text("image_digest");
+  out.policy_id = from.text("policy_id");
+  out.permit_id = from.text("permit_id");
+  out.code_sha256 = from.text("code_sha256");
+  out.output_sha256 = from.text("output_sha256");
+  out.stdout_sha256 = from.text("stdout_sha256");
+  out.stderr_sha256 = from.text("stderr_sha256");
+  for (const json::value& what : from.array("weakened")) {
+    if (!what.is_string()) return from.refuse();
+    out.weakened.emplace_back(what.get_string());
+  }
+}
+
+void decode(Members from, model::Principal& who) {
+  who.tenant = from.text("tenant");
+  who.app = from.text("app");
+  who.agent = from.text("agent");
+  who.user = from.text("user");
+  who.role = from.boolean("admin") ? model::Role::kAdmin : model::Role::kAgent;
+  who.key_id = from.text("key");
+}
+
+void decode(Members from, model::RunError& error) {
+  error.type = from.text("type");
+  error.message = from.bytes("message");
+  error.details = from.object("details");
+  error.retryable = from.boolean("retryable");
+}
+
+}  // namespace cloister::store

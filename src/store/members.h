@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the records of the ledger have in common: reading members strictly, and the parts that
+// executions and sessions share.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "model/execution.h"
+
+namespace cloister::store {
+
+namespace json = base::json;
+
+// Reads members; the first that is missing or of another type makes the whole bad.
+class Members {
+ public:
+  explicit Members(const json::object& object, bool& bad) : object_(object), bad_(bad) {}
+
+  std::string text(std::string_view name) {
+    const json::value* value = find(name);
+    if (value != nullptr && value->is_string()) return std::string(value->get_string());
+    bad_ = true;
+    return {};
+  }
+
+  std::string bytes(std::string_view name) {
+    const json::value* value = find(name);
+    if (value == nullptr || !value->is_object()) return text(name);
+    auto decoded = base::fromBase64(Members(value->get_object(), bad_).text("base64"));
+    if (!decoded) bad_ = true;
+    return decoded.value_or("");
+  }
+
+  template <std::integral T>
+  void integer(std::string_view name, T& out) {
+    const json::value* value = find(name);
+    json::error_code error;
+    if (value == nullptr || !value->is_number()) {
+      bad_ = true;
+      return;
+    }
+    out = value->to_number<T>(error);
+    if (error) bad_ = true;
+  }
+
+  bool boolean(std::string_view name) {
+    const json::value* value = find(name);
+    if (value != nullptr && value->is_bool()) return value->get_bool();
+    bad_ = true;
+    return false;
+  }
+
+  const json::object& object(std::string_view name) {
+    static const json::object kNone;
+    const json::value* value = find(name);
+    if (value != nullptr && value->is_object()) return value->get_object();
+    bad_ = true;
+    return kNone;
+  }
+
+  const json::array& array(std::string_view name) {
+    static const json::array kNone;
+    const json::value* value = find(name);
+    if (value != nullptr && value->is_array()) return value->get_array();
+    bad_ = true;
+    return kNone;
+  }
+
+  bool isNull(std::string_view name) {
+    const json::value* value = find(name);
+    return value == nullptr || value->is_null();
+  }
+
+  Members in(std::string_view name) { return Members(object(name), bad_); }
+  void refuse() { bad_ = true; }
+
+ private:
+  const json::value* find(std::string_view name) { return object_.if_contains(name); }
+
+  const json::object& object_;
+  bool& bad_;
+};
+
+// Bytes that may be no text (a file name a sandbox chose) are kept as they are, in base64.
+json::value anyBytes(const std::string& bytes);
+
+json::object encode(const model::Provenance& from);
+json::object encode(const model::Principal& who);
+json::value encode(const std::optional<model::RunError>& error);
+
+void decode(Members from, model::Provenance& out);
+void decode(Members from, model::Principal& who);
+void decode(Members from, model::RunError& error);
+
+}  // namespace cloister::store

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/session_record.h"
+
+#include "base/json.h"
+#include "store/clean.h"
+#include "store/members.h"
+
+namespace cloister::store {
+namespace {
+
+using std::chrono::milliseconds;
+
+json::object encode(const model::Limits& limits) {
+  return {{"wall_ms", limits.wall.count()},
+          {"cpu_ms", limits.cpu_time.count()},
+          {"cpu_millis", limits.cpu_millis},
+          {"memory_bytes", limits.memory_bytes},
+          {"disk_bytes", limits.disk_bytes},
+          {"inodes", limits.inodes},
+          {"file_bytes", limits.file_bytes},
+          {"open_files", limits.open_files},
+          {"pids", limits.pids},
+          {"output_bytes", limits.output_bytes}};
+}
+
+json::object encode(const std::map<std::string, std::string>& map) {
+  json::object object;
+  for (const auto& [name, value] : map)
+    object[name] = value;
+  return object;
+}
+
+milliseconds millis(Members& from, std::string_view name) {
+  int64_t count = 0;
+  from.integer(name, count);
+  return milliseconds(count);
+}
+
+void decode(Members from, model::Limits& limits) {
+  limits.wall = millis(from, "wall_ms");
+  limits.cpu_time = millis(from, "cpu_ms");
+  from.integer("cpu_millis", limits.cpu_millis);
+  from.integer("memory_bytes", limits.memory_bytes);
+  from.integer("disk_bytes", limits.disk_bytes);
+  from.integer("inodes", limits.inodes);
+  from.integer("file_bytes", limits.file_bytes);
+  from.integer("open_files", limits.open_files);
+  from.integer("pids", limits.pids);
+  from.integer("output_bytes", limits.output_bytes);
+}
+
+void decode(Members& from, std::string_view name, std::map<std::string, std::string>& map) {
+  for (const auto& member : from.object(name)) {
+    if (!member.value().is_string()) return from.refuse();
+    map.emplace(member.key(), member.value().get_string());
+  }
+}
+
+void decode(Members from, SessionRecord& record) {
+  model::Session& s = record.session;
+  record.request_sha256 = from.text("request_sha256");
+  s.id = from.text("id");
+  const auto status = model::sessionStatusFromName(from.text("status"));
+  if (!status) return from.refuse();
+  s.status = *status;
+  decode(from.in("principal"), s.principal);
+  s.language = from.text("language");
+  decode(from, "env", s.env);
+  s.cwd = from.text("cwd");
+  s.metadata = from.object("metadata");
+  s.network_tier = from.text("network_tier");
+  decode(from.in("limits"), s.limits);
+  s.ttl = millis(from, "ttl_ms");
+  s.idle_ttl = millis(from, "idle_ttl_ms");
+  decode(from.in("provenance"), s.provenance);
+  if (!from.isNull("end")) decode(from.in("end"), s.end.emplace());
+  from.integer("created_at", s.created_at);
+  from.integer("last_used_at", s.last_used_at);
+  from.integer("expires_at", s.expires_at);
+  from.integer("ended_at", s.ended_at);
+}
+
+}  // namespace
+
+std::string encodeSession(const SessionRecord& record) {
+  const model::Session& s = record.session;
+  const json::object out = {{"id", s.id},
+                            {"status", model::statusName(s.status)},
+                            {"principal", encode(s.principal)},
+                            {"request_sha256", record.request_sha256},
+                            {"language", s.language},
+                            {"env", encode(s.env)},
+                            {"cwd", s.cwd},
+                            {"metadata", cleanObject(s.metadata)},
+                            {"network_tier", s.network_tier},
+                            {"limits", encode(s.limits)},
+                            {"ttl_ms", s.ttl.count()},
+                            {"idle_ttl_ms", s.idle_ttl.count()},
+                            {"provenance", encode(s.provenance)},
+                            {"end", encode(s.end)},
+                            {"created_at", s.created_at},
+                            {"last_used_at", s.last_used_at},
+                            {"expires_at", s.expires_at},
+                            {"ended_at", s.ended_at}};
+  return cleanText(base::toJson(out));
+}
+
+Result<SessionRecord> decodeSession(std::string_view text) {
+  const json::value value = TRY(base::parseJson(text, {.max_bytes = size_t{1} << 30}));
+  bool bad = !value.is_object();
+  SessionRecord record;
+  if (!bad) decode(Members(value.get_object(), bad), record);
+  if (bad) return fail(Code::kInternal, "reading a session's record: its members are not ours");
+  return record;
+}
+
+}  // namespace cloister::store
