@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bench/run_bench.cc compares: ways to run one program in isolation, each behind one
-// interface.
+// What bench/run_bench.cc and bench/warm_bench.cc compare: ways to run one program in isolation,
+// each behind one interface.
 #pragma once
+
+#include <sys/types.h>
 
 #include <memory>
 #include <string>
@@ -31,6 +33,8 @@ class Contestant {
  public:
   virtual ~Contestant() = default;
   [[nodiscard]] virtual std::string name() const = 0;
+  // The process that serves its clients, above all others that do; 0 where there is none.
+  [[nodiscard]] virtual pid_t server() const { return 0; }
   // A client of its own for each thread. Thread-safe.
   virtual Result<std::unique_ptr<Client>> client() = 0;
 };

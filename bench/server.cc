@@ -109,6 +109,8 @@ class Server : public Contestant {
     return pool_ ? "cloister" : "cloister, no pool";
   }
 
+  [[nodiscard]] pid_t server() const override { return pid_; }
+
   Result<std::unique_ptr<Client>> client() override {
     auto client = std::make_unique<HttpClient>(key_);
     TRY(client->open(address_));

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fresh sandbox costs: provision (to the runner's first word), one `true` in it, teardown.
+// And what a `true` costs in a session's sandbox that is there already, beside one that is just
+// spawned.
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
 #include <boost/asio/io_context.hpp>
+#include <spawn.h>
 
 #include "runtime/process/testbed.h"
 
@@ -50,6 +55,59 @@ void report(const char* what, std::vector<double>& values) {
               values[values.size() * 99 / 100]);
 }
 
+model::SignedPermit sessionPermit() {
+  model::PermitFields fields = wire::decodePermit(permit().encoded).value();
+  fields.session_id = "ses_bench";
+  return {wire::encodePermit(fields), {}};
+}
+
+Task<bool> inSession(Sandbox& session, const model::ExecSpec& spec) {
+  Recorder seen;
+  auto exec = co_await session.open(sessionPermit(), spec);
+  if (!exec) co_return false;
+  const auto outcome = co_await (*exec)->run(seen);
+  co_return outcome && outcome->end == model::End::kExited;
+}
+
+bool spawnBare() {
+  char path[] = "/bin/true";
+  char* argv[] = {path, nullptr};
+  char* envp[] = {nullptr};
+  pid_t pid = -1;
+  int status = 0;
+  return ::posix_spawn(&pid, path, nullptr, nullptr, argv, envp) == 0 &&
+         ::waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+// Alternately, so that both meet the same weather.
+int benchSession(int runs) {
+  const auto started = startProcessHost(config());
+  if (!started) {
+    std::fprintf(stderr, "%s\n", started.error().message.c_str());
+    return 1;
+  }
+  boost::asio::io_context io{1};
+  const auto runtime = makeProcessRuntime(io.get_executor(), *started);
+  auto session = runTask(io, runtime->provision(sessionPermit()));
+  if (!session) return 1;
+  const model::ExecSpec spec = command({"/bin/true"});
+  std::vector<double> bare;
+  std::vector<double> inside;
+  for (int i = 0; i < runs; ++i) {
+    const auto t0 = Clock::now();
+    if (!spawnBare()) return 1;
+    const auto t1 = Clock::now();
+    if (!runTask(io, inSession(**session, spec))) return 1;
+    bare.push_back(millis(t0, t1));
+    inside.push_back(millis(t1, Clock::now()));
+  }
+  std::printf("true, %d times, alternately\n", runs);
+  report("spawned", bare);
+  report("in session", inside);
+  std::ignore = runTask(io, (*session)->teardown());
+  return 0;
+}
+
 int bench(int runs, uint32_t ready) {
   ProcessConfig own = config();
   own.ready = ready;
@@ -80,6 +138,9 @@ int bench(int runs, uint32_t ready) {
 
 int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::atoi(argv[1]) : 200;
-  const int failed = cloister::runtime::bench(runs, 0);
-  return failed != 0 ? failed : cloister::runtime::bench(runs, 2);
+  int failed = cloister::runtime::benchSession(runs);
+  for (const uint32_t ready : {0U, 2U}) {
+    if (failed == 0) failed = cloister::runtime::bench(runs, ready);
+  }
+  return failed;
 }

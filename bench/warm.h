@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the two halves of warm_bench: what is measured (warm_bench.cc) and said (warm_report.cc).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/contestant.h"
+#include "bench/cpu_meter.h"
+#include "bench/footprint.h"
+#include "bench/measure.h"
+#include "bench/permission.h"
+
+namespace cloister::bench {
+
+struct WarmOptions {
+  int runs = 300;    // of each pair, for latency
+  int seconds = 60;  // of each tool with each number of clients
+};
+
+// One tool under load, and the processor time that took.
+struct Loaded {
+  Load load;
+  double cpu_seconds = 0;
+};
+
+// The same load on both.
+struct LoadPair {
+  int clients = 0;
+  Loaded bare;
+  Loaded ours;
+};
+
+struct WarmBench {
+  WarmOptions options;
+  CpuMeter cpu;  // before, and so after, all that it measures
+  std::vector<Work> works;
+  Work cold;  // `cloister run` with no server
+  std::unique_ptr<Contestant> bare, bubblewrap, ours;
+  std::vector<Lane> lanes;       // all but the next
+  std::vector<Lane> cold_lanes;  // bare Python, and `cold`
+  double idle = 0;               // processors that were busy before anything ran
+  Footprint fresh;               // before anything ran
+  Footprint ready;               // right after a load of Python programs
+  PermissionTimes permission;
+  std::vector<LoadPair> loads;
+};
+
+// Prints the tables and writes the page, the plot and the JSON.
+Result<> report(const WarmBench& bench);
+
+}  // namespace cloister::bench
