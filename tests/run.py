@@ -42,6 +42,8 @@ SANITIZED_SUITES = {
     "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),
     "tsan": ("integration/test_api*", "integration/test_prestart"),
 }
+# What runs once more in sandboxes that stand ready, copies of a zygote.
+WARM_SUITES = {"hostile": ("kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -124,8 +126,8 @@ def discover(long):
     if harness.ROOT:  # an ordinary user has just run all of this as an ordinary user
         suites += [python_suite(p, prefix="user", timeout=limit, CLOISTER_AS_USER="1")
                    for p in sorted((HERE / "hostile").glob("test_*.py"))]
-    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="warm", timeout=limit,
-                            CLOISTER_WARM="1") for name in ("kernel", "processes", "residue")]
+    suites += [python_suite(HERE / folder / f"test_{name}.py", prefix="warm", timeout=limit, CLOISTER_WARM="1")
+               for folder, names in WARM_SUITES.items() for name in names]
     for preset, patterns in SANITIZED_SUITES.items():
         if (BUILD / preset / "bin" / "cloisterd").exists():
             paths = sorted({p for pattern in patterns for p in HERE.glob(

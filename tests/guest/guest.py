@@ -21,13 +21,14 @@ QEMU = "qemu-system-x86_64"
 LONG = os.environ.get("CLOISTER_LONG") == "1"
 SECONDS = 3000 if LONG else 1200
 BOOT_SECONDS = 120
+# What looks at the kernel and its cgroups; --long runs the rest here as well.
+OF_THE_KERNEL = ("hostile/test_kernel", "hostile/test_processes")
 
 
 def suites():
     """Paths below tests/, with the modes that inside.py explains."""
-    # The rest of the suites look at the service, not at the kernel: --long runs them here as well.
-    paths = [p.relative_to(TESTS) for folder in (("integration", "hostile") if LONG else ("hostile",))
-             for p in sorted((TESTS / folder).glob("test_*.py"))]
+    paths = [p.relative_to(TESTS) for folder in ("integration", "hostile")
+             for p in sorted((TESTS / folder).glob("test_*.py")) if LONG or f"{folder}/{p.stem}" in OF_THE_KERNEL]
     names = [str(p) for p in paths]
     # As an ordinary user: limits in a delegated cgroup (without one the host runs them), the rest bare.
     if LONG:

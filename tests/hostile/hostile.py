@@ -23,7 +23,7 @@ PROGRAMS = harness.BIN.parent.parent / "release" / "hostile"
 AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
 # And once more in sandboxes made by a zygote, where a copy of it becomes the program.
 WARM = os.environ.get("CLOISTER_WARM") == "1"
-WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n"  # gone when leaks are counted
+WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted
 IN_A_COPY = """
 import base64, os, signal, sys, zlib
 assert "statistics" in sys.modules, "not a copy of a zygote"
@@ -78,13 +78,13 @@ class Canaries:
 
 class HostileTest(unittest.TestCase):
     """Each test method runs hostile code through `run_code` or `run_program`."""
+    CONFIG = WARM_POOL if WARM else None
     server = None
     canaries = None
 
     @classmethod
     def setUpClass(cls):
-        config = {"config": WARM_POOL} if WARM else {}
-        cls.server = harness.Server(env={"CANARY_ENV": CANARY_ENV}, user=AS_USER, **config)
+        cls.server = harness.Server(cls.CONFIG, env={"CANARY_ENV": CANARY_ENV}, user=AS_USER)
         cls.enterClassContext(cls.server)
         cls.canaries = Canaries(cls.server.state)
         cls.addClassCleanup(cls.canaries.close)
@@ -99,9 +99,9 @@ class HostileTest(unittest.TestCase):
         self.assertEqual(self.canaries.problems(), [])
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 
-    def run_request(self, request):
+    def run_request(self, request, key=None):
         """Runs to the end; the execution, with its output as bytes beside the text."""
-        answer = self.server.request("POST", "/v1/executions?wait=120", request, timeout=180)
+        answer = self.server.request("POST", "/v1/executions?wait=120", request, key=key, timeout=180)
         self.assertEqual(answer.status, 200, answer.body[:2000])
         result = answer.json()
         for stream in ("stdout", "stderr"):
@@ -116,8 +116,8 @@ class HostileTest(unittest.TestCase):
         """True if the result says that this machine is weaker in `what`."""
         return any(what in line for line in result["provenance"]["weakened"])
 
-    def run_code(self, language, code, **request):
-        return self.run_request({"language": language, "code": code, "artifacts": [], **request})
+    def run_code(self, language, code, key=None, **request):
+        return self.run_request({"language": language, "code": code, "artifacts": [], **request}, key)
 
     def run_program(self, name, *args, **request):
         """Uploads a program of this folder and runs it with `args`."""

@@ -2,35 +2,8 @@
 """P30 to P32 and P41: what stays after a run, what of the image can change, and what can be reached."""
 import unittest
 
-from hostile import HostileTest
-
-LEAVE = r'''
-import ctypes, os, socket, subprocess
-for path in ("/tmp/left", "/dev/shm/left", os.path.expanduser("~/left"), "/workspace/.profile"):
-    open(path, "w").write("residue")
-libc = ctypes.CDLL(None, use_errno=True)
-print("shm", libc.shmget(0x5e51d, 4096, 0o1666) >= 0)
-print("mq", libc.msgget(0x5e51d, 0o1666) >= 0)
-s = socket.socket(socket.AF_UNIX); s.bind("\0residue"); s.listen()
-subprocess.Popen(["sleep", "300"], start_new_session=True)
-'''
-
-LOOK = r'''
-import ctypes, os, socket
-for path in ("/tmp/left", "/dev/shm/left", os.path.expanduser("~/left"), "/workspace/.profile"):
-    if os.path.exists(path): print("found", path)
-for d in ("/tmp", "/dev/shm"):
-    for name in os.listdir(d): print("entry", d, name)
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.shmget(0x5e51d, 4096, 0) >= 0: print("found shm")
-if libc.msgget(0x5e51d, 0) >= 0: print("found mq")
-try:
-    socket.socket(socket.AF_UNIX).connect("\0residue"); print("found socket")
-except OSError: pass
-for pid in os.listdir("/proc"):
-    if pid.isdigit() and b"sleep" in open(f"/proc/{pid}/cmdline", "rb").read(): print("found process")
-print("looked")
-'''
+import residue
+from hostile import HostileTest, harness
 
 REACH = r'''
 import errno, socket, time
@@ -82,13 +55,74 @@ print("end")
 '''
 
 
-class Residue(HostileTest):
-    def test_p30_nothing_stays(self):
-        left = self.run_code("python", LEAVE)
-        self.assertEnded(left, "completed")
-        looked = self.run_code("python", LOOK)
-        self.assertEqual(looked["stdout"], "looked\n")
+class BetweenTenants(HostileTest):
+    """P30: one tenant's programs leave what they can, and another's look for it in the next sandboxes."""
 
+    # So few sandboxes that the same uids and cgroups serve both, with interpreters that wait in them for
+    # longer than it takes from one run to the next.
+    CONFIG = f"pool:\n  ready: 2\n  idle_ms: {10_000 if harness.SLOW else 500}\nnode:\n  max_sandboxes: 6\n"
+    UNIQUE = ("slot", "copied")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.one, cls.other = (cls.server.request("POST", "/v1/keys", {"tenant": tenant, "name": "p30"}).json()["secret"]
+                              for tenant in ("one", "other"))
+
+    def setUp(self):
+        super().setUp()
+        self.slots = {self.one: set(), self.other: set()}
+
+    def look(self, language, code, key):
+        """What it finds, by name. Python looks from a copy of a zygote."""
+        for _ in range(100):
+            result = self.run_code(language, code, key=key)
+            self.assertEqual((result["exit_code"], result["stderr"]), (0, ""), result["stdout"])
+            lines = dict(line.split(":", 1) for line in result["stdout"].splitlines())
+            self.slots[key].add(self.slot(int(lines["slot"])))
+            if lines.get("copied", " True") == " True":
+                return {what: value for what, value in lines.items() if what not in self.UNIQUE}
+        raise AssertionError("no run got a copy of a zygote")
+
+    @staticmethod
+    def slot(first):
+        """The number of a sandbox from its first uid, as the host or as a zygote's namespace counts them."""
+        return (first - harness.UID_FIRST if first >= harness.UID_FIRST else first - 1) // 16
+
+    def leave(self, language):
+        self.assertEnded(self.run_code(language, residue.LEAVE[language], key=self.one), "completed")
+
+    def check(self, language):
+        if not harness.have_language(self.server, language):
+            self.skipTest(f"the toolchain of {language} is not on this machine")
+        fresh = self.look(language, residue.LOOK[language], self.other)
+        found = self.look(language, residue.BOTH[language], self.one)
+        self.assertEqual([what for what in fresh if found[what] == fresh[what]], residue.NOT_LEFT[language])
+        for leaver in residue.LEAVE:
+            if not harness.have_language(self.server, leaver):
+                continue
+            with self.subTest(left_by=leaver):
+                self.leave(leaver)
+                for _ in range(2):
+                    self.assertEqual(self.look(language, residue.LOOK[language], self.other), fresh)
+        for _ in range(20):  # until both have been in the same place
+            if self.slots[self.one] & self.slots[self.other]:
+                return
+            for key in (self.one, self.other, self.other):
+                self.look(language, residue.LOOK[language], key)
+        self.fail(f"no place was shared: {self.slots}")
+
+    def test_p30_python(self):
+        self.check("python")
+
+    def test_p30_node(self):
+        self.check("node")
+
+    def test_p30_shell(self):
+        self.check("bash")
+
+
+class Residue(HostileTest):
     def test_p31_image_is_immutable(self):
         code = r'''
 for f in /usr/bin/python3 /usr/lib/python3/dist-packages/evil.py /usr/local/lib/evil.so /etc/ld.so.preload \

@@ -11,6 +11,7 @@ Environment: CLOISTER_BIN (default build/release/bin), CLOISTER_LONG=1 for the l
 Tests that call leakcheck look at the whole machine, so tests/run.py never runs two at once.
 """
 
+import collections.abc
 import contextlib
 import dataclasses
 import glob
@@ -31,6 +32,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("CLOISTER_BIN", REPO / "build" / "release" / "bin")).resolve()
 LONG = os.environ.get("CLOISTER_LONG") == "1"
 ROOT = os.geteuid() == 0
+SLOW = os.environ.get("CLOISTER_SLOW") == "1"  # a guest in software emulation
 SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everything is slower
 # The ordinary user of the rootless tests, when they are started by root.
 USER_ID = 54_321
@@ -67,9 +69,10 @@ class Response:
 
 
 def http_request(host, port, method, path, body=None, headers=None, timeout=90):
-    """One request on a connection of its own. `body`: bytes, or anything JSON can hold."""
+    """One request on a connection of its own. `body`: bytes, an iterator of them that is sent in
+    chunks, or anything JSON can hold."""
     headers = dict(headers or {})
-    if body is not None and not isinstance(body, (bytes, bytearray)):
+    if body is not None and not isinstance(body, (bytes, bytearray, collections.abc.Iterator)):
         body = json.dumps(body).encode()
         headers.setdefault("Content-Type", "application/json")
     connection = http.client.HTTPConnection(host, port, timeout=timeout)
@@ -99,6 +102,11 @@ def descendants(pid):
         found.append(current)
         todo += children.get(current, [])
     return found
+
+
+def children(pid):
+    """The pids of the processes that its main thread has started."""
+    return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def program_of(pid):
@@ -135,8 +143,10 @@ def _may_enter(path):
     return all(p.stat().st_mode & 0o001 for p in [path, *path.parents])
 
 
+# Whatever else this machine does, the pool takes no notice.
+CALM = "  spare_memory_percent: 0\n  cpu_pressure_percent: 100\n"
 # Little is made ahead, and goes soon, so that what a test left can be told from it.
-POOL = "pool:\n  ready: 2\n  idle_ms: 100\n"
+POOL = "pool:\n  ready: 2\n  idle_ms: 100\n" + CALM
 
 
 def _with_pool(config):
@@ -551,6 +561,8 @@ class Snapshot:
         self.abstract_sockets = _abstract_sockets()
         self.files = _temporary_files(server)
         self.counts = _open_and_threads(server)
+        # Once more: who makes sandboxes is for a moment in the next one's network instead of its own.
+        self.namespaces |= _namespaces()
 
     def leaked_since(self, before, fd_slack=3):
         """What is there now and was not before, as lines; [] is clean."""

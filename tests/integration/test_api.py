@@ -283,8 +283,8 @@ class Artifacts(ApiTest):
     def test_download(self):
         done = self.run_code("open('é \"x\".html','w').write('<script>' + '0123456789' * 10)")
         artifact = done["artifacts"][0]
-        self.assertEqual(self.call("GET", f"/v1/artifacts/{artifact['id']}", status=200).json(),
-                         artifact)
+        shown = self.call("GET", f"/v1/artifacts/{artifact['id']}", status=200).json()
+        self.assertEqual(shown, {**shown, **artifact, "execution_id": done["id"]})
         path = f"/v1/artifacts/{artifact['id']}/content"
         whole = self.call("GET", path, status=200)
         self.assertEqual(len(whole.body), artifact["size"])
@@ -339,6 +339,28 @@ class Operations(ApiTest):
         self.assertIn("cloister_running", after)
         self.assertEqual(grown('cloister_http_requests_total{method="POST",'
                                'route="/v1/executions",status="200"}'), 1)
+
+    def test_pool(self):
+        def pool_when(condition):
+            def look():
+                answer = self.call("GET", "/v1/pool")  # 503 until the node has told
+                return answer.status == 200 and condition(answer.json()) and answer.json()
+            return harness.wait_for("the pool to be told", look)
+
+        claims = sum(pool_when(lambda pool: True)["claims"].values())
+        for _ in range(2):
+            self.run_code("print(1)", memory_mb=300)
+        pool = pool_when(lambda pool: sum(pool["claims"].values()) >= claims + 2)
+        self.assertEqual(pool["claim_us"]["count"], sum(pool["claims"].values()) - pool["claims"]["none"])
+        self.assertGreaterEqual(pool["claim_us"]["count"], pool["claim_us"]["buckets"][-1]["count"])
+        self.assertTrue({kind["language"] for kind in pool["kinds"]} <= {"any", "other", "python", "node", "bash"})
+        metrics = self.server.metrics()
+        self.assertGreaterEqual(sum(count for name, count in metrics.items()
+                                    if name.startswith("cloister_pool_claims_total")), claims + 2)
+        self.assertGreaterEqual(metrics["cloister_pool_claim_seconds_count"], claims + 2)
+        for name in ("refill_seconds_sum", "teardown_backlog", "zygotes", "copies_total", "dead_total",
+                     "drained_total", 'held{by="memory"}', 'held{by="cpu"}'):
+            self.assertIn(f"cloister_pool_{name}", metrics)
 
     def test_not_ready_without_a_node(self):
         with harness.Server() as server:

@@ -64,7 +64,7 @@ class Access(ApiTest):
         key = self.new_key("plain")["secret"]
         for method, path in (("GET", "/v1/keys"), ("POST", "/v1/keys"), ("DELETE", "/v1/keys/x"),
                              ("GET", "/v1/audit"), ("GET", "/v1/audit/verify"),
-                             ("GET", "/v1/audit/export")):
+                             ("GET", "/v1/audit/export"), ("GET", "/v1/pool")):
             with self.subTest(path):
                 answer = self.call(method, path, key=key)
                 self.assertProblem(answer, 403, "PERMISSION_DENIED")

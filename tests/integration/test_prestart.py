@@ -7,7 +7,7 @@ import unittest
 
 import harness
 
-READY = "pool:\n  ready: 4\n  idle_ms: 30000\n"
+READY = "pool:\n  ready: 4\n  idle_ms: 30000\n" + harness.CALM
 NONE_READY = "pool:\n  ready: 0\n"
 RUNS = 4  # of each script: some find their interpreter waiting, some still starting
 
@@ -241,6 +241,18 @@ class Prestart(unittest.TestCase):
         self.assertEqual(result["status"], "timed_out")
         result = self.ready.run("while True: pass", "python", cpu_seconds=1)
         self.assertEqual(result["error"]["details"]["limit"], "cpu_seconds")
+
+
+class Places(unittest.TestCase):
+    """What stands ready, or is just being made, never keeps a run from its place."""
+
+    def test_few_places_and_many_kinds(self):
+        config = "pool:\n  ready: 2\n  idle_ms: 2000\nnode:\n  max_sandboxes: 2\n"
+        with harness.Server(config=config) as server:
+            for number in range(40):
+                for language, code in (("python", f"print({number})"), ("bash", f"echo {number}")):
+                    done = server.run(code, language)
+                    self.assertEqual((done["error"], done["stdout"]), (None, f"{number}\n"), done["status"])
 
 
 if __name__ == "__main__":

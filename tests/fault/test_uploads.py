@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the control plane at random moments of uploads and deletions: what was acknowledged reads
+back with its digest, what is listed can be read, what is deleted stays so, and no blob lies about that
+nothing names (I5)."""
+import contextlib
+import hashlib
+import http.client
+import os
+import pathlib
+import random
+import signal
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import harness  # noqa: E402
+
+ROUNDS = 60 if harness.LONG else 6
+SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
+CLIENTS = 4
+SIZES = (0, 1, 1000, 65_536, 65_537, 400_000, 3_000_000)
+
+
+class Uploader(threading.Thread):
+    """Uploads without pause, and deletes one of three; remembers what was acknowledged."""
+
+    def __init__(self, server, number):
+        super().__init__()
+        self.server, self.random = server, random.Random(f"{SEED}-{number}")
+        self.kept, self.deleted, self.doubtful, self.stopping = {}, set(), set(), threading.Event()
+
+    def run(self):
+        while not self.stopping.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.upload()
+
+    def upload(self):
+        # A small pool of contents, so that some blobs have several artifacts.
+        body = f"{self.random.randrange(6)}-".encode() * 3
+        body = (body * (self.random.choice(SIZES) // len(body) + 1))[: self.random.choice(SIZES)]
+        pieces = iter([body[:40_000], body[40_000:]]) if self.random.random() < 0.5 else body
+        answer = self.server.request("POST", "/v1/artifacts?path=x", pieces)
+        if answer.status != 201:
+            return
+        made = answer.json()
+        self.kept[made["id"]] = hashlib.sha256(body).hexdigest()
+        if self.random.random() > 0.3:
+            return
+        self.doubtful.add(made["id"])
+        digest = self.kept.pop(made["id"])
+        answer = self.server.request("DELETE", f"/v1/artifacts/{made['id']}")
+        self.doubtful.discard(made["id"])
+        if answer.status == 204:
+            self.deleted.add(made["id"])
+        else:
+            self.kept[made["id"]] = digest
+
+
+class Uploads(unittest.TestCase):
+    def setUp(self):
+        print(f"CLOISTER_SEED={SEED}", file=sys.stderr)
+        self.server = harness.Server()
+        self.enterContext(self.server)
+
+    def kill_control_plane(self):
+        victim = self.server.pid_of("cloisterd")
+        os.kill(victim, signal.SIGKILL)
+
+        def restarted():
+            with contextlib.suppress(AssertionError, OSError, http.client.HTTPException):
+                return self.server.pid_of("cloisterd") != victim and self.server._answers_ready()
+            return False
+
+        harness.wait_for("the control plane to be back", restarted, 60)
+
+    def test_kill_during_uploads(self):
+        moments = random.Random(SEED)
+        uploaders = [Uploader(self.server, number) for number in range(CLIENTS)]
+        for uploader in uploaders:
+            uploader.start()
+        try:
+            for _ in range(ROUNDS):
+                time.sleep(moments.uniform(0.05, 0.8))  # the moment is what is random
+                self.kill_control_plane()
+        finally:
+            for uploader in uploaders:
+                uploader.stopping.set()
+            for uploader in uploaders:
+                uploader.join()
+        self.kill_control_plane()
+        self.check(uploaders)
+
+    def check(self, uploaders):
+        acknowledged = {k: v for uploader in uploaders for k, v in uploader.kept.items()}
+        deleted = set().union(*(uploader.deleted for uploader in uploaders))
+        self.assertGreater(len(acknowledged), ROUNDS)
+        listed = {each["id"]: each for each in self.listed()}
+        self.assertLessEqual(set(acknowledged), set(listed))
+        self.assertFalse(deleted & set(listed))
+        for identifier, digest in acknowledged.items():
+            self.assertEqual(listed[identifier]["sha256"], digest)
+        for digest, identifier in {each["sha256"]: each["id"] for each in listed.values()}.items():
+            answer = self.server.request("GET", f"/v1/artifacts/{identifier}/content")
+            self.assertEqual(hashlib.sha256(answer.body).hexdigest(), digest)
+        blobs = pathlib.Path(self.server.state) / "blobs"
+        self.assertEqual(list(blobs.glob("*/tmp/*")), [])
+        wanted = len({each["sha256"] for each in listed.values()})
+        harness.wait_for("retention to collect what deletions left",
+                         lambda: len(list(blobs.glob("*/??/*"))) == wanted, 90)
+        self.assertTrue(self.server.request("GET", "/v1/audit/verify").json()["ok"])
+
+    def listed(self):
+        cursor = ""
+        while cursor is not None:
+            page = self.server.request("GET", f"/v1/artifacts?limit=500{cursor and '&' + harness.query(cursor=cursor)}").json()
+            yield from page["artifacts"]
+            cursor = page["next_cursor"]
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Artifacts over HTTP and the command line: uploads, links, quota, expiry, and what lies on disk."""
+
+import base64
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import unittest
+import urllib.parse
+
+import api_case
+import harness
+from api_case import ApiTest
+
+CONFIG = api_case.CONFIG + "artifacts:\n  max_mb: 64\n  quota_mb: 100\n  quota_count: 40\n"
+MIB = 1 << 20
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(ApiTest.server)
+
+
+def content(size, seed=b"seed"):
+    """Bytes that a search finds, and that compress into nothing else."""
+    return (hashlib.sha256(seed).hexdigest().encode() * (size // 64 + 1))[:size]
+
+
+class Artifacts(ApiTest):
+    def setUp(self):
+        self.key = self.new_key(f"tenant-{self.id().rsplit('.', 1)[-1]}")["secret"]
+
+    def put(self, body, path="file.txt", key=None, status=201, headers=None, **query):
+        target = "/v1/artifacts?" + urllib.parse.urlencode({"path": path, **query})
+        answer = self.server.request("POST", target, body, headers, key or self.key)
+        api_case.DOCUMENT.check("POST", "/v1/artifacts", answer)
+        self.assertEqual(answer.status, status, answer.body[:500])
+        return answer.json()
+
+    def fetch(self, path, headers=None, key=None, status=200):
+        return self.call("GET", path, headers=headers, key=key or self.key, status=status)
+
+    def offer(self, length):
+        """The status of an upload of so many bytes before any is sent: 100 if it may begin."""
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.sendall(f"POST /v1/artifacts?path=x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                           f"X-API-Key: {self.key}\r\nContent-Length: {length}\r\n\r\n".encode())
+            return int(client.recv(65536).split()[1])
+
+    def test_upload_show_list_download_delete(self):
+        body = content(200_000)
+        made = self.put(body, "dir/data.csv")
+        self.assertEqual((made["path"], made["size"], made["content_type"], made["sha256"], made["execution_id"]),
+                         ("dir/data.csv", 200_000, "text/csv; charset=utf-8", hashlib.sha256(body).hexdigest(), None))
+        own = f"/v1/artifacts/{made['id']}"
+        self.assertEqual(self.fetch(own).json(), made)
+        answer = self.fetch(f"{own}/content")
+        self.assertEqual(answer.body, body)
+        self.assertTrue(answer.headers["content-disposition"].startswith("attachment; filename*=UTF-8''data.csv"))
+        self.assertEqual(answer.headers["content-security-policy"], "sandbox")
+        part = self.fetch(f"{own}/content", {"Range": "bytes=65530-65545"}, status=206)
+        self.assertEqual(part.body, body[65530:65546])
+        self.assertEqual([each["id"] for each in self.fetch("/v1/artifacts").json()["artifacts"]], [made["id"]])
+        self.call("DELETE", own, key=self.key, status=204)
+        self.fetch(own, status=404)
+        self.fetch(f"{own}/content", status=404)
+        self.call("DELETE", own, key=self.key, status=404)
+
+    def test_runs_and_uploads_are_one_list(self):
+        done = self.run_code("open('out.txt','w').write('left')", key=self.key)
+        self.put(b"mine")
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.fetch(f"/v1/artifacts?limit=1{cursor and '&cursor=' + urllib.parse.quote(cursor)}").json()
+            seen += page["artifacts"]
+            cursor = page["next_cursor"]
+        self.assertEqual([each["path"] for each in seen], ["file.txt", "out.txt"])
+        self.assertEqual(seen[1]["execution_id"], done["id"])
+        self.assertIsNotNone(seen[1]["expires_at"])
+        self.assertProblem(self.fetch("/v1/artifacts?cursor=xx", status=400), 400, field="query.cursor")
+
+    def test_chunked_upload_and_empty_one(self):
+        made = self.put(iter([b"one", b"two" * 50_000, b"three"]))
+        self.assertEqual(self.fetch(f"/v1/artifacts/{made['id']}/content").body, b"one" + b"two" * 50_000 + b"three")
+        self.assertEqual(self.put(b"", "empty")["size"], 0)
+
+    def test_hostile_names(self):
+        for path in ("../x", "/etc/passwd", "a/../b", "a//b", "", ".", "a/", "a\nb", "\u202eexe", "a\x00b", "x" * 1025):
+            with self.subTest(path=path):
+                self.put(b"x", path, status=400)
+        self.put(b"x", "..\\x")  # on this system, a name like any other
+        self.assertProblem(self.server.request("POST", "/v1/artifacts", b"x", None, self.key), 400, field="query.path")
+        self.put(b"x", colour="red", status=400)
+
+    def test_never_a_type_that_runs_scripts(self):
+        made = self.put(b"<!doctype html><script>alert(1)</script>", "page.html")
+        answer = self.fetch(f"/v1/artifacts/{made['id']}/content")
+        self.assertEqual(answer.headers["content-type"], "text/plain; charset=utf-8")
+        self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
+
+    def test_another_tenant_sees_nothing(self):
+        made = self.put(b"secret")
+        other = self.new_key("other-tenant")["secret"]
+        unknown = "/v1/artifacts/art_" + "0" * 26
+        for method, suffix in (("GET", ""), ("GET", "/content"), ("GET", "/url"), ("DELETE", "")):
+            theirs = self.call(method, f"/v1/artifacts/{made['id']}{suffix}", key=other, status=404).json()
+            nobody = self.call(method, unknown + suffix, key=other, status=404).json()
+            self.assertEqual(theirs["error"]["message"].replace(made["id"], ""),
+                             nobody["error"]["message"].replace("art_" + "0" * 26, ""))
+        self.assertEqual(self.call("GET", "/v1/artifacts", key=other, status=200).json()["artifacts"], [])
+        self.call("DELETE", "/v1/tenants/other-tenant/artifacts", key=other, status=403)
+        for headers in ({"X-Tenant-Id": "other-tenant"}, {"X-Tenant": "other-tenant"}):
+            self.assertEqual(self.call("GET", f"/v1/artifacts/{made['id']}", headers=headers, key=other).status, 404)
+
+    def test_a_link_needs_no_key_and_only_it_will_do(self):
+        made, other = self.put(b"linked"), self.put(b"other")
+        link = self.fetch(f"/v1/artifacts/{made['id']}/url?expires_seconds=60").json()["url"]
+        answer = self.call("GET", link, key=False, status=200)
+        self.assertEqual(answer.body, b"linked")
+        self.assertTrue(answer.headers["content-disposition"].startswith("attachment"))
+        self.assertEqual(self.call("GET", link, headers={"Range": "bytes=1-2"}, key=False, status=206).body, b"in")
+        good = urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)
+        signature, expires = good["signature"][0], int(good["expires"][0])
+        content_of = f"/v1/artifacts/{made['id']}/content"
+        forged = "0" * 64
+        for bad in (link.replace(made["id"], other["id"]), link.replace(made["id"], "art_" + "0" * 26),
+                    f"{content_of}?expires={expires + 1}&signature={signature}",
+                    f"{content_of}?expires=1&signature={signature}",
+                    f"{content_of}?expires={expires}&signature={forged}",
+                    f"{content_of}?expires={expires}&signature=",
+                    f"{content_of}?signature={signature}", content_of):
+            with self.subTest(link=bad):
+                self.call("GET", bad, key=False, status=401)
+        self.fetch(f"{content_of}?expires={expires}", status=400)
+        for seconds in ("0", "604801", "x"):
+            self.fetch(f"/v1/artifacts/{made['id']}/url?expires_seconds={seconds}", status=400)
+        # It reads one artifact, and does nothing else.
+        self.call("GET", f"/v1/artifacts/{made['id']}?expires={expires}&signature={signature}", key=False, status=401)
+        self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
+        self.call("GET", link, key=False, status=401)
+
+    def test_a_link_ends(self):
+        made = self.put(b"linked")
+        link = self.fetch(f"/v1/artifacts/{made['id']}/url?expires_seconds=1").json()["url"]
+        harness.wait_for("the link to end", lambda: self.call("GET", link, key=False).status == 401)
+
+    def test_time_to_live(self):
+        made = self.put(b"short", ttl_seconds=1)
+        path = f"/v1/artifacts/{made['id']}"
+        harness.wait_for("its end", lambda: self.call("GET", path, key=self.key).status == 404)
+        self.assertEqual(self.fetch("/v1/artifacts").json()["artifacts"], [])
+        self.put(b"x", ttl_seconds=0, status=400)
+
+    def test_bounds_and_quota(self):
+        self.assertEqual(self.offer(64 * MIB + 1), 413)
+        self.assertEqual(self.offer(999_999_999_999), 413)
+        self.assertEqual(self.offer(64 * MIB), 100)
+        self.put(iter([b"x" * MIB] * 64 + [b"x"]), status=413)
+        first = self.put(b"x" * (60 * MIB))
+        self.assertEqual(self.offer(40 * MIB + 1), 429)
+        self.assertEqual(self.offer(40 * MIB), 100)
+        done = self.run_code("open('big','wb').write(b'x' * (50 << 20))", key=self.key, memory_mb=512)
+        self.assertEqual((done["status"], done["artifacts"], done["error"]["type"]),
+                         ("completed", [], "QUOTA_EXCEEDED"))
+        self.call("DELETE", f"/v1/artifacts/{first['id']}", key=self.key, status=204)
+        for number in range(40):
+            self.put(b"x", f"n{number}")
+        self.put(b"x", status=429)
+
+    @unittest.skipUnless(harness.ROOT, "only root may reset another process's peak")
+    def test_large_uploads_and_downloads_take_little_memory(self):
+        body = content(60 * MIB)
+        process = pathlib.Path(f"/proc/{self.server.pid_of('cloisterd')}")
+        before = self.memory(process, "VmRSS")
+        (process / "clear_refs").write_text("5")  # proc(5): resets VmHWM
+        for _ in range(2):
+            made = self.put(body)
+            answer = self.fetch(f"/v1/artifacts/{made['id']}/content")
+            self.assertEqual(hashlib.sha256(answer.body).hexdigest(), made["sha256"])
+            self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
+        self.assertLess(self.memory(process, "VmHWM") - before, 32 * MIB)
+
+    def memory(self, process, what):
+        line = next(line for line in (process / "status").read_text().splitlines() if line.startswith(what))
+        return int(line.split()[1]) * 1024
+
+    def test_nothing_on_disk_tells(self):
+        """Known contents of uploads and of runs, in any encoding, are nowhere in the blobs directory."""
+        marker = "gnorhlek-quisbut-"
+        long = (marker + "upload|").encode() * 20_000
+        self.put(long)
+        self.put((marker + "short").encode(), "known-name.txt")
+        self.run_code(f"open('a.txt','w').write('{marker[:8]}' + '{marker[8:]}run' * 9000)", key=self.key)
+        target = "/v1/artifacts?path=half"
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.sendall(f"POST {target} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {self.key}\r\n"
+                           f"Content-Length: 10000000\r\n\r\n".encode() + long)
+            blobs = pathlib.Path(self.server.state) / "blobs"
+            harness.wait_for("the upload's temporary file", lambda: any(
+                path.stat().st_size > 200_000 for path in blobs.glob("*/tmp/*")))
+            needles = [word.encode() for word in (marker, "gnorhlek", "known-name", "tenant-test")]
+            needles += [base64.b64encode(marker.encode())[:16], marker.encode().hex().encode(), b"\x89PNG"]
+            needles += [hashlib.sha256(long).hexdigest().encode()[:40]]
+            files = [path for path in blobs.rglob("*") if path.is_file()]
+            self.assertGreater(len(files), 3)
+            for path in files:
+                raw = path.read_bytes() + str(path.relative_to(blobs)).encode()
+                for needle in needles:
+                    self.assertNotIn(needle, raw, path)
+
+    def test_destroying_a_tenants_key(self):
+        made = self.put(b"to be destroyed")
+        tenant = self.id().rsplit(".", 1)[-1]
+        done = self.call("DELETE", f"/v1/tenants/tenant-{tenant}/artifacts", status=200).json()
+        self.assertEqual(done["artifacts"], 1)
+        self.fetch(f"/v1/artifacts/{made['id']}/content", status=404)
+        self.put(b"another life")
+
+
+class CommandLine(ApiTest):
+    def cli(self, *args, **more):
+        done = self.server.cli("artifact", *args, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_put_list_get_url_rm(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "data.bin"
+            source.write_bytes(content(3_000_000))
+            made = self.cli("put", str(source)).strip()
+            piped = self.cli("put", "-", "--path", "from/stdin.txt", input="typed").strip()
+            listed = json.loads(self.cli("list", "--json"))["artifacts"]
+            self.assertEqual([each["id"] for each in listed[:2]], [piped, made])
+            copy = pathlib.Path(folder) / "copy"
+            self.cli("get", made, str(copy))
+            self.assertEqual(copy.read_bytes(), source.read_bytes())
+            self.assertEqual(self.cli("get", piped, "-"), "typed")
+            link = self.cli("url", piped, "--expires-seconds", "30").strip()
+            parts = urllib.parse.urlsplit(link)
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+            connection.request("GET", f"{parts.path}?{parts.query}")
+            self.assertEqual(connection.getresponse().read(), b"typed")
+            connection.close()
+            self.cli("rm", made, piped)
+            gone = self.server.cli("artifact", "get", made, str(copy))
+            self.assertNotEqual(gone.returncode, 0)
+            self.assertIn("there is no artifact", gone.stderr)
+
+    def test_refusals_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            large = pathlib.Path(folder) / "large"
+            with open(large, "wb") as file:
+                file.truncate(65 * MIB)
+            done = self.server.cli("artifact", "put", str(large))
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("artifacts.max_mb", done.stderr)
+            with open(large, "rb") as file:  # of unknown length
+                piped = subprocess.run([self.server.bin / "cloister", "artifact", "put", "-", "--path", "x",
+                                        "--state", self.server.state], stdin=file, capture_output=True,
+                                       timeout=90, check=False)
+            self.assertNotEqual(piped.returncode, 0)
+            self.assertIn(b"bytes are taken", piped.stderr)
+
+
+class MasterKey(unittest.TestCase):
+    def test_change_and_loss_of_the_master_key(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            master = pathlib.Path(folder) / "master"
+            first = base64.b64encode(os.urandom(32)).decode()
+            second = base64.b64encode(os.urandom(32)).decode()
+            master.write_text(first + "\n")
+            os.chmod(master, 0o600)
+            config = f"artifacts:\n  master_key_file: {master}\n"
+            server = harness.Server(config=config)
+            with server:
+                made = server.request("POST", "/v1/artifacts?path=a", b"kept").json()
+                self.assertFalse((pathlib.Path(server.state) / "keys" / "artifacts.key").exists())
+                for text in (f"{second}\n{first}\n", f"{second}\n"):
+                    server.stop()
+                    master.write_text(text)
+                    server.start()
+                    server.wait_ready()
+                    answer = server.request("GET", f"/v1/artifacts/{made['id']}/content")
+                    self.assertEqual((answer.status, answer.body), (200, b"kept"))
+
+
+if __name__ == "__main__":
+    unittest.main()
