@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
+
 namespace cloister::model {
 
 struct Limits {
@@ -32,6 +34,9 @@ uint64_t scratchBytes(const Limits& limits);
 // Gives `cpu_time` a value if it has none: one second more than the wall time on every core the
 // quota allows, so that a busy program meets the wall limit first unless it was asked otherwise.
 void settle(Limits& limits);
+
+// As records and audit rows have them, each in the unit of its name; requests have their own names.
+base::json::object toJsonObject(const Limits& limits);
 
 // Names of limits as they appear in `details.limit`.
 namespace limit_name {

@@ -32,19 +32,6 @@ json::object toObject(const model::Usage& usage) {
 
 }  // namespace
 
-json::object toJsonObject(const model::Limits& limits) {
-  return {{"wall_ms", limits.wall.count()},
-          {"cpu_ms", limits.cpu_time.count()},
-          {"cpu_millis", limits.cpu_millis},
-          {"memory_bytes", limits.memory_bytes},
-          {"disk_bytes", limits.disk_bytes},
-          {"inodes", limits.inodes},
-          {"file_bytes", limits.file_bytes},
-          {"open_files", limits.open_files},
-          {"pids", limits.pids},
-          {"output_bytes", limits.output_bytes}};
-}
-
 model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts) {
   return about("execution.accepted", execution, factsOf(execution, facts));
 }

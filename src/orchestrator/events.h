@@ -22,8 +22,6 @@ struct RunFacts {
   std::string prestart;  // see model::PermitFields
 };
 
-base::json::object toJsonObject(const model::Limits& limits);
-
 model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts);
 model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts& facts);
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node);

@@ -7,18 +7,31 @@
 #include "base/crypto.h"
 #include "base/json.h"
 #include "store/record.h"
+#include "store/session_record.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr char kRows[] =
-    "SELECT e.seq, e.id, e.status, e.tenant, e.archived_at, e.record,"
-    " a.subject, b.subject, b.details, b.seq, o.out, o.err FROM executions e"
+// Both begin with: seq, id, status, tenant, record, the subject of the audit row of its beginning,
+// then of the one of its present state the subject, the details and the number.
+constexpr char kExecutionRows[] =
+    "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
+    " e.archived_at, o.out, o.err FROM executions e"
     " LEFT JOIN audit a ON a.seq=e.accepted_row LEFT JOIN audit b ON b.seq=e.state_row"
     " LEFT JOIN outputs o ON o.execution=e.seq WHERE e.seq>? ORDER BY e.seq LIMIT ?";
+constexpr char kSessionRows[] =
+    "SELECT s.seq, s.id, s.status, s.tenant, s.record, a.subject, b.subject, b.details, b.seq"
+    " FROM sessions s LEFT JOIN audit a ON a.seq=s.created_row"
+    " LEFT JOIN audit b ON b.seq=s.state_row WHERE s.seq>? ORDER BY s.seq LIMIT ?";
 
 // Rows read in one go: a reader that stays keeps the log from being started over.
 constexpr int kChunk = 200;
+
+struct Table {
+  const char* rows_after;
+  std::string_view beginning;              // what it is called
+  std::string (*check)(const Statement&);  // what is wrong with the record, "" if nothing
+};
 
 // A member of the audit row's details, "" if it is not there.
 std::string detail(const std::string& details, std::string_view name) {
@@ -28,6 +41,27 @@ std::string detail(const std::string& details, std::string_view name) {
   return member != nullptr && member->is_string() ? std::string(member->get_string()) : "";
 }
 
+std::string unproven(const Statement& row, std::string_view beginning) {
+  const std::string id = row.text(1);
+  const std::string status = row.text(2);
+  if (row.text(5) != id) return "its " + std::string(beginning) + " has no audit entry";
+  if (row.text(6) != id || detail(row.text(7), "status") != status) {
+    return "its status " + status + " has no audit entry";
+  }
+  if (base::sha256Hex(row.text(4)) != detail(row.text(7), "record_sha256")) {
+    return "its record is not the one of audit entry " + row.text(8);
+  }
+  return {};
+}
+
+template <class T>
+std::string unlikeItsColumns(const Statement& row, const T& recorded) {
+  const bool same = recorded.id == row.text(1) &&
+                    model::statusName(recorded.status) == row.text(2) &&
+                    recorded.principal.tenant == row.text(3);
+  return same ? "" : "its columns are not those of its record";
+}
+
 // The kept bytes against the digest of the stream, where all of it was kept.
 bool outputIs(const std::string& bytes, const model::KeptOutput& kept, const std::string& sha256) {
   if (kept.truncated) return true;
@@ -35,25 +69,12 @@ bool outputIs(const std::string& bytes, const model::KeptOutput& kept, const std
   return sha256.empty() || base::sha256Hex(bytes) == sha256;
 }
 
-// "" if the audit log bears the row out.
-std::string problemOf(const Statement& row) {
-  const std::string id = row.text(1);
-  const std::string status = row.text(2);
-  if (row.text(6) != id) return "its acceptance has no audit entry";
-  if (row.text(7) != id || detail(row.text(8), "status") != status) {
-    return "its status " + status + " has no audit entry";
-  }
-  const std::string record = row.text(5);
-  if (base::sha256Hex(record) != detail(row.text(8), "record_sha256")) {
-    return "its record is not the one of audit entry " + row.text(9);
-  }
-  const auto decoded = decodeRecord(record);
+std::string checkExecution(const Statement& row) {
+  const auto decoded = decodeRecord(row.text(4));
   if (!decoded) return decoded.error().message;
   const model::Execution& e = decoded->execution;
-  if (e.id != id || model::statusName(e.status) != status || e.principal.tenant != row.text(3)) {
-    return "its columns are not those of its record";
-  }
-  const bool archived = row.integer(4) != 0;
+  if (std::string problem = unlikeItsColumns(row, e); !problem.empty()) return problem;
+  const bool archived = row.integer(9) != 0;
   if (archived || (outputIs(row.text(10), e.out, e.provenance.stdout_sha256) &&
                    outputIs(row.text(11), e.err, e.provenance.stderr_sha256))) {
     return {};
@@ -61,21 +82,39 @@ std::string problemOf(const Statement& row) {
   return "its kept output is not the one that was recorded";
 }
 
-}  // namespace
+std::string checkSession(const Statement& row) {
+  const auto decoded = decodeSession(row.text(4));
+  return decoded ? unlikeItsColumns(row, decoded->session) : decoded.error().message;
+}
 
-Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit) {
+constexpr Table kExecutions = {kExecutionRows, "acceptance", checkExecution};
+constexpr Table kSessions = {kSessionRows, "creation", checkSession};
+
+Result<std::vector<Mismatch>> find(Database& db, const Table& table, uint64_t after,
+                                   uint32_t limit) {
   std::vector<Mismatch> out;
   for (int rows = kChunk; rows == kChunk && out.size() < limit;) {
-    Statement row = TRY(db.use(kRows));
+    Statement row = TRY(db.use(table.rows_after));
     row.bind(after, kChunk);
     for (rows = 0; out.size() < limit && TRY(row.step()); ++rows) {
       after = row.natural(0);
-      std::string problem = problemOf(row);
+      std::string problem = unproven(row, table.beginning);
+      if (problem.empty()) problem = table.check(row);
       if (problem.empty()) continue;
       out.push_back({.seq = after, .id = row.text(1), .problem = std::move(problem)});
     }
   }
   return out;
+}
+
+}  // namespace
+
+Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit) {
+  return find(db, kExecutions, after, limit);
+}
+
+Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit) {
+  return find(db, kSessions, after, limit);
 }
 
 }  // namespace cloister::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds records to the audit log: see Store::mismatches.
+// Holds records to the audit log: see Store::mismatches and Store::sessionMismatches.
 #pragma once
 
 #include <vector>
@@ -11,5 +11,6 @@
 namespace cloister::store {
 
 Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit);
+Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit);
 
 }  // namespace cloister::store

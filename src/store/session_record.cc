@@ -10,19 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-json::object encode(const model::Limits& limits) {
-  return {{"wall_ms", limits.wall.count()},
-          {"cpu_ms", limits.cpu_time.count()},
-          {"cpu_millis", limits.cpu_millis},
-          {"memory_bytes", limits.memory_bytes},
-          {"disk_bytes", limits.disk_bytes},
-          {"inodes", limits.inodes},
-          {"file_bytes", limits.file_bytes},
-          {"open_files", limits.open_files},
-          {"pids", limits.pids},
-          {"output_bytes", limits.output_bytes}};
-}
-
 json::object encode(const std::map<std::string, std::string>& map) {
   json::object object;
   for (const auto& [name, value] : map)
@@ -93,7 +80,7 @@ std::string encodeSession(const SessionRecord& record) {
                             {"cwd", s.cwd},
                             {"metadata", cleanObject(s.metadata)},
                             {"network_tier", s.network_tier},
-                            {"limits", encode(s.limits)},
+                            {"limits", toJsonObject(s.limits)},
                             {"ttl_ms", s.ttl.count()},
                             {"idle_ttl_ms", s.idle_ttl.count()},
                             {"provenance", encode(s.provenance)},

@@ -25,13 +25,7 @@ constexpr char kDrop[] =
 constexpr char kGet[] =
     "SELECT seq, record FROM sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
 constexpr char kUnfinished[] = "SELECT seq, record FROM sessions WHERE ended_at=0 ORDER BY seq";
-constexpr char kRows[] =
-    "SELECT s.seq, s.record, s.id, s.status, s.tenant, a.subject, b.subject, b.details, b.seq"
-    " FROM sessions s LEFT JOIN audit a ON a.seq=s.created_row"
-    " LEFT JOIN audit b ON b.seq=s.state_row WHERE s.seq>? ORDER BY s.seq LIMIT ?";
-
 constexpr uint32_t kMaxList = 500;
-constexpr int kChunk = 200;  // see proof.cc
 
 // A row that begins with (seq, record).
 Result<SessionRecord> readRow(const Statement& row) {
@@ -64,33 +58,6 @@ Result<std::optional<Created>> replay(Database& db, const NewSession& request,
   if (earlier.request_sha256 == request_sha256) return Created{std::move(earlier.session), true};
   return fail(Code::kConflict, "creating the session: its idempotency key was used with another",
               "Idempotency-Key");
-}
-
-// As of an audit row's details; "" if it is not there.
-std::string detail(const std::string& details, std::string_view name) {
-  const auto value = base::parseJson(details);
-  if (!value || !value->is_object()) return {};
-  const base::json::value* member = value->get_object().if_contains(name);
-  return member != nullptr && member->is_string() ? std::string(member->get_string()) : "";
-}
-
-// "" if the audit log bears the row out.
-std::string problemOf(const Statement& row) {
-  const std::string id = row.text(2);
-  const std::string status = row.text(3);
-  if (row.text(5) != id) return "its creation has no audit entry";
-  if (row.text(6) != id || detail(row.text(7), "status") != status) {
-    return "its status " + status + " has no audit entry";
-  }
-  if (base::sha256Hex(row.text(1)) != detail(row.text(7), "record_sha256")) {
-    return "its record is not the one of audit entry " + row.text(8);
-  }
-  const auto decoded = decodeSession(row.text(1));
-  if (!decoded) return decoded.error().message;
-  const model::Session& s = decoded->session;
-  const bool same =
-      s.id == id && model::statusName(s.status) == status && s.principal.tenant == row.text(4);
-  return same ? "" : "its columns are not those of its record";
 }
 
 }  // namespace
@@ -183,21 +150,6 @@ Result<std::vector<model::Session>> unfinishedSessionRows(Database& db) {
   std::vector<model::Session> out;
   while (TRY(row.step()))
     out.push_back(std::move(TRY(readRow(row)).session));
-  return out;
-}
-
-Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit) {
-  std::vector<Mismatch> out;
-  for (int rows = kChunk; rows == kChunk && out.size() < limit;) {
-    Statement row = TRY(db.use(kRows));
-    row.bind(after, kChunk);
-    for (rows = 0; out.size() < limit && TRY(row.step()); ++rows) {
-      after = row.natural(0);
-      std::string problem = problemOf(row);
-      if (problem.empty()) continue;
-      out.push_back({.seq = after, .id = row.text(2), .problem = std::move(problem)});
-    }
-  }
   return out;
 }
 

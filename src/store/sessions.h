@@ -24,6 +24,5 @@ Result<model::Session> getSession(Database& db, const Scope& scope, const std::s
 Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,
                                                  const SessionQuery& query);
 Result<std::vector<model::Session>> unfinishedSessionRows(Database& db);
-Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit);
 
 }  // namespace cloister::store

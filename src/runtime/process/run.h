@@ -52,8 +52,6 @@ class Run : public std::enable_shared_from_this<Run> {
   void watchUsage();
   void checkUsage();
   void armWall(std::chrono::milliseconds after);
-  void hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
-           bool fatal = false);
   void stopForMemory();
   void compose();
   void judgeExit();

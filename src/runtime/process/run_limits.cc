@@ -8,6 +8,7 @@
 #include <boost/asio/error.hpp>
 
 #include "base/clock.h"
+#include "runtime/process/limit_hits.h"
 #include "runtime/process/run.h"
 
 namespace cloister::runtime {
@@ -15,16 +16,6 @@ namespace cloister::runtime {
 namespace asio = boost::asio;
 namespace limit_name = model::limit_name;
 using model::End;
-
-namespace {
-
-constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
-
-uint64_t millisOf(std::chrono::milliseconds time) {
-  return static_cast<uint64_t>(time.count());
-}
-
-}  // namespace
 
 void Run::armWall(std::chrono::milliseconds after) {
   wall_timer_.expires_after(after);
@@ -52,8 +43,8 @@ void Run::watchMemory() {
 
 void Run::stopForMemory() {
   if (cause_ || done_) return;
-  hit(limit_name::kMemory, live_->limits().memory_bytes,
-      std::max(live_->usage().memory_peak, peak_.memory_peak), "bytes", true);
+  addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes,
+         std::max(live_->usage().memory_peak, peak_.memory_peak), "bytes", true);
   stop(End::kLimit);
 }
 
@@ -75,7 +66,7 @@ void Run::checkUsage() {
   const uint64_t used =
       (peak_.cpu_micros - std::min(peak_.cpu_micros, live_->before().cpu_micros)) / 1000;
   if (limit > 0 && used >= limit) {
-    hit(limit_name::kCpuTime, limit, used, "ms", true);
+    addHit(outcome_, limit_name::kCpuTime, limit, used, "ms", true);
     return stop(End::kLimit);
   }
   // Without a cgroup nobody else adds the processes up.
@@ -88,12 +79,6 @@ void Run::checkUsage() {
   if (started_ && !compiling_) observer_.onUsage(usage);
 }
 
-void Run::hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
-              bool fatal) {
-  model::LimitHit entry{std::string(limit), value, used, std::string(unit), fatal};
-  outcome_.limits.insert(fatal ? outcome_.limits.begin() : outcome_.limits.end(), std::move(entry));
-}
-
 void Run::compose() {
   outcome_.finished_at = base::wallMicros();
   measure();
@@ -101,8 +86,8 @@ void Run::compose() {
   // The kernel's word first: it may have killed the runner with the rest.
   const bool by_itself = !cause_ || *cause_ == End::kRunnerLost;
   if (by_itself && events.oom_kills > 0) {
-    hit(limit_name::kMemory, live_->limits().memory_bytes, outcome_.usage.max_rss_bytes, "bytes",
-        true);
+    addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes,
+           outcome_.usage.max_rss_bytes, "bytes", true);
     outcome_.end = End::kLimit;
     outcome_.message.clear();
   } else if (cause_) {
@@ -122,9 +107,9 @@ void Run::judgeExit() {
   const bool cpu_kill =
       report_->value == SIGKILL && limits.cpu_time.count() > 0 && cpu >= millisOf(limits.cpu_time);
   if (report_->value == SIGXFSZ) {
-    hit(limit_name::kFileSize, limits.file_bytes, limits.file_bytes, "bytes", true);
+    addHit(outcome_, limit_name::kFileSize, limits.file_bytes, limits.file_bytes, "bytes", true);
   } else if (report_->value == SIGXCPU || cpu_kill) {
-    hit(limit_name::kCpuTime, millisOf(limits.cpu_time), cpu, "ms", true);
+    addHit(outcome_, limit_name::kCpuTime, millisOf(limits.cpu_time), cpu, "ms", true);
   } else {
     return;
   }
@@ -133,18 +118,12 @@ void Run::judgeExit() {
 
 // What the program ran into without being ended by it.
 void Run::addHits(const linux::CgroupEvents& events) {
-  constexpr uint64_t kPage = 4096;
   const model::Limits& limits = live_->limits();
   // Without a cgroup only a look at the right moment tells.
   if (events.pids_refused > 0 || peak_.pids_peak > limits.pids) {
-    hit(limit_name::kPids, limits.pids, limits.pids + 1, "processes");
+    addHit(outcome_, limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
-  if (scratch_.bytes_total > 0 && scratch_.bytes + kPage > scratch_.bytes_total) {
-    hit(limit_name::kDisk, scratch_.bytes_total, scratch_.bytes, "bytes");
-  }
-  if (scratch_.inodes_total > 0 && scratch_.inodes >= scratch_.inodes_total) {
-    hit(limit_name::kInodes, scratch_.inodes_total, scratch_.inodes, "files");
-  }
+  addScratchHits(outcome_, scratch_);
 }
 
 void Run::measure() {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/process/limit_hits.h"
 #include "runtime/process/prestart.h"
 #include "runtime/spawn.h"
 
@@ -195,8 +196,8 @@ Task<bool> SessionRun::relay(ExecObserver& observer) {
     if (!frame) {
       const bool memory = outOfMemory() > 0;
       if (!cause_ && memory) {
-        hit(model::limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
-            "bytes", true);
+        addHit(outcome_, model::limit_name::kMemory, live_->limits().memory_bytes,
+               live_->usage().memory_peak, "bytes", true);
       }
       stop(memory ? End::kLimit : End::kRunnerLost, frame.error().message);
       break;

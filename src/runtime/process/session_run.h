@@ -57,8 +57,6 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   void watchUsage(ExecObserver& observer);
   void checkUsage(ExecObserver& observer);
   [[nodiscard]] uint64_t outOfMemory() const;
-  void hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
-           bool fatal);
   void compose();
   void judgeExit();
 

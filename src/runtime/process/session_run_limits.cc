@@ -4,22 +4,13 @@
 
 #include <algorithm>
 
+#include "runtime/process/limit_hits.h"
 #include "runtime/process/session_run.h"
 
 namespace cloister::runtime {
 
 namespace limit_name = model::limit_name;
 using model::End;
-
-namespace {
-
-constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
-
-uint64_t millisOf(std::chrono::milliseconds time) {
-  return static_cast<uint64_t>(time.count());
-}
-
-}  // namespace
 
 void SessionRun::armWall(std::chrono::milliseconds after) {
   wall_timer_.expires_after(after);
@@ -54,13 +45,13 @@ void SessionRun::checkUsage(ExecObserver& observer) {
   const auto limit = millisOf(limits_.cpu_time);
   const uint64_t used = now.cpu_micros / 1000;
   if (limit > 0 && used >= limit) {
-    hit(limit_name::kCpuTime, limit, used, "ms", true);
+    addHit(outcome_, limit_name::kCpuTime, limit, used, "ms", true);
     return stop(End::kLimit);
   }
   // Whatever the kernel killed first, the rest goes with it.
   if (outOfMemory() > 0 && group_->events().oom_kills > 0) {
-    hit(limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak, "bytes",
-        true);
+    addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
+           "bytes", true);
     return stop(End::kLimit);
   }
   model::Usage usage;
@@ -79,14 +70,7 @@ uint64_t SessionRun::outOfMemory() const {
   return own + all - std::min(all, before_.oom_kills);
 }
 
-void SessionRun::hit(std::string_view limit, uint64_t value, uint64_t used, std::string_view unit,
-                     bool fatal) {
-  model::LimitHit entry{std::string(limit), value, used, std::string(unit), fatal};
-  outcome_.limits.insert(fatal ? outcome_.limits.begin() : outcome_.limits.end(), std::move(entry));
-}
-
 void SessionRun::compose() {
-  constexpr uint64_t kPage = 4096;
   outcome_.finished_at = base::wallMicros();
   const linux::CgroupUsage used = group_ != nullptr ? group_->usage() : linux::CgroupUsage{};
   model::Usage& usage = outcome_.usage;
@@ -108,15 +92,9 @@ void SessionRun::compose() {
   }
   if (live_->events().pids_refused > before_.pids_refused) {
     const uint32_t pids = live_->limits().pids;
-    hit(limit_name::kPids, pids, pids + 1, "processes", false);
+    addHit(outcome_, limit_name::kPids, pids, pids + 1, "processes");
   }
-  if (!scratch_) return;
-  if (scratch_->bytes_total > 0 && scratch_->bytes + kPage > scratch_->bytes_total) {
-    hit(limit_name::kDisk, scratch_->bytes_total, scratch_->bytes, "bytes", false);
-  }
-  if (scratch_->inodes_total > 0 && scratch_->inodes >= scratch_->inodes_total) {
-    hit(limit_name::kInodes, scratch_->inodes_total, scratch_->inodes, "files", false);
-  }
+  if (scratch_) addScratchHits(outcome_, *scratch_);
 }
 
 void SessionRun::judgeExit() {
@@ -124,13 +102,13 @@ void SessionRun::judgeExit() {
   (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
   const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
   if (outOfMemory() > 0) {
-    hit(limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak, "bytes",
-        true);
+    addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
+           "bytes", true);
   } else if (report_->signaled && report_->value == SIGXFSZ) {
-    hit(limit_name::kFileSize, live_->limits().file_bytes, live_->limits().file_bytes, "bytes",
-        true);
+    addHit(outcome_, limit_name::kFileSize, live_->limits().file_bytes, live_->limits().file_bytes,
+           "bytes", true);
   } else if (report_->signaled && report_->value == SIGXCPU) {
-    hit(limit_name::kCpuTime, millisOf(limits_.cpu_time), cpu, "ms", true);
+    addHit(outcome_, limit_name::kCpuTime, millisOf(limits_.cpu_time), cpu, "ms", true);
   } else {
     return;
   }
