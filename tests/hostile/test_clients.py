@@ -3,18 +3,10 @@
 import concurrent.futures
 import gzip
 import json
-import pathlib
 import socket
 import unittest
 
-from hostile import HostileTest
-
-
-def resident_bytes(pid):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) << 10
-    return 0
+from hostile import HostileTest, harness
 
 
 class Clients(HostileTest):
@@ -45,7 +37,7 @@ class Clients(HostileTest):
 
     def test_p53_input_bombs(self):
         daemon = self.server.pid_of("cloisterd")
-        before = resident_bytes(daemon)
+        before = harness.memory_of(daemon)
         deep = b'{"language":"bash","code":"true","metadata":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         wide = json.dumps({"language": "bash", "code": "true",
                            "env": {f"V{n}": "x" for n in range(300_000)}}).encode()
@@ -72,7 +64,7 @@ class Clients(HostileTest):
             self.assertEqual(self.post(packed, **{"Content-Encoding": "gzip"}).status, 415)
         with self.subTest("too large"):
             self.assertEqual(self.post(b'{"code":"' + b"x" * (40 << 20)).status, 413)
-        self.assertLess(resident_bytes(daemon) - before, 128 << 20)
+        self.assertLess(harness.memory_of(daemon) - before, 128 << 20)
 
     def test_p53_slow_clients(self):
         """Two hundred clients that never finish their request; others are served all along."""

@@ -39,6 +39,14 @@ USER_ID = 54_321
 UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
 
 
+def memory_of(pid, what="VmRSS"):
+    """Bytes, of a line of /proc/PID/status; 0 if there is none."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(what + ":"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
 def wait_for(what, condition, seconds=10.0, every=0.02):
     """Polls until `condition()` is truthy and returns it; fails naming `what`."""
     end = time.monotonic() + seconds

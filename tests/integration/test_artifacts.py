@@ -175,19 +175,15 @@ class Artifacts(ApiTest):
     @unittest.skipUnless(harness.ROOT, "only root may reset another process's peak")
     def test_large_uploads_and_downloads_take_little_memory(self):
         body = content(60 * MIB)
-        process = pathlib.Path(f"/proc/{self.server.pid_of('cloisterd')}")
-        before = self.memory(process, "VmRSS")
-        (process / "clear_refs").write_text("5")  # proc(5): resets VmHWM
+        daemon = self.server.pid_of("cloisterd")
+        before = harness.memory_of(daemon)
+        pathlib.Path(f"/proc/{daemon}/clear_refs").write_text("5")  # proc(5): resets VmHWM
         for _ in range(2):
             made = self.put(body)
             answer = self.fetch(f"/v1/artifacts/{made['id']}/content")
             self.assertEqual(hashlib.sha256(answer.body).hexdigest(), made["sha256"])
             self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
-        self.assertLess(self.memory(process, "VmHWM") - before, 32 * MIB)
-
-    def memory(self, process, what):
-        line = next(line for line in (process / "status").read_text().splitlines() if line.startswith(what))
-        return int(line.split()[1]) * 1024
+        self.assertLess(harness.memory_of(daemon, "VmHWM") - before, 32 * MIB)
 
     def test_nothing_on_disk_tells(self):
         """Known contents of uploads and of runs, in any encoding, are nowhere in the blobs directory."""

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/limit_hits.h"
+
+#include <string>
+#include <utility>
+
+namespace cloister::runtime {
+
+namespace limit_name = model::limit_name;
+
+void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uint64_t used,
+            std::string_view unit, bool fatal) {
+  model::LimitHit entry{std::string(limit), value, used, std::string(unit), fatal};
+  outcome.limits.insert(fatal ? outcome.limits.begin() : outcome.limits.end(), std::move(entry));
+}
+
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch) {
+  constexpr uint64_t kPage = 4096;
+  if (scratch.bytes_total > 0 && scratch.bytes + kPage > scratch.bytes_total) {
+    addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes, "bytes");
+  }
+  if (scratch.inodes_total > 0 && scratch.inodes >= scratch.inodes_total) {
+    addHit(outcome, limit_name::kInodes, scratch.inodes_total, scratch.inodes, "files");
+  }
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program met of its limits, into its outcome. For Run and SessionRun.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "model/outcome.h"
+#include "runtime/process/runner_channel.h"
+
+namespace cloister::runtime {
+
+// Between looks at what is used.
+constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
+
+// One limit, `value` and `used` in `unit`. A fatal one goes first.
+void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uint64_t used,
+            std::string_view unit, bool fatal = false);
+// Those of the scratch file system that are used up; not fatal.
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch);
+
+inline uint64_t millisOf(std::chrono::milliseconds time) {
+  return static_cast<uint64_t>(time.count());
+}
+
+}  // namespace cloister::runtime
