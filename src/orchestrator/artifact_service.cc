@@ -102,9 +102,8 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     return fail(Code::kTooLarge, "uploading: at most " + std::to_string(config_.max_bytes) +
                                      " bytes are taken (artifacts.max_mb)");
   }
-  TRY(checkRoom(principal.tenant, wanted.size));
-  const model::ArtifactQuota used = TRY(store_.artifactUsage(principal.tenant));
-  const uint64_t most = std::min(config_.max_bytes, config_.quota.bytes - used.bytes);
+  const uint64_t room = TRY(roomFor(principal.tenant, wanted.size));
+  const uint64_t most = std::min(config_.max_bytes, room);
   model::Artifact artifact;
   artifact.ref.id = base::newId("art");
   artifact.ref.path = std::move(wanted.path);
@@ -120,12 +119,13 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
 }
 
 // What the ledger will say at the end, before anything is sent.
-Result<> ArtifactService::checkRoom(const std::string& tenant, std::optional<uint64_t> size) {
+Result<uint64_t> ArtifactService::roomFor(const std::string& tenant,
+                                          std::optional<uint64_t> size) {
   const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
   const model::ArtifactQuota& quota = config_.quota;
   if (used.artifacts < quota.artifacts && used.bytes <= quota.bytes &&
       size.value_or(0) <= quota.bytes - used.bytes) {
-    return {};
+    return quota.bytes - used.bytes;
   }
   return fail(Code::kQuota,
               "uploading: the tenant may keep " + std::to_string(quota.artifacts) +

@@ -76,7 +76,8 @@ class ArtifactService {
                                  const std::string& signature);
 
  private:
-  Result<> checkRoom(const std::string& tenant, std::optional<uint64_t> size);
+  // Bytes that the tenant may still keep; `size` has to fit in.
+  Result<uint64_t> roomFor(const std::string& tenant, std::optional<uint64_t> size);
 
   boost::asio::thread_pool& background_;
   store::Store& store_;
