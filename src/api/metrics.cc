@@ -64,6 +64,23 @@ struct ServiceMetrics::State {
                                    .Help("Executions in a sandbox")
                                    .Register(registry)
                                    .Add({});
+  prometheus::Family<prometheus::Gauge>& sessions =
+      BuildGauge().Name("cloister_sessions").Help("Sessions, by status").Register(registry);
+  prometheus::Counter& sessions_made = BuildCounter()
+                                           .Name("cloister_sessions_created_total")
+                                           .Help("Sessions that got their sandbox")
+                                           .Register(registry)
+                                           .Add({});
+  prometheus::Family<prometheus::Counter>& sessions_ended =
+      BuildCounter()
+          .Name("cloister_sessions_ended_total")
+          .Help("Sessions that have ended, by error type")
+          .Register(registry);
+  prometheus::Histogram& session_start = BuildHistogram()
+                                             .Name("cloister_session_start_seconds")
+                                             .Help("From a session's acceptance to its sandbox")
+                                             .Register(registry)
+                                             .Add({}, kShort);
   prometheus::Gauge& node = BuildGauge()
                                 .Name("cloister_node_connected")
                                 .Help("1 while a node is connected")
@@ -113,6 +130,21 @@ void ServiceMetrics::finished(const model::Execution& execution) {
 void ServiceMetrics::queueDepth(size_t waiting, size_t running) {
   state_->waiting.Set(static_cast<double>(waiting));
   state_->running.Set(static_cast<double>(running));
+}
+
+void ServiceMetrics::sessionStarted(double create_seconds) {
+  state_->sessions_made.Increment();
+  state_->session_start.Observe(create_seconds);
+}
+
+void ServiceMetrics::sessionEnded(const model::Session& session) {
+  const std::string reason = session.end ? session.end->type : "none";
+  state_->sessions_ended.Add({{"reason", reason}}).Increment();
+}
+
+void ServiceMetrics::sessionCount(size_t creating, size_t running) {
+  state_->sessions.Add({{"status", "creating"}}).Set(static_cast<double>(creating));
+  state_->sessions.Add({{"status", "running"}}).Set(static_cast<double>(running));
 }
 
 void ServiceMetrics::answered(std::string_view route, std::string_view method, int status,

@@ -19,8 +19,9 @@ std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
     pattern.remove_prefix(1);
     const std::string_view wanted = pattern.substr(0, pattern.find('/'));
     if (wanted.starts_with('{')) {
-      if (segment.empty()) return std::nullopt;
-      params.push_back(segment);
+      const std::string_view suffix = wanted.substr(wanted.find('}') + 1);
+      if (segment.size() <= suffix.size() || !segment.ends_with(suffix)) return std::nullopt;
+      params.push_back(segment.substr(0, segment.size() - suffix.size()));
     } else if (wanted != segment) {
       return std::nullopt;
     }

@@ -26,8 +26,9 @@ enum class Access {
 };
 
 struct Route {
-  std::string_view method;   // HEAD goes where GET goes
-  std::string_view pattern;  // "/v1/executions/{id}"; segments of {…} match anything but nothing
+  std::string_view method;  // HEAD goes where GET goes
+  // "/v1/executions/{id}"; a segment {…} matches anything but nothing, "{…}:verb" what ends so.
+  std::string_view pattern;
   Access access = Access::kKey;
   std::vector<std::string_view> query;  // parameters it knows; others are refused
   std::function<Task<Result<Response>>(Request&)> handle;

@@ -37,6 +37,7 @@
 #include "model/language.h"
 #include "orchestrator/node_link.h"
 #include "orchestrator/run_service.h"
+#include "orchestrator/sessions.h"
 #include "policy/decide.h"
 #include "runtime/spawn.h"
 #include "store/store.h"
@@ -274,6 +275,19 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   return run;
 }
 
+orchestrator::SessionConfig sessionConfig(const model::Config& config) {
+  return {.max = config.session.max,
+          .max_per_tenant = config.session.max_per_tenant,
+          .max_execs = config.session.max_execs,
+          .memory_share = config.session.memory_percent / 100.0};
+}
+
+model::SessionBounds sessionBounds(const model::Config& config) {
+  return {.ttl = std::chrono::seconds(config.session.ttl_seconds),
+          .idle_ttl = std::chrono::seconds(config.session.idle_ttl_seconds),
+          .max_ttl = std::chrono::seconds(config.session.max_ttl_seconds)};
+}
+
 std::string checkpointFile(const Options& options) {
   const std::string& configured = options.config.audit.checkpoint_file;
   return configured.empty() ? options.state + "/ledger/audit.checkpoints" : configured;
@@ -403,10 +417,11 @@ class StopWatch {
 };
 
 api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
-                            orchestrator::RunService& service) {
+                            orchestrator::RunService& service, orchestrator::Sessions& sessions) {
   constexpr Millis kAnswers{5'000};
   co_await server.stop(Millis(0));  // no new requests
-  co_await service.drain();         // every run has its record
+  co_await sessions.drain();        // every session has its record
+  co_await service.drain();         // and every run
   co_await server.stop(kAnswers);   // and every waiting client its answer
   io.stop();
 }
@@ -436,11 +451,14 @@ Result<> serve(const Options& options) {
       io.get_executor(), {*store, keeper, data.languages, data.policy, data.permit_key, metrics},
       runConfig(options.config));
   TRY(service.recover());
+  orchestrator::Sessions sessions(service, sessionConfig(options.config));
+  TRY(sessions.recover());
   auth::Authenticator authenticator(*store);
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config));
   api::RestParts parts{.service = service,
+                       .sessions = sessions,
                        .artifacts = artifacts,
                        .store = *store,
                        .authenticator = authenticator,
@@ -449,6 +467,7 @@ Result<> serve(const Options& options) {
                        .audit_key = data.audit_key->verifyKey(),
                        .checkpoint_file = checkpointFile(options),
                        .bounds = requestBounds(options.config),
+                       .session_bounds = sessionBounds(options.config),
                        .heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds),
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
@@ -460,7 +479,7 @@ Result<> serve(const Options& options) {
     if (stopping) return io.stop();  // asked twice: at once
     stopping = true;
     base::log(Level::kInfo, "stopping", {{"why", why}});
-    runtime::spawn(io.get_executor(), stopInOrder(io, server, service));
+    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions));
   });
   runtime::spawn(io.get_executor(),
                  orchestrator::keepConnected(service, options.state + "/run/node.sock"));

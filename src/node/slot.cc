@@ -40,11 +40,11 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
 }
 
 Task<void> Slot::tellDeath(std::shared_ptr<Slot> self) {
-  std::string reason = co_await self->sandbox_->died();
-  if (reason.empty() || self->closing()) co_return;
+  const model::SandboxEnd end = co_await self->sandbox_->died();
+  if (end.kind == model::SandboxEnd::Kind::kTornDown || self->closing()) co_return;
   base::log(base::Level::kWarn, "session's sandbox ended",
-            {{"session", self->permit_.session_id}, {"reason", reason}});
-  self->outlet_.post(FromNode::kDied, std::move(reason));
+            {{"session", self->permit_.session_id}, {"reason", end.message}});
+  self->outlet_.post(FromNode::kDied, wire::encodeSandboxEnd(end));
 }
 
 // A permit to run a program in it, and the program that the permit names.

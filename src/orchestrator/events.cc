@@ -8,6 +8,7 @@ namespace json = base::json;
 
 model::AuditEvent about(std::string_view action, const model::Execution& execution,
                         json::object details) {
+  if (!execution.session_id.empty()) details["session_id"] = execution.session_id;
   return {std::string(action), execution.id, execution.principal, std::move(details)};
 }
 
@@ -67,11 +68,11 @@ model::AuditEvent finishedEvent(const model::Execution& execution) {
 }
 
 model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by) {
-  return {
-      "execution.cancel_requested",
-      execution.id,
-      by,
-      {{"status", model::statusName(execution.status)}, {"of_tenant", execution.principal.tenant}}};
+  model::AuditEvent event = about(
+      "execution.cancel_requested", execution,
+      {{"status", model::statusName(execution.status)}, {"of_tenant", execution.principal.tenant}});
+  event.principal = by;
+  return event;
 }
 
 }  // namespace cloister::orchestrator

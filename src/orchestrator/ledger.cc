@@ -49,6 +49,21 @@ Ledger::Task<Result<>> Ledger::update(model::Execution execution, model::AuditEv
   });
 }
 
+Ledger::Task<Result<store::Created>> Ledger::createSession(store::NewSession request,
+                                                           model::AuditEvent event) {
+  return committed<store::Created>([this, request = std::move(request), event = std::move(event)](
+                                       store::Done<store::Created> done) mutable {
+    store_.createSession(std::move(request), std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<>> Ledger::updateSession(model::Session session, model::AuditEvent event) {
+  return committed<void>([this, session = std::move(session),
+                          event = std::move(event)](store::Done<void> done) mutable {
+    store_.updateSession(std::move(session), std::move(event), std::move(done));
+  });
+}
+
 Ledger::Task<Result<>> Ledger::append(model::AuditEvent event) {
   return committed<void>([this, event = std::move(event)](store::Done<void> done) mutable {
     store_.append(std::move(event), std::move(done));

@@ -26,6 +26,8 @@ class Ledger {
 
   Task<Result<store::Accepted>> accept(store::NewExecution request, model::AuditEvent event);
   Task<Result<>> update(model::Execution execution, model::AuditEvent event);
+  Task<Result<store::Created>> createSession(store::NewSession request, model::AuditEvent event);
+  Task<Result<>> updateSession(model::Session session, model::AuditEvent event);
   Task<Result<>> append(model::AuditEvent event);
   Task<Result<>> addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
                              model::AuditEvent event);

@@ -50,33 +50,14 @@ void RunService::Impl::startWaiting() {
   while (!queue.empty() && mayStart(*queue.front())) {
     const LivePtr run = queue.pop();
     queue.release(run->execution.principal.tenant, run->bytes);
-    occupy(*run);
+    run->host->occupy();
     runtime::spawn(executor, execute(run));
   }
   reportDepth();
 }
 
 bool RunService::Impl::mayStart(const Live& run) const {
-  if (draining || node.runtime == nullptr || running >= concurrency()) return false;
-  const auto share =
-      static_cast<uint64_t>(static_cast<double>(node.offer.memory_bytes) * config.memory_share);
-  // One that is larger than the share by itself runs alone.
-  return running == 0 || share == 0 || running_memory + run.facts.limits.memory_bytes <= share;
-}
-
-uint32_t RunService::Impl::concurrency() const {
-  if (config.concurrent == 0) return node.offer.max_sandboxes;
-  return std::min(config.concurrent, node.offer.max_sandboxes);
-}
-
-void RunService::Impl::occupy(const Live& run) {
-  running++;
-  running_memory += run.facts.limits.memory_bytes;
-}
-
-void RunService::Impl::vacate(const Live& run) {
-  running--;
-  running_memory -= run.facts.limits.memory_bytes;
+  return !draining && node.runtime != nullptr && places.hasRunRoom(run.facts.limits.memory_bytes);
 }
 
 Task<void> RunService::Impl::execute(LivePtr run) {
@@ -85,9 +66,9 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   conclude(*run, outcome);
   runtime::spawn(executor, tearDown(run));
   co_await recordEnd(*run);
-  while (run->sandbox)
+  while (!run->released)
     co_await changed.wait();
-  vacate(*run);
+  run->host->vacate();
   retire(run);
   startWaiting();
 }
@@ -141,7 +122,6 @@ Task<void> RunService::Impl::provisionBeside(LivePtr run, model::Permit permit) 
 
 Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
-  if (node.runtime == nullptr) co_return fail(Code::kUnavailable, "no node is connected");
   const model::Limits& limits = run.facts.limits;
   run.recorder = std::make_unique<Recorder>(
       parts.blobs.blobs(),
@@ -156,14 +136,14 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                              const std::chrono::duration<double> took =
                                  base::monotonicNow() - run.accepted_at;
                              parts.metrics.started(took.count());
+                             run.settled.notify();
                            },
                        .usage =
                            [&run](const model::Usage& usage) {
                              run.execution.usage = usage;
                              run.log->publish(run.execution);
                            }});
-  run.sandbox = CO_TRY(co_await node.runtime->provision(permit));
-  const runtime::SandboxInfo& info = run.sandbox->info();
+  const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;
@@ -174,7 +154,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
 
 Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
-  co_return co_await run.sandbox->exec(run.spec, *run.recorder);
+  co_return co_await run.host->run(run.spec, *run.recorder);
 }
 
 // What became of it, into its record.
@@ -200,8 +180,10 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     parts.blobs.hold({execution.principal.tenant, artifact.sha256});
   }
   run.spec = {};
+  run.settled.notify();
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
-  if (run.started) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
+  const bool queued = !run.host->startsAtOnce();
+  if (run.started && queued) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
 }
 
 // Nobody hears of the end before it is durable; a state that the ledger has already stays.
@@ -219,21 +201,26 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
     if (stored) run.log->publish(*stored);
   }
   run.log->close();
+  run.host->tell(run.log->latest());
   run.settled.notify();
 }
 
-// Writes until the ledger takes it or refuses it for good; not ready meanwhile.
 Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
-  auto written = co_await ledger.update(run.execution, event);
+  co_return co_await insist(run.execution.id, [&] { return ledger.update(run.execution, event); });
+}
+
+// Writes until the ledger takes it or refuses it for good; not ready meanwhile.
+Task<Result<>> RunService::Impl::insist(std::string id, std::function<Task<Result<>>()> write) {
+  auto written = co_await write();
   if (written || !isPassing(written.error())) co_return written;
   base::log(base::Level::kError, "ledger refuses a record",
-            {{"execution", run.execution.id}, {"reason", written.error().message}});
+            {{"record", id}, {"reason", written.error().message}});
   unrecorded++;
   Millis pause = kFirstPause;
   while (!written && isPassing(written.error()) && !stopped && base::monotonicNow() < give_up) {
     co_await pauseFor(executor, pause);
     pause = std::min(pause * 2, kLongestPause);
-    written = co_await ledger.update(run.execution, event);
+    written = co_await write();
   }
   unrecorded--;
   co_return written;
@@ -243,12 +230,11 @@ Task<void> RunService::Impl::tearDown(LivePtr run) {
   const auto self = shared_from_this();
   // What is left takes the processor from those who answer; unless they take long.
   co_await run->settled.wait(base::monotonicNow() + kLinger);
-  if (!run->sandbox) co_return;
-  if (const auto done = co_await run->sandbox->teardown(); !done) {
+  if (const auto done = co_await run->host->release(); !done) {
     base::log(base::Level::kError, "sandbox not torn down",
               {{"execution", run->execution.id}, {"reason", done.error().message}});
   }
-  run->sandbox.reset();
+  run->released = true;
   changed.notify();
 }
 
@@ -302,7 +288,14 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
 
 void RunService::Impl::endFromOutside(Live& run, Cause cause) {
   if (run.cause == Cause::kNone) run.cause = cause;
-  if (run.sandbox) run.sandbox->cancel();
+  if (!run.released) run.host->cancel();
+}
+
+void RunService::Impl::endPrograms(const std::string& session_id, Cause cause) {
+  const auto runs = live;
+  for (const auto& [id, run] : runs) {
+    if (run->execution.session_id == session_id) endFromOutside(*run, cause);
+  }
 }
 
 Task<void> RunService::drain() {
@@ -348,8 +341,8 @@ model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
 }
 
 int RunService::Impl::retryAfter() const {
-  const double ahead = static_cast<double>(queue.size() + running) * mean_seconds;
-  const double seconds = ahead / std::max(1U, concurrency());
+  const double ahead = static_cast<double>(queue.size() + places.runs()) * mean_seconds;
+  const double seconds = ahead / std::max(1U, places.concurrency());
   return static_cast<int>(std::clamp(seconds, 1.0, 60.0));
 }
 
@@ -360,7 +353,7 @@ model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
 }
 
 void RunService::Impl::reportDepth() {
-  parts.metrics.queueDepth(queue.size(), running);
+  parts.metrics.queueDepth(queue.size(), places.runs());
 }
 
 }  // namespace cloister::orchestrator

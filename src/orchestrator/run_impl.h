@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "orchestrator/events.h"
 #include "orchestrator/fair_queue.h"
+#include "orchestrator/host.h"
 #include "orchestrator/ledger.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
@@ -34,21 +36,30 @@ struct Live {
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;
-  bool started = false;                       // the program was
-  std::unique_ptr<Recorder> recorder;         // while it runs
-  std::unique_ptr<runtime::Sandbox> sandbox;  // while there is one
-  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
-  std::optional<Result<>> provisioned;        // once it is known whether there is one
-  runtime::Signal settled;                    // `provisioned` was, or its end is recorded
+  bool started = false;  // the program was
+  std::unique_ptr<Host> host;
+  bool released = false;                // nothing is left there
+  std::unique_ptr<Recorder> recorder;   // while it runs
+  std::optional<model::Permit> permit;  // of a start whose sandbox is not asked for yet
+  std::optional<Result<>> provisioned;  // once it is known whether there is one
+  runtime::Signal settled;              // `provisioned` was, or it started, or its end is recorded
 };
 using LivePtr = std::shared_ptr<Live>;
+
+// What is asked for: a run, or a program of a session.
+struct Asked {
+  model::ExecRequest request;
+  std::shared_ptr<Home> home;  // null: a sandbox of its own
+};
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
 
   // Acceptance, step by step.
-  Result<LivePtr> resolve(model::Principal principal, model::RunRequest request,
-                          store::NewExecution& record);
+  Task<Result<model::Execution>> ask(model::Principal principal, Asked asked,
+                                     std::string idempotency_key);
+  Result<LivePtr> resolve(model::Principal principal, Asked asked, store::NewExecution& record);
+  Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
   [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
   policy::Decision decide(const Live& live, const std::string& permit_id) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
@@ -64,8 +75,6 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // From the queue to the record.
   void startWaiting();
   [[nodiscard]] bool mayStart(const Live& live) const;
-  void occupy(const Live& live);
-  void vacate(const Live& live);
   Task<void> execute(LivePtr live);
   Task<Result<model::Outcome>> perform(Live& live);
   void markStarted(Live& live, const std::string& permit_id) const;
@@ -77,12 +86,16 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void conclude(Live& live, const Result<model::Outcome>& outcome);
   Task<void> recordEnd(Live& live);
   Task<Result<>> persist(Live& live, model::AuditEvent event);
+  Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);
   Task<void> tearDown(LivePtr live);
   void retire(const LivePtr& live);
   void forgetOldest();
 
   Task<void> cancelLive(LivePtr live, model::Principal by);
   void endFromOutside(Live& live, Cause cause);
+  void endPrograms(const std::string& session_id, Cause cause);
+  Task<Result<LivePtr>> programOf(model::Principal principal, std::string id,
+                                  std::string_view doing);
   Result<> requeue(const store::Pending& pending);
   Result<> writeNow(model::Execution execution);
   Task<void> retainRegularly();
@@ -91,7 +104,6 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] LivePtr findLive(const model::Principal& principal, const std::string& id) const;
   [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
                                                    const std::string& id) const;
-  [[nodiscard]] uint32_t concurrency() const;
   [[nodiscard]] int retryAfter() const;
   [[nodiscard]] model::SignedPermit sign(const model::Permit& permit) const;
   void reportDepth();
@@ -106,14 +118,14 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;
-  uint32_t running = 0;         // sandboxes, up to the end of their teardown
-  uint64_t running_memory = 0;  // sum of their limits
-  uint32_t unrecorded = 0;      // writes that the ledger refuses for now
-  double mean_seconds = 1;      // of recent runs, for Retry-After
+  Places places;            // of the node; a run's is held up to the end of its teardown
+  uint32_t unrecorded = 0;  // writes that the ledger refuses for now
+  double mean_seconds = 1;  // of recent runs, for Retry-After
   bool draining = false;
   base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;
-  runtime::Signal changed;  // a run or a sandbox less
+  std::function<void()> node_lost;  // tells the sessions
+  runtime::Signal changed;          // a run or a sandbox less
   runtime::Signal stopping;
 };
 

@@ -78,10 +78,25 @@ model::RequestBounds storedBounds() {
   return bounds;
 }
 
+// The names of its code in a session's sandbox: the end of its id is random.
+std::string tagOf(const std::string& execution_id) {
+  constexpr size_t kTag = 10;
+  return execution_id.substr(execution_id.size() - kTag);
+}
+
+// What idempotency compares.
+std::string canonical(const Asked& asked) {
+  if (!asked.home) return base::toJson(model::toJsonObject(asked.request.run));
+  base::json::object object = model::toJsonObject(asked.request);
+  object["session_id"] = asked.home->id();
+  return base::toJson(object);
+}
+
 // A place in the queue that is given back unless it was filled.
 class Place {
  public:
-  Place(FairQueue<LivePtr>& queue, const Live& live) : queue_(&queue), live_(live) {}
+  Place(FairQueue<LivePtr>& queue, const Live& live)
+      : queue_(live.host->startsAtOnce() ? nullptr : &queue), live_(live) {}
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
   ~Place() {
@@ -103,6 +118,7 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
       ledger(with.store, on),
       queue(
           {.items = how.queue, .items_per_tenant = how.queue_per_tenant, .bytes = how.queue_bytes}),
+      places({.runs = how.concurrent, .memory_share = how.memory_share}),
       changed(on),
       stopping(on) {}
 
@@ -118,43 +134,61 @@ RunService::~RunService() {
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
-  const std::shared_ptr<Impl> impl = impl_;
+  Asked asked{.request = {.run = std::move(request)}, .home = nullptr};
+  return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
+}
+
+// A session's program takes no turn in the queue; otherwise it is accepted as any other.
+Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked asked,
+                                              std::string idempotency_key) {
+  const auto self = shared_from_this();
   store::NewExecution record;
   record.idempotency_key = std::move(idempotency_key);
-  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(request), record));
-  policy::Decision decision = impl->decide(*live, "");
+  const LivePtr run = CO_TRY(resolve(std::move(principal), std::move(asked), record));
+  co_return co_await take(run, std::move(record));
+}
+
+Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
+  const auto self = shared_from_this();
+  policy::Decision decision = decide(*run, "");
   if (auto* denied = std::get_if<policy::Denied>(&decision)) {
-    co_return co_await impl->recordDenial(live, std::move(record), std::move(*denied));
+    co_return co_await recordDenial(run, std::move(record), std::move(*denied));
   }
-  CO_TRY(impl->admit(*live));
-  Place place(impl->queue, *live);
-  const store::Accepted accepted = CO_TRY(co_await impl->accept(live, std::move(record)));
+  CO_TRY(admit(*run));
+  Place place(queue, *run);
+  const store::Accepted accepted = CO_TRY(co_await accept(run, std::move(record)));
   if (accepted.replayed) co_return accepted.execution;
   if (accepted.execution.status == model::Status::kRunning) {
-    impl->launch(live);
+    launch(run);
   } else {
     place.filled();
-    impl->enqueue(live);
+    enqueue(run);
   }
   co_return accepted.execution;
 }
 
-Result<LivePtr> RunService::Impl::resolve(model::Principal principal, model::RunRequest request,
+Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked asked,
                                           store::NewExecution& record) {
   if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
+  model::RunRequest& request = asked.request.run;
   model::settle(request.limits);
   auto run = std::make_shared<Live>(executor);
-  run->spec = TRY(policy::resolve(request, parts.languages));
+  Execution& execution = run->execution;
+  execution.id = base::newId("exec");
+  if (asked.home) execution.session_id = asked.home->id();
+  run->spec = TRY(policy::resolve(request, parts.languages, asked.home ? tagOf(execution.id) : ""));
+  run->spec.cwd = asked.request.cwd;
+  run->spec.keep_input = asked.request.keep_input;
+  run->host = asked.home ? makeSessionHost(executor, asked.home)
+                         : makeOwnHost(node, places, request.limits.memory_bytes);
   record.spec = wire::encodeExecSpec(run->spec);
-  record.request_json = base::toJson(model::toJsonObject(request));
+  record.request_json = canonical(asked);
   run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
-                request.limits, prestartOf(request, run->spec, parts.languages)};
+                request.limits, asked.home ? "" : prestartOf(request, run->spec, parts.languages)};
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->bytes = record.spec.size();
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
-  Execution& execution = run->execution;
-  execution.id = base::newId("exec");
   execution.principal = std::move(principal);
   execution.language = request.language.empty() ? "" : run->rule_language;
   if (const auto* language = parts.languages.find(request.language)) {
@@ -200,11 +234,12 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
 }
 
 Result<> RunService::Impl::admit(const Live& run) {
-  auto place = queue.reserve(run.execution.principal.tenant, run.bytes);
+  auto place = run.host->startsAtOnce() ? run.host->admit()
+                                        : queue.reserve(run.execution.principal.tenant, run.bytes);
   if (place) return {};
   parts.metrics.refused("quota");
   Error error = std::move(place).error();
-  error.retry_after_seconds = retryAfter();
+  if (error.code == Code::kQuota) error.retry_after_seconds = retryAfter();
   return std::unexpected(std::move(error));
 }
 
@@ -212,9 +247,11 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   run->facts.rule = policy::decidingRule(parts.policy, question(*run, ""));
   record.execution = run->execution;
   model::AuditEvent event = acceptedEvent(run->execution, run->facts);
-  if (queue.empty() && mayStart(*run)) record.start = begin(*run);
+  const bool at_once = run->host->startsAtOnce();
+  if (at_once || (queue.empty() && mayStart(*run))) record.start = begin(*run);
   const bool begun = record.start.has_value();
-  if (begun) occupy(*run);
+  if (at_once && !begun) co_return fail(Code::kDenied, "running in a session: denied of late");
+  if (begun) run->host->occupy();
   // What may be a replay needs no sandbox; otherwise it is got meanwhile, though nothing runs in it
   // before the start is durable.
   if (record.idempotency_key.empty()) askForSandbox(run);
@@ -246,7 +283,7 @@ Task<void> RunService::Impl::abandon(LivePtr run) {
   while (!run->provisioned && !run->permit)
     co_await run->settled.wait();
   co_await tearDown(run);
-  vacate(*run);
+  run->host->vacate();
   startWaiting();
 }
 
@@ -268,12 +305,14 @@ void RunService::Impl::enqueue(const LivePtr& run) {
 void RunService::Impl::show(const LivePtr& run) {
   run->log->publish(run->execution);
   live[run->execution.id] = run;
+  run->host->tell(run->execution);
   parts.metrics.accepted();
 }
 
 Result<> RunService::recover() {
   for (store::Pending& pending : TRY(impl_->parts.store.unfinished())) {
-    if (pending.execution.status == model::Status::kQueued) {
+    const bool alone = pending.execution.session_id.empty();
+    if (alone && pending.execution.status == model::Status::kQueued) {
       const auto queued = impl_->requeue(pending);
       if (queued) continue;
       applyFault(pending.execution, queued.error(), Cause::kNone, true);
@@ -314,6 +353,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
+  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
   dropLargeParts(run->request);
   queue.take(run->execution.principal.tenant, run->bytes);
   enqueue(run);
@@ -323,7 +363,10 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
 void RunService::setNode(NodeState node) {
   const bool lost = node.runtime == nullptr;
   impl_->node = std::move(node);
+  const model::NodeOffer& offer = impl_->node.offer;
+  impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
   if (!lost) return impl_->startWaiting();
+  if (impl_->node_lost) impl_->node_lost();
   const auto runs = impl_->live;
   for (const auto& [id, run] : runs) {
     if (run->recorder) impl_->endFromOutside(*run, Cause::kNodeLost);
@@ -342,7 +385,8 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewExecution record;
-  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(request), record));
+  Asked asked{.request = {.run = std::move(request)}, .home = nullptr};
+  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
     applyDenial(live->execution, *denied);
@@ -401,6 +445,43 @@ Task<Result<Execution>> RunService::cancel(model::Principal principal, std::stri
     co_await impl->cancelLive(live, principal);
   }
   co_return get(principal, id);
+}
+
+// A program of a session that has started and not ended.
+Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, std::string id,
+                                                  std::string_view doing) {
+  const LivePtr run = findLive(principal, id);
+  const auto refused = [&](std::string_view why) {
+    return fail(Code::kConflict, std::string(doing) + ": " + std::string(why));
+  };
+  if (!run && !findLog(principal, id)) {
+    CO_TRY(parts.store.get(store::Scope::of(principal), id));
+  }
+  if (!run) co_return refused("the program has ended");
+  if (run->execution.session_id.empty()) {
+    co_return refused("only programs of a session take it; DELETE cancels this run");
+  }
+  while (!run->started && !model::isTerminal(run->execution.status))
+    co_await run->settled.wait();
+  if (model::isTerminal(run->execution.status)) co_return refused("the program has ended");
+  co_return run;
+}
+
+Task<Result<>> RunService::input(model::Principal principal, std::string id,
+                                 model::ProgramInput input) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const LivePtr run =
+      CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "sending input"));
+  if (!input.data.empty()) CO_TRY(co_await run->host->input(std::move(input.data)));
+  if (input.eof) CO_TRY(co_await run->host->input({}));
+  co_return Result<>{};
+}
+
+Task<Result<>> RunService::signal(model::Principal principal, std::string id, int number) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const LivePtr run =
+      CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "sending a signal"));
+  co_return run->host->signal(number);
 }
 
 Result<> RunService::ready() {

@@ -26,16 +26,15 @@
 #include "model/pool_stats.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "model/session.h"
 #include "orchestrator/blob_keeper.h"
+#include "orchestrator/host.h"
 #include "orchestrator/output_log.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
-
-template <class T>
-using Task = boost::asio::awaitable<T>;
 
 struct RunConfig {
   uint32_t concurrent = 0;  // sandboxes at once; 0: what the node offers
@@ -68,6 +67,9 @@ struct Metrics {
   virtual void started(double start_seconds) = 0;  // from acceptance to the program's start
   virtual void finished(const model::Execution& execution) = 0;
   virtual void queueDepth(size_t waiting, size_t running) = 0;
+  virtual void sessionStarted(double create_seconds) = 0;  // from acceptance to its sandbox
+  virtual void sessionEnded(const model::Session& session) = 0;
+  virtual void sessionCount(size_t creating, size_t running) = 0;
 };
 
 struct Parts {
@@ -116,6 +118,10 @@ class RunService {
                                       std::chrono::milliseconds timeout);
   // Asks a queued or running execution to end; one that has ended stays as it is.
   Task<Result<model::Execution>> cancel(model::Principal principal, std::string id);
+  // For a program of a session, once it has started; kConflict for any other, and once it has
+  // ended. More for its stdin: suspends while the program is slow to read.
+  Task<Result<>> input(model::Principal principal, std::string id, model::ProgramInput input);
+  Task<Result<>> signal(model::Principal principal, std::string id, int number);
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();
@@ -124,6 +130,7 @@ class RunService {
   Task<void> drain();
 
  private:
+  friend class Sessions;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // shared with the coroutines of the runs
 };

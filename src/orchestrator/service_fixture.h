@@ -34,6 +34,22 @@ struct CountingMetrics final : Metrics {
     most_running = std::max(most_running, now_running);
   }
 
+  void sessionStarted(double seconds) override {
+    EXPECT_GE(seconds, 0);
+    started_sessions++;
+  }
+  void sessionEnded(const model::Session& session) override {
+    ends[session.end ? session.end->type : ""]++;
+  }
+  void sessionCount(size_t creating, size_t running) override {
+    creating_sessions = creating;
+    running_sessions = running;
+  }
+
+  int started_sessions = 0;
+  std::map<std::string, int> ends;  // of sessions, by reason
+  size_t creating_sessions = 0;
+  size_t running_sessions = 0;
   int accepted_runs = 0;
   int started_runs = 0;
   int finished_runs = 0;

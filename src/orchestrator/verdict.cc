@@ -158,6 +158,26 @@ void applyCause(Execution& execution, Cause cause) {
     case Cause::kStopping:
       return set(execution, Status::kFailed, error_type::kServerRestart,
                  "the service was stopped while it ran; the program may have run in part", true);
+    case Cause::kSessionEnded:
+      return set(execution, Status::kCancelled, error_type::kCancelled,
+                 "its session was ended on request", false);
+    case Cause::kSessionExpired:
+      set(execution, Status::kTimedOut, error_type::kTimeout,
+          "its session's time was over while it ran; renew the session in time, or ask for a "
+          "longer ttl_seconds",
+          false);
+      execution.error->details["limit"] = "ttl";
+      return;
+    case Cause::kSessionMemory:
+      set(execution, Status::kFailed, error_type::kResourceLimit,
+          "its session's sandbox was ended at its memory limit; make the session with a larger "
+          "memory_mb",
+          false);
+      execution.error->details["limit"] = limit_name::kMemory;
+      return;
+    case Cause::kSessionLost:
+      return set(execution, Status::kFailed, error_type::kRunnerLost,
+                 "its session's sandbox was lost; the program may have run in part", true);
   }
 }
 

@@ -15,7 +15,16 @@
 namespace cloister::orchestrator {
 
 // Why a run was ended from outside; the first one stays.
-enum class Cause : uint8_t { kNone, kCancelled, kNodeLost, kStopping };
+enum class Cause : uint8_t {
+  kNone,
+  kCancelled,
+  kNodeLost,
+  kStopping,
+  kSessionEnded,    // on request
+  kSessionExpired,  // at its time
+  kSessionMemory,   // at the memory limit of its sandbox
+  kSessionLost,     // with its sandbox's runner
+};
 
 // The sandbox's outcome → status, exit code, signal, usage, compile result and error. `cause`
 // counts only where the program did not end first.

@@ -8,8 +8,8 @@ Task<Result<std::unique_ptr<Exec>>> Sandbox::open(const model::SignedPermit& /*p
   co_return fail(Code::kUnsupported, "running in a session: this runtime has no sessions");
 }
 
-Task<std::string> Sandbox::died() {
-  co_return std::string();
+Task<model::SandboxEnd> Sandbox::died() {
+  co_return model::SandboxEnd{};
 }
 
 }  // namespace cloister::runtime

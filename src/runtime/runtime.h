@@ -23,6 +23,7 @@
 #include "model/permit.h"
 #include "model/plan.h"
 #include "model/pool_stats.h"
+#include "model/sandbox_end.h"
 
 namespace cloister::runtime {
 
@@ -85,8 +86,8 @@ class Sandbox {
   // kUnsupported from a runtime that has no sessions.
   virtual Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
                                                    const model::ExecSpec& spec);
-  // Suspends until a session's sandbox has ended, and says why; "" after teardown().
-  virtual Task<std::string> died();
+  // Suspends until a session's sandbox has ended, and says why.
+  virtual Task<model::SandboxEnd> died();
 
   // Ends the running exec as kCancelled. Returns at once; exec() reports. Idempotent.
   virtual void cancel() = 0;

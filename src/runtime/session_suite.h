@@ -219,7 +219,8 @@ TYPED_TEST_P(SessionSuite, TeardownEndsItsPrograms) {
                                             (*running->outcome)->end == model::End::kCancelled
                                       : true;
   EXPECT_TRUE(lost);
-  EXPECT_EQ(runTask(this->harness_.io(), this->session_->died()), "");
+  EXPECT_EQ(runTask(this->harness_.io(), this->session_->died()).kind,
+            model::SandboxEnd::Kind::kTornDown);
   EXPECT_FALSE(this->open(this->spec(Program::kEcho, {"late"})));
   this->session_.reset();
   EXPECT_EQ(this->harness_.left(), 0U);

@@ -166,7 +166,8 @@ void addNodeMessages(Golden& all) {
   all["from_node.usage"] = frame(FromNode::kUsage, 7, encodeUsage(sampleUsage()));
   all["from_node.finished"] = frame(FromNode::kFinished, 7, encodeOutcome(sampleOutcome()));
   all["from_node.torn_down"] = frame(FromNode::kTornDown, 7, "");
-  all["from_node.died"] = frame(FromNode::kDied, 7, "the runner died");
+  all["from_node.died"] = frame(
+      FromNode::kDied, 7, encodeSandboxEnd({model::SandboxEnd::Kind::kMemory, "out of memory"}));
   all["from_node.input_taken"] =
       frame(FromNode::kInputTaken, 9, payload([](auto& w) { w.u32(6); }));
   all["from_node.pool"] = frame(FromNode::kPool, 0, encodePool(samplePool()));

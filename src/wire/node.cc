@@ -190,6 +190,13 @@ void describe(A& a, T& v) {
 }
 
 template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::SandboxEnd>
+void describe(A& a, T& v) {
+  a.choice(v.kind, model::SandboxEnd::Kind::kMemory, model::SandboxEnd::Kind::kRunnerLost);
+  a.text(v.message, kSentence);
+}
+
+template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, Provisioned>
 void describe(A& a, T& v) {
   a.text(v.runtime, kName);
@@ -278,6 +285,14 @@ std::string encodeOpen(const OpenRequest& request) {
 
 Result<OpenRequest> decodeOpen(std::string_view bytes) {
   return decode<OpenRequest>(bytes, "open request");
+}
+
+std::string encodeSandboxEnd(const model::SandboxEnd& end) {
+  return encode(model::SandboxEnd{end.kind, end.message.substr(0, kSentence)});
+}
+
+Result<model::SandboxEnd> decodeSandboxEnd(std::string_view bytes) {
+  return decode<model::SandboxEnd>(bytes, "sandbox end");
 }
 
 std::string encodePool(const model::PoolStats& stats) {

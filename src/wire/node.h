@@ -17,6 +17,7 @@
 #include "model/permit.h"
 #include "model/plan.h"
 #include "model/pool_stats.h"
+#include "model/sandbox_end.h"
 
 namespace cloister::wire {
 
@@ -55,7 +56,7 @@ enum class FromNode : uint16_t {
   kTornDown = 75,     // none
   kPlanned = 76,      // JSON
   kPool = 77,         // encoded PoolStats, on channel 0; the last one counts
-  kDied = 78,         // text: a session's sandbox has ended by itself, and why; kTeardown is due
+  kDied = 78,         // encoded SandboxEnd: a session's sandbox has ended; kTeardown is due
   kInputTaken = 79,   // u32 bytes of kInput that went to the program: opens its window
 };
 
@@ -96,6 +97,10 @@ struct OpenRequest {
 };
 std::string encodeOpen(const OpenRequest& request);
 Result<OpenRequest> decodeOpen(std::string_view bytes);
+
+// Of those that a node can tell: kMemory and kRunnerLost.
+std::string encodeSandboxEnd(const model::SandboxEnd& end);
+Result<model::SandboxEnd> decodeSandboxEnd(std::string_view bytes);
 
 std::string encodePool(const model::PoolStats& stats);
 Result<model::PoolStats> decodePool(std::string_view bytes);

@@ -1,76 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/executions: run, look, list, cancel, read the kept output.
+// /v1/executions: run, look, list, cancel, read the kept output; input and signals for programs of
+// sessions.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <utility>
 
 #include "api/event_feed.h"
-#include "api/rest/awaiting.h"
-#include "api/rest/rest.h"
-#include "base/crypto.h"
+#include "api/rest/requests.h"
 
 namespace cloister::api {
 namespace {
 
 namespace json = base::json;
 
-constexpr int64_t kMaxWaitSeconds = 300;
-constexpr size_t kMaxIdempotencyKey = 255;
-constexpr int64_t kMaxList = 500;
-constexpr size_t kLargeBody = size_t{256} << 10;
 constexpr size_t kLogPiece = size_t{64} << 10;
-constexpr std::string_view kCursorPrefix = "before:";
-
-Result<std::string> idempotencyKey(const Request& request) {
-  if (request.count("idempotency-key") == 0) return "";
-  const std::string_view key = request.header("idempotency-key");
-  const bool printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; });
-  if (key.empty() || key.size() > kMaxIdempotencyKey || !printable) {
-    return fail(Code::kInvalid,
-                "Idempotency-Key: must be 1 to 255 printable ASCII characters without spaces",
-                "header.Idempotency-Key");
-  }
-  return std::string(key);
-}
-
-Result<model::RunRequest> parseBody(std::string_view body, const model::RequestBounds& bounds) {
-  const json::value value = TRY(base::parseJson(body, {.max_bytes = bounds.body_bytes}));
-  if (!value.is_object()) return fail(Code::kInvalid, "request body: must be a JSON object");
-  return model::parseRunRequest(value.get_object(), bounds);
-}
-
-// A large body takes long enough to read that others would notice on the io thread.
-Task<Result<model::RunRequest>> readRequest(RestParts& parts, std::string body) {
-  if (body.size() < kLargeBody) co_return parseBody(body, parts.bounds);
-  const auto shared = std::make_shared<const std::string>(std::move(body));
-  co_return co_await inBackground<Result<model::RunRequest>>(
-      parts.background, [shared, &parts] { return parseBody(*shared, parts.bounds); });
-}
-
-Response executionResponse(int status, const model::Execution& execution) {
-  return jsonResponse(status, model::toJsonObject(execution))
-      .with("Location", "/v1/executions/" + execution.id);
-}
 
 Task<Result<Response>> create(RestParts& parts, Request& request) {
   const std::optional<int64_t> wait = CO_TRY(queryInteger(request, "wait", 0, kMaxWaitSeconds));
   const bool dry_run = CO_TRY(queryFlag(request, "dry_run"));
   std::string key = CO_TRY(idempotencyKey(request));
-  auto read = co_await readRequest(parts, std::exchange(request.body, {}));
+  auto read = co_await readBody<model::RunRequest>(
+      parts, std::exchange(request.body, {}),
+      [&parts](const json::object& body) { return model::parseRunRequest(body, parts.bounds); });
   model::RunRequest run = CO_TRY(std::move(read));
   if (dry_run) {
     auto plan = co_await parts.service.plan(request.principal, std::move(run));
     co_return jsonResponse(200, CO_TRY(std::move(plan)));
   }
   auto accepted = co_await parts.service.run(request.principal, std::move(run), std::move(key));
-  model::Execution execution = CO_TRY(std::move(accepted));
-  if (!wait) co_return executionResponse(201, execution);
-  request.watch_peer();
-  auto waited = co_await parts.service.wait(request.principal, execution.id,
-                                            Millis(std::chrono::seconds(*wait)));
-  execution = CO_TRY(std::move(waited));
-  co_return executionResponse(model::isTerminal(execution.status) ? 200 : 202, execution);
+  co_return co_await answerRun(parts, request, CO_TRY(std::move(accepted)), wait);
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
@@ -85,15 +43,20 @@ Task<Result<Response>> cancel(RestParts& parts, Request& request) {
   co_return executionResponse(model::isTerminal(execution.status) ? 200 : 202, execution);
 }
 
-Result<uint64_t> parseCursor(const std::string& cursor) {
-  const std::string text = base::fromBase64(cursor).value_or("");
-  uint64_t seq = 0;
-  if (text.starts_with(kCursorPrefix)) {
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + kCursorPrefix.size(), end, seq);
-    if (parsed.ec == std::errc() && parsed.ptr == end && seq != 0) return seq;
-  }
-  return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
+Task<Result<Response>> input(RestParts& parts, Request& request) {
+  auto read = co_await readBody<model::ProgramInput>(
+      parts, std::exchange(request.body, {}),
+      [&parts](const json::object& body) { return model::parseProgramInput(body, parts.bounds); });
+  model::ProgramInput input = CO_TRY(std::move(read));
+  CO_TRY(co_await parts.service.input(request.principal, request.params[0], std::move(input)));
+  co_return jsonResponse(200, json::object());
+}
+
+Task<Result<Response>> signal(RestParts& parts, Request& request) {
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  const int number = CO_TRY(model::parseSignal(body));
+  CO_TRY(co_await parts.service.signal(request.principal, request.params[0], number));
+  co_return jsonResponse(200, json::object());
 }
 
 Result<store::ListQuery> parseListQuery(const Request& request) {
@@ -123,7 +86,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
     items.push_back(summary(execution));
   json::value cursor = nullptr;
   if (executions.size() == query.limit) {
-    cursor = base::toBase64(std::string(kCursorPrefix) + std::to_string(executions.back().seq));
+    cursor = cursorBefore(executions.back().seq);
   }
   co_return jsonResponse(
       200, json::object{{"executions", std::move(items)}, {"next_cursor", std::move(cursor)}});
@@ -200,6 +163,16 @@ std::vector<Route> executionRoutes(RestParts& parts) {
        .handle = with(list)},
       {.method = "GET", .pattern = "/v1/executions/{id}", .query = {}, .handle = with(show)},
       {.method = "DELETE", .pattern = "/v1/executions/{id}", .query = {}, .handle = with(cancel)},
+      {.method = "POST",
+       .pattern = "/v1/executions/{id}/input",
+       .query = {},
+       .handle = with(input),
+       .json_body = true},
+      {.method = "POST",
+       .pattern = "/v1/executions/{id}:signal",
+       .query = {},
+       .handle = with(signal),
+       .json_body = true},
       {.method = "GET",
        .pattern = "/v1/executions/{id}/logs",
        .query = {"stream", "offset", "tail_lines"},

@@ -21,8 +21,10 @@
 #include "model/language.h"
 #include "model/pool_stats.h"
 #include "model/run_request.h"
+#include "model/session.h"
 #include "orchestrator/artifact_service.h"
 #include "orchestrator/run_service.h"
+#include "orchestrator/sessions.h"
 #include "store/store.h"
 
 namespace cloister::api {
@@ -30,6 +32,7 @@ namespace cloister::api {
 // What the handlers work with; all of it outlives the server.
 struct RestParts {
   orchestrator::RunService& service;
+  orchestrator::Sessions& sessions;
   orchestrator::ArtifactService& artifacts;
   store::Store& store;
   auth::Authenticator& authenticator;
@@ -38,6 +41,7 @@ struct RestParts {
   base::VerifyKey audit_key;
   std::string checkpoint_file;
   model::RequestBounds bounds;
+  model::SessionBounds session_bounds;
   Millis heartbeat{15'000};
   std::string openapi;  // the document's text
   std::string version;
@@ -54,6 +58,7 @@ std::vector<Route> restRoutes(RestParts& parts);
 // By resource.
 std::vector<Route> executionRoutes(RestParts& parts);
 std::vector<Route> eventRoutes(RestParts& parts);
+std::vector<Route> sessionRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);

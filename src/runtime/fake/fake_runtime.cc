@@ -35,8 +35,9 @@ struct FakeRuntime::State {
   explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
 
   boost::asio::any_io_executor executor;
-  Signal changed;                                              // released, or a sandbox more
-  std::vector<std::function<void(const std::string&)>> kills;  // one per sandbox that was made
+  Signal changed;  // released, or a sandbox more
+  std::vector<std::function<void(const model::SandboxEnd&)>>
+      kills;  // one per sandbox that was made
   bool released = false;
   size_t live = 0;
   std::vector<std::string> provisioned;
@@ -86,11 +87,10 @@ class FakeProgram;
 struct Home {
   explicit Home(const boost::asio::any_io_executor& executor) : changed(executor) {}
 
-  // Ends the sandbox: `why`, or "" for its teardown.
-  void end(const std::string& why);
+  void end(const model::SandboxEnd& why);
 
   Signal changed;
-  std::optional<std::string> ended;
+  std::optional<model::SandboxEnd> ended;
   std::vector<model::FileSpec> files;
   std::vector<FakeProgram*> programs;
 };
@@ -172,7 +172,7 @@ class FakeProgram final : public Exec {
   bool ended_ = false;
 };
 
-void Home::end(const std::string& why) {
+void Home::end(const model::SandboxEnd& why) {
   if (ended) return;
   ended = why;
   changed.notify();
@@ -188,7 +188,7 @@ class FakeSandbox final : public Sandbox {
         home_(std::make_shared<Home>(state_->executor)) {
     info_ = {"fake", "fake", "sha256:" + std::string(64, '0'), {"isolation: none (fake runtime)"}};
     state_->live++;
-    state_->kills.emplace_back([home = std::weak_ptr(home_)](const std::string& why) {
+    state_->kills.emplace_back([home = std::weak_ptr(home_)](const model::SandboxEnd& why) {
       if (const auto there = home.lock()) there->end(why);
     });
   }
@@ -204,7 +204,7 @@ class FakeSandbox final : public Sandbox {
   }
   Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
                                            const model::ExecSpec& spec) override;
-  Task<std::string> died() override {
+  Task<model::SandboxEnd> died() override {
     const std::shared_ptr<Home> home = home_;
     while (!home->ended)
       co_await home->changed.wait();
@@ -223,7 +223,7 @@ class FakeSandbox final : public Sandbox {
   void release() {
     if (std::exchange(released_, true)) return;
     state_->live--;
-    home_->end("");
+    home_->end({});
   }
 
   std::shared_ptr<FakeRuntime::State> state_;
@@ -454,7 +454,7 @@ Task<void> FakeProgram::trap(Run& run) {
 Task<void> FakeProgram::die(Run& run) {
   std::string why = joined(run.argv);
   why.pop_back();
-  home_->end(why);
+  home_->end({model::SandboxEnd::Kind::kRunnerLost, why});
   co_return;
 }
 
@@ -541,7 +541,7 @@ void FakeRuntime::release() {
   state_->changed.notify();
 }
 
-void FakeRuntime::killSandboxes(const std::string& why) {
+void FakeRuntime::killSandboxes(const model::SandboxEnd& why) {
   for (const auto& kill : std::exchange(state_->kills, {}))
     kill(why);
 }

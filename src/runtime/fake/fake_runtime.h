@@ -32,7 +32,7 @@ class FakeRuntime : public Runtime {
   // Lets every program that runs "hold", now or later, go on.
   void release();
   // Every sandbox there is dies, and says `why` to a session.
-  void killSandboxes(const std::string& why);
+  void killSandboxes(const model::SandboxEnd& why);
   // Every further provision fails with this; nullopt: they work again.
   void failProvision(std::optional<Error> error);
   // Sandboxes that were provisioned and not torn down.

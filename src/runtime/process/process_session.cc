@@ -78,10 +78,10 @@ class ProcessSession final : public Sandbox {
     co_return std::make_unique<ProcessExec>(std::move(program), programs_);
   }
 
-  Task<std::string> died() override {
+  Task<model::SandboxEnd> died() override {
     const std::shared_ptr<Switchboard> board = board_;
     co_await board->waitEnd();
-    co_return board->reason();
+    co_return board->why();
   }
 
   Task<Result<>> teardown() override {

@@ -236,13 +236,14 @@ TEST_F(SessionTest, NoMoreThanItHasRoomFor) {
 TEST_F(SessionTest, SaysThatItDied) {
   const auto running = start(shell("sleep 1000"));
   runUntil([&] { return running->seen.started; });
-  std::optional<std::string> reason;
-  spawn(io_.get_executor(), [](Sandbox& of, std::optional<std::string>& into) -> Task<void> {
+  std::optional<model::SandboxEnd> reason;
+  spawn(io_.get_executor(), [](Sandbox& of, std::optional<model::SandboxEnd>& into) -> Task<void> {
     into = co_await of.died();
   }(*session_, reason));
   ::kill(testbed::childrenOf(testbed::childrenOf(::getpid()).front()).front(), SIGKILL);
   runUntil([&] { return reason.has_value(); });
-  EXPECT_EQ(*reason, "the runner died");
+  EXPECT_EQ(reason->kind, model::SandboxEnd::Kind::kRunnerLost);
+  EXPECT_EQ(reason->message, "the runner died");
   EXPECT_EQ(finish(*running).end, End::kRunnerLost);
 }
 

@@ -66,9 +66,10 @@ Task<void> Switchboard::listen() {
   }
   if (ended_) co_return;
   live->kill();
-  const bool memory = live->events().oom_kills > 0;
+  using Kind = model::SandboxEnd::Kind;
   const bool ours = going.error().code == Code::kInvalid;
-  end(memory ? "out of memory" : ours ? going.error().message : "the runner died");
+  if (live->events().oom_kills > 0) co_return end({Kind::kMemory, "out of memory"});
+  end({Kind::kRunnerLost, ours ? going.error().message : "the runner died"});
 }
 
 Result<> Switchboard::deliver(const RunnerFrame& frame) {
@@ -106,7 +107,7 @@ void Switchboard::close(const std::shared_ptr<Line>& line) {
 Task<Result<Line::Kept>> Switchboard::next(Line& line) {
   while (line.inbox.empty() && !ended_)
     co_await line.changed.wait();
-  if (line.inbox.empty()) co_return fail(Code::kUnavailable, reason_);
+  if (line.inbox.empty()) co_return fail(Code::kUnavailable, why_.message);
   Line::Kept frame = std::move(line.inbox.front());
   line.inbox.pop_front();
   if (isOutput(frame.type)) line.taken += wire::outputUnits(frame.payload.size());
@@ -134,7 +135,7 @@ void Switchboard::endWriting() {
 Task<Result<>> Switchboard::send(std::string frames) {
   const auto self = shared_from_this();
   co_await beginWriting();
-  if (ended_) co_return fail(Code::kUnavailable, reason_);
+  if (ended_) co_return fail(Code::kUnavailable, why_.message);
   auto sent = co_await live_->channel().write(frames);
   endWriting();
   co_return sent;
@@ -143,7 +144,7 @@ Task<Result<>> Switchboard::send(std::string frames) {
 Task<Result<>> Switchboard::sendWithFds(std::string frames, std::vector<int> fds) {
   const auto self = shared_from_this();
   co_await beginWriting();
-  if (ended_) co_return fail(Code::kUnavailable, reason_);
+  if (ended_) co_return fail(Code::kUnavailable, why_.message);
   auto sent = co_await live_->channel().writeWithFds(frames, fds);
   endWriting();
   co_return sent;
@@ -172,9 +173,9 @@ void Switchboard::hangUp() {
   end({});
 }
 
-void Switchboard::end(std::string reason) {
+void Switchboard::end(model::SandboxEnd why) {
   if (std::exchange(ended_, true)) return;
-  reason_ = std::move(reason);
+  why_ = std::move(why);
   changed_.notify();
   for (const auto& [number, weak] : lines_) {
     if (const auto line = weak.lock()) line->changed.notify();

@@ -75,9 +75,9 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   };
   Task<Turn> turn();
 
-  // Nothing comes any more; why, or "" after hangUp().
+  // Nothing comes any more, and why: kTornDown after hangUp().
   [[nodiscard]] bool ended() const { return ended_; }
-  [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] const model::SandboxEnd& why() const { return why_; }
   Task<void> waitEnd();
   // The sandbox is being torn down.
   void hangUp();
@@ -88,7 +88,7 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   Task<void> beginWriting();
   void endWriting();
   void endTurn();
-  void end(std::string reason);
+  void end(model::SandboxEnd why);
 
   std::shared_ptr<Live> live_;
   std::map<uint32_t, std::weak_ptr<Line>> lines_;
@@ -96,7 +96,7 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   bool writing_ = false;
   bool in_turn_ = false;
   bool ended_ = false;
-  std::string reason_;
+  model::SandboxEnd why_;
   Signal changed_;  // a write or a turn has ended, or all has
 };
 

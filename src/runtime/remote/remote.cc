@@ -421,14 +421,18 @@ class RemoteSandbox final : public Sandbox {
         patienceFor(spec), spec.keep_input);
   }
 
-  Task<std::string> died() override {
+  Task<model::SandboxEnd> died() override {
     const std::shared_ptr<Link> link = peer_.sharedLink();
     Channel& channel = peer_.channel();
     while (channel.state == State::kIdle && !link->ended())
       co_await channel.changed.wait();
-    if (link->ended()) co_return link->lost().error().message;
-    if (channel.inbox.empty()) co_return std::string();
-    co_return channel.inbox.front().payload;
+    if (!link->ended() && channel.inbox.empty()) co_return model::SandboxEnd{};
+    if (!link->ended()) {
+      auto told = wire::decodeSandboxEnd(channel.inbox.front().payload);
+      if (told) co_return *std::move(told);
+      link->end("what it says of a sandbox's end is malformed: " + told.error().message);
+    }
+    co_return model::SandboxEnd{model::SandboxEnd::Kind::kNodeLost, link->lost().error().message};
   }
 
   Task<Result<>> teardown() override {

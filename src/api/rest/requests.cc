@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/rest/requests.h"
+
+#include <charconv>
+
+#include "base/crypto.h"
+
+namespace cloister::api {
+namespace {
+
+constexpr size_t kMaxIdempotencyKey = 255;
+constexpr std::string_view kCursorPrefix = "before:";
+
+}  // namespace
+
+Result<std::string> idempotencyKey(const Request& request) {
+  if (request.count("idempotency-key") == 0) return "";
+  const std::string_view key = request.header("idempotency-key");
+  const bool printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; });
+  if (key.empty() || key.size() > kMaxIdempotencyKey || !printable) {
+    return fail(Code::kInvalid,
+                "Idempotency-Key: must be 1 to 255 printable ASCII characters without spaces",
+                "header.Idempotency-Key");
+  }
+  return std::string(key);
+}
+
+Result<base::json::object> parseObject(std::string_view body, const model::RequestBounds& bounds) {
+  base::json::value value = TRY(base::parseJson(body, {.max_bytes = bounds.body_bytes}));
+  if (!value.is_object()) return fail(Code::kInvalid, "request body: must be a JSON object");
+  return std::move(value.get_object());
+}
+
+Result<uint64_t> parseCursor(const std::string& cursor) {
+  const std::string text = base::fromBase64(cursor).value_or("");
+  uint64_t seq = 0;
+  if (text.starts_with(kCursorPrefix)) {
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + kCursorPrefix.size(), end, seq);
+    if (parsed.ec == std::errc() && parsed.ptr == end && seq != 0) return seq;
+  }
+  return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
+}
+
+base::json::value cursorBefore(uint64_t seq) {
+  return base::json::string(base::toBase64(std::string(kCursorPrefix) + std::to_string(seq)));
+}
+
+Response executionResponse(int status, const model::Execution& execution) {
+  return jsonResponse(status, model::toJsonObject(execution))
+      .with("Location", "/v1/executions/" + execution.id);
+}
+
+Task<Result<Response>> answerRun(RestParts& parts, Request& request, model::Execution execution,
+                                 std::optional<int64_t> wait) {
+  if (!wait) co_return executionResponse(201, execution);
+  request.watch_peer();
+  auto waited = co_await parts.service.wait(request.principal, execution.id,
+                                            Millis(std::chrono::seconds(*wait)));
+  execution = CO_TRY(std::move(waited));
+  co_return executionResponse(model::isTerminal(execution.status) ? 200 : 202, execution);
+}
+
+}  // namespace cloister::api

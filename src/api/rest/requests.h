@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What resources have in common: how they read a request, and how they answer with an execution.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/rest/awaiting.h"
+#include "api/rest/rest.h"
+
+namespace cloister::api {
+
+inline constexpr int64_t kMaxWaitSeconds = 300;
+inline constexpr int64_t kMaxList = 500;
+inline constexpr size_t kLargeBody = size_t{256} << 10;
+
+// The header, "" without; kInvalid for one that is none.
+Result<std::string> idempotencyKey(const Request& request);
+
+// A body that must be an object.
+Result<base::json::object> parseObject(std::string_view body, const model::RequestBounds& bounds);
+
+// What `parse` makes of the body. A large one takes long enough to read that others would notice on
+// the io thread; `parse` runs on another then, and must not share anything that changes.
+template <class T>
+Task<Result<T>> readBody(RestParts& parts, std::string body,
+                         std::function<Result<T>(const base::json::object&)> parse) {
+  const auto whole = [&parts, parse = std::move(parse)](std::string_view text) -> Result<T> {
+    return parse(TRY(parseObject(text, parts.bounds)));
+  };
+  if (body.size() < kLargeBody) co_return whole(body);
+  const auto shared = std::make_shared<const std::string>(std::move(body));
+  co_return co_await inBackground<Result<T>>(parts.background,
+                                             [shared, whole] { return whole(*shared); });
+}
+
+// Lists are read newest first: the next page is before the last one's `seq`.
+Result<uint64_t> parseCursor(const std::string& cursor);
+base::json::value cursorBefore(uint64_t seq);
+
+Response executionResponse(int status, const model::Execution& execution);
+// With `wait`, the execution as it is once it has ended or so many seconds have passed: 200, or 202
+// while it goes on; otherwise 201 at once.
+Task<Result<Response>> answerRun(RestParts& parts, Request& request, model::Execution execution,
+                                 std::optional<int64_t> wait);
+
+}  // namespace cloister::api

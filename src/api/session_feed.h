@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SessionFeed: one reader's way through the events of a session, as EventFeed is through those of an
+// execution.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "api/event_feed.h"
+#include "api/http.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "orchestrator/session_log.h"
+
+namespace cloister::api {
+
+// How far a reader has come: the id of an event, its number, and ".end" after the last one.
+struct SessionPosition {
+  uint64_t seq = 0;  // 0: none seen
+  bool ended = false;
+
+  static Result<SessionPosition> parse(std::string_view text);
+  [[nodiscard]] std::string text() const;
+};
+
+class SessionFeed {
+ public:
+  SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from,
+              Millis heartbeat);
+
+  // The next event (status, execution, heartbeat), nothing once the end was given.
+  Task<std::optional<Event>> next();
+
+ private:
+  Event give(const orchestrator::SessionEvent& event);
+
+  std::shared_ptr<orchestrator::SessionLog> log_;
+  SessionPosition position_;
+  Millis heartbeat_;
+  base::Monotonic next_heartbeat_;
+};
+
+}  // namespace cloister::api

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// SandboxEnd: why a session's sandbox is no more.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cloister::model {
+
+struct SandboxEnd {
+  enum class Kind : uint8_t {
+    kMemory = 1,  // the kernel ended it at its memory limit
+    kRunnerLost,  // its runner died or broke its protocol
+    kNodeLost,    // the node that had it is out of reach
+    kTornDown,    // as was asked
+  };
+  Kind kind = Kind::kTornDown;
+  std::string message = {};  // for a reader; "" for kTornDown
+};
+
+}  // namespace cloister::model

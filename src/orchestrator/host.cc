@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/host.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "orchestrator/run_service.h"
+#include "runtime/signal.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Outcome;
+
+// How long a program that lost its sandbox waits to be told why.
+constexpr Millis kReasonPatience{1'000};
+
+class OwnHost final : public Host {
+ public:
+  OwnHost(const NodeState& node, Places& places, uint64_t memory_bytes)
+      : node_(node), places_(places), memory_(memory_bytes) {}
+
+  [[nodiscard]] bool startsAtOnce() const override { return false; }
+  Result<> admit() override { return {}; }
+  void occupy() override { places_.takeRun(memory_); }
+  void vacate() override { places_.giveRun(memory_); }
+
+  Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
+                                             const model::ExecSpec& /*spec*/) override {
+    if (node_.runtime == nullptr) co_return fail(Code::kUnavailable, "no node is connected");
+    sandbox_ = CO_TRY(co_await node_.runtime->provision(permit));
+    co_return sandbox_->info();
+  }
+
+  Task<Result<Outcome>> run(const model::ExecSpec& spec,
+                            runtime::ExecObserver& observer) override {
+    co_return co_await sandbox_->exec(spec, observer);
+  }
+
+  void cancel() override {
+    if (sandbox_) sandbox_->cancel();
+  }
+
+  Task<Result<>> release() override {
+    if (!sandbox_) co_return Result<>{};
+    auto done = co_await sandbox_->teardown();
+    sandbox_.reset();
+    co_return done;
+  }
+
+ private:
+  const NodeState& node_;
+  Places& places_;
+  uint64_t memory_;
+  std::unique_ptr<runtime::Sandbox> sandbox_;
+};
+
+// A program of a session, and what it says on its way to whoever listens. It may outlive its host:
+// a sandbox that is gone need not have let go of it.
+class Program final : public runtime::ExecObserver {
+ public:
+  Program(const boost::asio::any_io_executor& executor, std::unique_ptr<runtime::Exec> exec)
+      : exec_(std::move(exec)), changed_(executor) {}
+
+  [[nodiscard]] runtime::Exec& exec() { return *exec_; }
+  runtime::Signal& changed() { return changed_; }
+  std::optional<Result<Outcome>>& outcome() { return outcome_; }
+  void listen(runtime::ExecObserver* observer) { observer_ = observer; }
+
+  static Task<void> run(std::shared_ptr<Program> self) {
+    self->outcome_ = co_await self->exec_->run(*self);
+    self->changed_.notify();
+  }
+  static Task<Result<>> input(std::shared_ptr<Program> self, std::string bytes) {
+    co_return co_await self->exec_->input(std::move(bytes));
+  }
+
+  void onStarted() override {
+    if (observer_ != nullptr) observer_->onStarted();
+  }
+  Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
+    if (observer_ != nullptr) co_await observer_->onOutput(stream, bytes);
+  }
+  Task<void> onFileBegin(std::string path, uint64_t size) override {
+    if (observer_ != nullptr) co_await observer_->onFileBegin(std::move(path), size);
+  }
+  Task<void> onFileData(std::string_view bytes) override {
+    if (observer_ != nullptr) co_await observer_->onFileData(bytes);
+  }
+  Task<void> onFileEnd() override {
+    if (observer_ != nullptr) co_await observer_->onFileEnd();
+  }
+  void onUsage(const model::Usage& usage) override {
+    if (observer_ != nullptr) observer_->onUsage(usage);
+  }
+
+ private:
+  std::unique_ptr<runtime::Exec> exec_;
+  runtime::ExecObserver* observer_ = nullptr;
+  std::optional<Result<Outcome>> outcome_;
+  runtime::Signal changed_;
+};
+
+bool isLost(const Result<Outcome>& outcome) {
+  return !outcome || outcome->end == model::End::kRunnerLost;
+}
+
+class SessionHost final : public Host {
+ public:
+  SessionHost(boost::asio::any_io_executor executor, std::shared_ptr<Home> home)
+      : executor_(std::move(executor)), home_(std::move(home)) {}
+
+  [[nodiscard]] bool startsAtOnce() const override { return true; }
+  Result<> admit() override { return home_->admit(); }
+  void occupy() override { home_->enter(); }
+  void vacate() override { home_->leave(); }
+
+  Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
+                                             const model::ExecSpec& spec) override {
+    const std::shared_ptr<runtime::Sandbox> sandbox = home_->sandbox();
+    if (!sandbox) co_return fail(Code::kConflict, "running in a session: it has ended");
+    auto exec = CO_TRY(co_await sandbox->open(permit, spec));
+    program_ = std::make_shared<Program>(executor_, std::move(exec));
+    co_return sandbox->info();
+  }
+
+  Task<Result<Outcome>> run(const model::ExecSpec& /*spec*/,
+                            runtime::ExecObserver& observer) override {
+    const std::shared_ptr<Program> program = program_;
+    program->listen(&observer);
+    runtime::spawn(executor_, Program::run(program));
+    while (!program->outcome() && base::monotonicNow() < home_->giveUp())
+      co_await program->changed().wait(home_->giveUp());
+    program->listen(nullptr);
+    if (!program->outcome()) {
+      co_return fail(Code::kInternal, "running in a session: it ended, and did not say how");
+    }
+    // Its sandbox may have gone with it, and says so elsewhere.
+    if (isLost(*program->outcome())) {
+      co_await home_->ended(base::monotonicNow() + kReasonPatience);
+    }
+    co_return *std::move(program->outcome());
+  }
+
+  void cancel() override {
+    if (!program_) return;
+    program_->exec().cancel();
+    program_->changed().notify();  // the session may have ended with it
+  }
+
+  Task<Result<>> release() override {
+    program_.reset();
+    co_return Result<>{};
+  }
+
+  Task<Result<>> input(std::string bytes) override {
+    if (!program_) return Host::input(std::move(bytes));
+    return Program::input(program_, std::move(bytes));
+  }
+  Result<> signal(int number) override {
+    return program_ ? program_->exec().signal(number) : Host::signal(number);
+  }
+
+  void tell(const model::Execution& execution) override { home_->tell(execution); }
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<Home> home_;
+  std::shared_ptr<Program> program_;
+};
+
+}  // namespace
+
+Task<Result<>> Host::input(std::string /*bytes*/) {
+  co_return fail(Code::kConflict, "sending input: the program takes none now");
+}
+
+Result<> Host::signal(int /*number*/) {
+  return fail(Code::kConflict, "sending a signal: the program takes none now");
+}
+
+void Host::tell(const model::Execution& /*execution*/) {}
+
+std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, uint64_t memory_bytes) {
+  return std::make_unique<OwnHost>(node, places, memory_bytes);
+}
+
+std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,
+                                      std::shared_ptr<Home> home) {
+  return std::make_unique<SessionHost>(std::move(executor), std::move(home));
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host: where one program runs. A run has a sandbox of its own; the programs of a session share the
+// session's. To the story of a run they are alike. All on one executor.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/exec_spec.h"
+#include "model/execution.h"
+#include "model/outcome.h"
+#include "model/permit.h"
+#include "orchestrator/places.h"
+#include "runtime/runtime.h"
+
+namespace cloister::orchestrator {
+
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
+struct NodeState;
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  // It starts as soon as it is accepted, without a turn in the queue.
+  [[nodiscard]] virtual bool startsAtOnce() const = 0;
+  // Whether another may start here now; kConflict or kQuota say why not.
+  virtual Result<> admit() = 0;
+  // What it takes up, from the recording of its start to the end of release().
+  virtual void occupy() = 0;
+  virtual void vacate() = 0;
+
+  // Gets what the program needs to run; nothing runs yet.
+  virtual Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
+                                                     const model::ExecSpec& spec) = 0;
+  // After prepare(), once. `spec` and `observer` live until it returns.
+  virtual Task<Result<model::Outcome>> run(const model::ExecSpec& spec,
+                                           runtime::ExecObserver& observer) = 0;
+  // Ends the program as kCancelled. Returns at once; run() reports.
+  virtual void cancel() = 0;
+  // After it nothing of the program is left. prepare() and run() are not under way.
+  virtual Task<Result<>> release() = 0;
+
+  // As runtime::Exec; kConflict where a program cannot have it.
+  virtual Task<Result<>> input(std::string bytes);
+  virtual Result<> signal(int number);
+
+  // The execution has a new status.
+  virtual void tell(const model::Execution& execution);
+};
+
+// A sandbox of its own, on the node there is then, with a place among its `places`.
+std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, uint64_t memory_bytes);
+
+// The sandbox of a session, as the programs in it see it.
+class Home {
+ public:
+  virtual ~Home() = default;
+  [[nodiscard]] virtual const std::string& id() const = 0;
+  virtual Result<> admit() = 0;  // as Host, as the next two
+  virtual void enter() = 0;
+  virtual void leave() = 0;
+  // Null once the session's end has begun.
+  [[nodiscard]] virtual std::shared_ptr<runtime::Sandbox> sandbox() const = 0;
+  // When a program of an ended session is not waited for any longer; otherwise never.
+  [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
+  // Resumes when the session's end has begun, at `deadline` otherwise.
+  virtual Task<void> ended(base::Monotonic deadline) = 0;
+  virtual void tell(const model::Execution& execution) = 0;
+};
+
+std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,
+                                      std::shared_ptr<Home> home);
+
+}  // namespace cloister::orchestrator

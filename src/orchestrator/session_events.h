@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session's record and the audit log say of its steps. Pure.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/plan.h"
+#include "model/sandbox_end.h"
+#include "model/session.h"
+#include "orchestrator/lease.h"
+#include "orchestrator/verdict.h"
+#include "policy/decide.h"
+
+namespace cloister::orchestrator {
+
+// The end of a session, as its record, its programs and whoever waits for it hear of it.
+struct SessionEnd {
+  model::RunError reason;
+  Cause programs = Cause::kSessionEnded;  // of those that run in it
+  // For those who ask something of it from then on, or wait for its creation.
+  Code code = Code::kConflict;
+};
+
+SessionEnd endOnRequest();
+SessionEnd endOfLease(const model::Session& session, Lease::Limit limit);
+SessionEnd endOfSandbox(const model::SandboxEnd& end, const model::Limits& limits);
+SessionEnd endOfNode(const std::string& message);
+SessionEnd endOfService();
+SessionEnd endByDenial(const policy::Denied& denied);
+// Its sandbox could not be had.
+SessionEnd endByFault(const Error& fault);
+
+// What an ended session answers: "doing: …".
+Error endedError(const std::string& doing, const model::RunError& reason);
+
+model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
+                               const std::string& rule);
+model::AuditEvent startedEvent(const model::Session& session);
+model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);
+// `by`: who asked for it; otherwise whose session it is.
+model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by);
+
+}  // namespace cloister::orchestrator

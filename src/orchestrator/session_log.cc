@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/session_log.h"
+
+#include <utility>
+
+namespace cloister::orchestrator {
+
+std::shared_ptr<SessionLog> SessionLog::ofRecord(boost::asio::any_io_executor executor,
+                                                 const model::Session& session) {
+  auto log = std::make_shared<SessionLog>(std::move(executor));
+  log->publish(session);
+  return log;
+}
+
+void SessionLog::publish(const model::Session& session) {
+  latest_ = session;
+  closed_ = session.status == model::SessionStatus::kEnded;
+  add({.seq = 0, .session = session, .execution = {}});
+}
+
+void SessionLog::publish(const model::Execution& execution) {
+  if (closed_) return;
+  add({.seq = 0, .session = {}, .execution = execution.id, .status = execution.status});
+}
+
+void SessionLog::close() {
+  closed_ = true;
+  changed_.notify();
+}
+
+void SessionLog::add(SessionEvent event) {
+  event.seq = ++last_;
+  events_.push_back(std::move(event));
+  if (events_.size() > kKept) events_.pop_front();
+  changed_.notify();
+}
+
+std::optional<SessionEvent> SessionLog::after(uint64_t seq) const {
+  if (events_.empty() || seq == last_) return std::nullopt;
+  const uint64_t first = events_.front().seq;
+  if (seq > last_ || seq + 1 < first) {
+    return SessionEvent{
+        .seq = closed_ ? last_ : first - 1, .session = latest_, .execution = {}};
+  }
+  return events_[static_cast<size_t>(seq + 1 - first)];
+}
+
+boost::asio::awaitable<void> SessionLog::wait(uint64_t seq, std::chrono::milliseconds timeout) {
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  while (seq == last_ && !closed_ && std::chrono::steady_clock::now() < until)
+    co_await changed_.wait(until);
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/sessions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/sessions_impl.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Session;
+using model::SessionStatus;
+
+// For runs to end that are in a session's place.
+constexpr Millis kPlacePatience{10'000};
+
+std::unexpected<Error> full(uint32_t bound, std::string_view what) {
+  return fail(Code::kQuota, "making a session: " + std::to_string(bound) + " " + std::string(what) +
+                                "; end one, or come back later");
+}
+
+// Policy's rules are about languages; a session without one is for commands.
+Result<std::string> ruleLanguageOf(model::RunRequest request, const model::LanguageSet& languages) {
+  if (request.language.empty()) return "command";
+  request.command = std::string();
+  TRY(policy::resolve(request, languages));
+  return languages.find(request.language)->name;
+}
+
+bool maySee(const model::Principal& principal, const Session& session) {
+  return principal.isAdmin() || principal.tenant == session.principal.tenant;
+}
+
+}  // namespace
+
+// --- one session
+// ----------------------------------------------------------------------------------
+
+Result<> LiveSession::admit() {
+  if (ending) return std::unexpected(endedError("running in a session", ending->reason));
+  if (record.status == SessionStatus::kCreating) {
+    return fail(Code::kConflict, "running in a session: it is still being made");
+  }
+  if (lease.over(base::monotonicNow())) {
+    return std::unexpected(
+        endedError("running in a session", endOfLease(record, lease.limit()).reason));
+  }
+  if (programs >= max_programs) {
+    return fail(Code::kQuota, "running in a session: " + std::to_string(max_programs) +
+                                  " programs run in it already; wait for one to end");
+  }
+  return {};
+}
+
+void LiveSession::enter() {
+  lease.enter(base::monotonicNow());
+  programs++;
+  record.last_used_at = base::wallMicros();
+  changed.notify();
+}
+
+void LiveSession::leave() {
+  lease.leave(base::monotonicNow());
+  programs--;
+  record.last_used_at = base::wallMicros();
+  changed.notify();
+}
+
+std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
+  return ending ? nullptr : box;
+}
+
+Task<void> LiveSession::ended(base::Monotonic deadline) {
+  while (!ending && base::monotonicNow() < deadline)
+    co_await changed.wait(deadline);
+}
+
+Session LiveSession::now() const {
+  if (closed) return record;
+  Session session = record;
+  session.running = programs;
+  session.expires_at = lease.expiresAt();
+  return session;
+}
+
+// --- creation
+// -------------------------------------------------------------------------------------
+
+Sessions::Sessions(RunService& runs, SessionConfig config)
+    : impl_(std::make_shared<Impl>(runs.impl_, config)) {
+  runs.impl_->node_lost = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->nodeLost();
+  };
+}
+
+Sessions::~Sessions() = default;
+
+Task<Result<Session>> Sessions::create(model::Principal principal, model::SessionRequest request,
+                                       std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewSession record;
+  record.idempotency_key = std::move(idempotency_key);
+  const SessionPtr session =
+      CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
+  const policy::Policy& policy = impl->runs->parts.policy;
+  policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  if (auto* denied = std::get_if<policy::Denied>(&decision)) {
+    co_return co_await impl->refuse(session, std::move(record), std::move(*denied));
+  }
+  CO_TRY(impl->admit(*session));
+  impl->take(session);
+  model::AuditEvent event =
+      createdEvent(session->record, base::sha256Hex(record.request_json),
+                   policy::decidingRule(policy, impl->question(*session, "")));
+  record.session = session->record;
+  auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
+  if (!created || created->replayed) impl->give(session);
+  if (!created) co_return std::unexpected(std::move(created).error());
+  if (created->replayed) {
+    const auto earlier = impl->live.find(created->session.id);
+    if (earlier == impl->live.end()) co_return std::move(created->session);
+    co_return co_await impl->begun(earlier->second);
+  }
+  session->record.seq = created->session.seq;
+  impl->live[session->record.id] = session;
+  session->log->publish(session->now());
+  impl->count();
+  runtime::spawn(impl->runs->executor, impl->begin(session));
+  co_return co_await impl->begun(session);
+}
+
+Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
+                                           model::SessionRequest request,
+                                           store::NewSession& record) const {
+  if (draining) return fail(Code::kUnavailable, "making a session: the service is stopping");
+  model::settle(request.settings.limits);
+  auto session = std::make_shared<LiveSession>(runs->executor,
+                                               Lease::Terms{request.ttl, request.idle_ttl});
+  record.request_json = base::toJson(model::toJsonObject(request));
+  session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
+  session->max_programs = config.max_execs;
+  session->log = std::make_shared<SessionLog>(runs->executor);
+  Session& made = session->record;
+  made.id = base::newId("ses");
+  made.principal = std::move(principal);
+  if (!request.settings.language.empty()) made.language = session->rule_language;
+  made.env = request.settings.env;
+  made.cwd = request.cwd;
+  for (const auto& [name, value] : request.settings.metadata)
+    made.metadata[name] = value;
+  made.network_tier = request.settings.network_tier;
+  made.limits = request.settings.limits;
+  made.ttl = request.ttl;
+  made.idle_ttl = request.idle_ttl;
+  made.provenance.policy_id = runs->parts.policy.id;
+  made.created_at = made.last_used_at = base::wallMicros();
+  made.expires_at = session->lease.expiresAt();
+  session->request = std::move(request.settings);
+  return session;
+}
+
+policy::Question Sessions::Impl::question(const LiveSession& session,
+                                          const std::string& permit_id) const {
+  return {.request = session.request,
+          .principal = session.record.principal,
+          .execution_id = {},
+          .permit_id = permit_id,
+          .spec_sha256 = {},
+          .prestart = {},
+          .now = base::wallMicros(),
+          .valid_for =
+              std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
+          .language = session.rule_language,
+          .session_id = session.record.id};
+}
+
+Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
+                                             policy::Denied denied) {
+  const auto self = shared_from_this();
+  model::AuditEvent event =
+      createdEvent(session->record, base::sha256Hex(record.request_json), denied.rule);
+  record.session = session->record;
+  const auto created =
+      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+  if (created.replayed) co_return created.session;
+  runs->parts.metrics.refused("denied");
+  session->ending = endByDenial(denied);
+  session->ended_by = session->record.principal;
+  co_await recordEnd(*session);
+  co_return fail(Code::kDenied, session->ending->reason.message);
+}
+
+Result<> Sessions::Impl::admit(const LiveSession& session) {
+  auto admitted = room(session);
+  if (!admitted) runs->parts.metrics.refused(base::codeName(admitted.error().code));
+  return admitted;
+}
+
+Result<> Sessions::Impl::room(const LiveSession& session) const {
+  if (runs->node.runtime == nullptr) {
+    return fail(Code::kUnavailable, "making a session: no node is connected");
+  }
+  const Places& places = runs->places;
+  const auto of_tenant = tenants.find(session.record.principal.tenant);
+  if (places.sessions() >= config.max) return full(config.max, "sessions are there already");
+  if (of_tenant != tenants.end() && of_tenant->second >= config.max_per_tenant) {
+    return full(config.max_per_tenant, "sessions of this tenant are there already");
+  }
+  if (places.sessions() >= places.forSessions()) {
+    return full(places.forSessions(),
+                "of the node's sandboxes are for sessions, and all of them are taken");
+  }
+  const auto share = static_cast<uint64_t>(
+      static_cast<double>(runs->node.offer.memory_bytes) * config.memory_share);
+  if (places.sessionMemory() + session.record.limits.memory_bytes > share) {
+    return full(static_cast<uint32_t>(share >> 20),
+                "MiB of the node's memory are for sessions, and not so much of it is left");
+  }
+  return {};
+}
+
+void Sessions::Impl::take(const SessionPtr& session) {
+  runs->places.takeSession(session->record.limits.memory_bytes);
+  tenants[session->record.principal.tenant]++;
+}
+
+void Sessions::Impl::give(const SessionPtr& session) {
+  runs->places.giveSession(session->record.limits.memory_bytes);
+  const auto tenant = tenants.find(session->record.principal.tenant);
+  if (--tenant->second == 0) tenants.erase(tenant);
+  runs->changed.notify();
+  runs->startWaiting();
+}
+
+Task<void> Sessions::Impl::begin(SessionPtr session) {
+  const auto self = shared_from_this();
+  auto there = co_await provision(*session);
+  if (there && !session->ending) there = co_await recordStart(*session);
+  session->begun = true;
+  session->changed.notify();
+  if (session->abandoned) co_return co_await tearDown(*session);
+  if (!there) beginEnd(session, endByFault(there.error()));
+  if (session->ending) co_return;
+  session->log->publish(session->now());
+  const std::chrono::duration<double> took = base::monotonicNow() - session->accepted_at;
+  runs->parts.metrics.sessionStarted(took.count());
+  count();
+  runtime::spawn(runs->executor, watchSandbox(session, session->box));
+  runtime::spawn(runs->executor, watchLease(session));
+}
+
+Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
+  CO_TRY(co_await waitForPlace(session));
+  session.record.provenance.permit_id = base::newId("permit");
+  const policy::Decision decision = policy::decide(
+      runs->parts.policy, question(session, session.record.provenance.permit_id));
+  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
+  session.box = CO_TRY(co_await runs->node.runtime->provision(permit));
+  const runtime::SandboxInfo& info = session.box->info();
+  model::Provenance& provenance = session.record.provenance;
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  co_return Result<>{};
+}
+
+// It has its place before the runs that wait; those that run are waited for.
+Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
+  const base::Monotonic until = base::monotonicNow() + kPlacePatience;
+  while (!runs->places.settled() && !session.ending && base::monotonicNow() < until)
+    co_await runs->changed.wait(until);
+  if (session.ending) co_return fail(Code::kConflict, session.ending->reason.message);
+  if (runs->node.runtime == nullptr) {
+    co_return fail(Code::kUnavailable, "making a session: no node is connected");
+  }
+  if (!runs->places.settled()) {
+    co_return fail(Code::kQuota, "making a session: every sandbox of the node runs a program");
+  }
+  co_return Result<>{};
+}
+
+Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
+  Session started = session.now();
+  started.status = SessionStatus::kRunning;
+  model::AuditEvent event = startedEvent(started);
+  auto written = co_await runs->ledger.updateSession(std::move(started), std::move(event));
+  session.start_refused = !written;
+  if (written) session.record.status = SessionStatus::kRunning;
+  co_return written;
+}
+
+// The session once it runs, or why it does not. A ledger that refuses is told of at once.
+Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
+  const auto decided = [&] {
+    if (session->ending) return session->closed || session->start_refused;
+    return session->record.status == SessionStatus::kRunning;
+  };
+  while (!decided())
+    co_await session->changed.wait();
+  if (!session->ending) co_return session->now();
+  const SessionEnd& end = *session->ending;
+  co_return fail(end.code, "making a session: " + end.reason.message);
+}
+
+// --- what is asked of a session
+// -------------------------------------------------------------------
+
+Result<Session> Sessions::get(const model::Principal& principal, const std::string& id) {
+  if (const SessionPtr session = impl_->find(principal, id)) return session->now();
+  return impl_->runs->parts.store.session(store::Scope::of(principal), id);
+}
+
+Result<std::vector<Session>> Sessions::list(const model::Principal& principal,
+                                            const store::SessionQuery& query) {
+  auto sessions = TRY(impl_->runs->parts.store.sessions(store::Scope::of(principal), query));
+  for (Session& session : sessions) {
+    const auto live = impl_->live.find(session.id);
+    if (live != impl_->live.end() && session.status != SessionStatus::kEnded) {
+      session = live->second->now();
+    }
+  }
+  return sessions;
+}
+
+Result<std::shared_ptr<SessionLog>> Sessions::log(const model::Principal& principal,
+                                                  const std::string& id) {
+  if (const SessionPtr session = impl_->find(principal, id)) return session->log;
+  const auto ended = impl_->ended.find(id);
+  if (ended != impl_->ended.end() && maySee(principal, ended->second->latest())) {
+    return ended->second;
+  }
+  const Session session =
+      TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
+  return SessionLog::ofRecord(impl_->runs->executor, session);
+}
+
+Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id,
+                                      model::Renewal renewal) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "renewing a session";
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, doing));
+  while (session->renewing)
+    co_await session->changed.wait();
+  const auto late = [&] {
+    const auto reason = session->ending ? session->ending->reason
+                                        : endOfLease(session->record, session->lease.limit()).reason;
+    return std::unexpected(endedError(doing, reason));
+  };
+  if (session->record.status == SessionStatus::kCreating && !session->ending) {
+    co_return fail(Code::kConflict, doing + ": it is still being made");
+  }
+  const Lease before = session->lease;
+  const Lease::Terms terms{renewal.ttl, renewal.idle_ttl};
+  if (session->ending || !session->lease.renew(base::monotonicNow(), terms)) co_return late();
+  // From here on the old deadline does not end it, however long the ledger takes.
+  session->renewing = true;
+  Session renewed = session->now();
+  renewed.ttl = renewal.ttl;
+  renewed.idle_ttl = renewal.idle_ttl;
+  renewed.running = 0;
+  model::AuditEvent event = renewedEvent(renewed, principal);
+  const auto written = co_await impl->runs->ledger.updateSession(renewed, std::move(event));
+  session->renewing = false;
+  if (written) {
+    session->record.ttl = renewal.ttl;
+    session->record.idle_ttl = renewal.idle_ttl;
+  } else {
+    session->lease.revert(before);
+  }
+  session->changed.notify();
+  if (session->ending) co_return late();
+  if (!written) co_return std::unexpected(written.error());
+  session->log->publish(session->now());
+  co_return session->now();
+}
+
+Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::string id,
+                                              model::ExecRequest request,
+                                              std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "running in a session"));
+  if (principal.tenant != session->record.principal.tenant) {
+    co_return fail(Code::kDenied, "running in a session: it is another tenant's");
+  }
+  Asked asked{.request = std::move(request), .home = session};
+  co_return co_await impl->runs->ask(std::move(principal), std::move(asked),
+                                     std::move(idempotency_key));
+}
+
+SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {
+  const auto found = live.find(id);
+  if (found == live.end() || !maySee(principal, found->second->record)) return nullptr;
+  return found->second;
+}
+
+// kConflict for one that has ended.
+Result<SessionPtr> Sessions::Impl::findLive(const model::Principal& principal,
+                                            const std::string& id,
+                                            const std::string& doing) const {
+  if (SessionPtr session = find(principal, id)) return session;
+  const Session session = TRY(runs->parts.store.session(store::Scope::of(principal), id));
+  return std::unexpected(endedError(doing, session.end.value_or(model::RunError{})));
+}
+
+void Sessions::Impl::count() const {
+  const auto creating = std::ranges::count_if(live, [](const auto& each) {
+    return each.second->record.status == SessionStatus::kCreating;
+  });
+  runs->parts.metrics.sessionCount(static_cast<size_t>(creating),
+                                   live.size() - static_cast<size_t>(creating));
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions: sandboxes that stay, for programs that come and go; each from its creation to its one
+// end, in which the first cause wins.
+//
+// Order of a creation: policy.decide → admission → ledger.createSession (only now there) → a place
+// on the node → policy.decide again → runtime.provision → ledger (running; only now acknowledged).
+// Order of an end: nothing more is let in → its programs are ended → the sandbox is torn down → the
+// ledger has it → whoever waits is told. Programs run by RunService::exec. All methods run on the
+// service's executor (one thread).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/execution.h"
+#include "model/principal.h"
+#include "model/session.h"
+#include "orchestrator/run_service.h"
+#include "orchestrator/session_log.h"
+
+namespace cloister::orchestrator {
+
+struct SessionConfig {
+  uint32_t max = 240;             // at once, those being created too
+  uint32_t max_per_tenant = 200;  // the same, of one tenant
+  uint32_t max_execs = 64;        // programs at once in one
+  double memory_share = 0.6;      // of the node's memory, for the limits of all of them
+  size_t ended_in_memory = 256;   // event logs kept for late readers
+};
+
+class Sessions {
+ public:
+  // `runs` outlives it and has the node, the policy and the ledger.
+  Sessions(RunService& runs, SessionConfig config);
+  ~Sessions();
+  Sessions(const Sessions&) = delete;
+  Sessions& operator=(const Sessions&) = delete;
+
+  // Ends what a crash left (SERVER_RESTART). Before the first create().
+  Result<> recover();
+
+  // Returns once its sandbox is there and its record says so. What cannot be had leaves an ended
+  // record; what is not admitted (kQuota, kUnavailable without a node, kInvalid) leaves none.
+  Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
+                                      std::string idempotency_key);
+
+  // As it is now; kNotFound for what does not exist or is another tenant's.
+  Result<model::Session> get(const model::Principal& principal, const std::string& id);
+  Result<std::vector<model::Session>> list(const model::Principal& principal,
+                                           const store::SessionQuery& query);
+  Result<std::shared_ptr<SessionLog>> log(const model::Principal& principal, const std::string& id);
+
+  // kConflict once it has ended, or its time is over. A renewal that is acknowledged holds.
+  Task<Result<model::Session>> renew(model::Principal principal, std::string id,
+                                     model::Renewal renewal);
+  // Returns the ended session once its end is durable; again: unchanged.
+  Task<Result<model::Session>> end(model::Principal principal, std::string id);
+
+  // Starts a program in it, as RunService::run(); kConflict once it has ended, kQuota beyond
+  // `max_execs`, kDenied for another tenant's.
+  Task<Result<model::Execution>> exec(model::Principal principal, std::string id,
+                                      model::ExecRequest request, std::string idempotency_key);
+
+  // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
+  Task<void> drain();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;  // shared with the coroutines of the sessions
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions' inside: sessions.cc has creation and what is asked of a session, session_end.cc the end.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/lease.h"
+#include "orchestrator/run_impl.h"
+#include "orchestrator/session_events.h"
+#include "orchestrator/sessions.h"
+#include "runtime/signal.h"
+
+namespace cloister::orchestrator {
+
+// How long a session's end waits: for its programs to end as cancelled, before its sandbox goes; for
+// the sandbox to be torn down; for those that run in it to say so then; and for a sandbox that was
+// under way. Whatever takes longer is not waited for.
+constexpr Millis kProgramPatience{500};
+constexpr Millis kTearDownPatience{10'000};
+constexpr Millis kLatePatience{5'000};
+constexpr Millis kBeginPatience{5'000};
+
+// One session from its creation to its final record.
+struct LiveSession final : Home {
+  LiveSession(boost::asio::any_io_executor executor, Lease::Terms terms)
+      : lease(base::monotonicNow(), terms), changed(std::move(executor)) {}
+
+  [[nodiscard]] const std::string& id() const override { return record.id; }
+  Result<> admit() override;
+  void enter() override;
+  void leave() override;
+  [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
+  [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
+  Task<void> ended(base::Monotonic deadline) override;
+  void tell(const model::Execution& execution) override { log->publish(execution); }
+
+  // Its record, with what changes from moment to moment.
+  [[nodiscard]] model::Session now() const;
+
+  model::Session record;  // as the ledger has it, or will have it
+  model::RunRequest request;
+  std::string rule_language;
+  uint32_t max_programs = 0;
+  Lease lease;
+  base::Monotonic accepted_at = base::monotonicNow();
+  std::shared_ptr<SessionLog> log;
+  std::shared_ptr<runtime::Sandbox> box;
+  std::optional<SessionEnd> ending;  // its first cause; from then on it is ending
+  model::Principal ended_by;
+  base::Monotonic give_up = base::Monotonic::max();
+  uint32_t programs = 0;
+  bool begun = false;          // it is known whether there is a sandbox
+  bool abandoned = false;      // its end did not wait for that
+  bool start_refused = false;  // by the ledger
+  bool renewing = false;       // a renewal is being recorded
+  bool closed = false;         // its end is recorded
+  runtime::Signal changed;
+};
+using SessionPtr = std::shared_ptr<LiveSession>;
+
+struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
+  Impl(std::shared_ptr<RunService::Impl> with, SessionConfig how)
+      : runs(std::move(with)), config(how) {}
+
+  // Creation, step by step.
+  Result<SessionPtr> prepare(model::Principal principal, model::SessionRequest request,
+                             store::NewSession& record) const;
+  [[nodiscard]] policy::Question question(const LiveSession& session,
+                                          const std::string& permit_id) const;
+  Result<> admit(const LiveSession& session);
+  Result<> room(const LiveSession& session) const;
+  void take(const SessionPtr& session);
+  void give(const SessionPtr& session);
+  Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
+                                      policy::Denied denied);
+  Task<void> begin(SessionPtr session);
+  Task<Result<>> provision(LiveSession& session);
+  Task<Result<>> waitForPlace(LiveSession& session);
+  Task<Result<>> recordStart(LiveSession& session);
+  Task<Result<model::Session>> begun(SessionPtr session);
+
+  // The end.
+  void beginEnd(const SessionPtr& session, SessionEnd end);
+  void beginEnd(const SessionPtr& session, SessionEnd end, const model::Principal& by);
+  Task<void> finish(SessionPtr session);
+  Task<void> tearDown(LiveSession& session);
+  Task<void> emptied(LiveSession& session, base::Monotonic deadline);
+  Task<void> recordEnd(LiveSession& session);
+  void retire(const SessionPtr& session);
+  Task<void> watchLease(SessionPtr session);
+  Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
+  Result<> writeNow(model::Session session);
+  void nodeLost();
+
+  [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
+  Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
+                              const std::string& doing) const;
+  void count() const;
+
+  std::shared_ptr<RunService::Impl> runs;
+  SessionConfig config;
+  std::map<std::string, SessionPtr> live;
+  std::map<std::string, uint32_t> tenants;  // sessions of each
+  std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
+  std::deque<std::string> ended_order;
+  bool draining = false;
+};
+
+}  // namespace cloister::orchestrator
