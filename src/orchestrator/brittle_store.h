@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ledger whose disk can be full, for tests.
+// A ledger whose disk can be full, or slow, for tests.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,11 +20,19 @@ class BrittleStore final : public store::Store {
 
   bool full = false;
   int refused = 0;  // writes, while full
+  bool slow = false;  // writes wait for letGo()
+
+  [[nodiscard]] size_t waiting() const { return held_.size(); }
+  void letGo() {
+    slow = false;
+    for (const auto& write : std::exchange(held_, {}))
+      write();
+  }
 
   void accept(store::NewExecution request, model::AuditEvent event,
               store::Done<store::Accepted> done) override {
     if (refuse(done)) return;
-    real_->accept(std::move(request), std::move(event), std::move(done));
+    orLater([=, this] { real_->accept(request, event, done); });
   }
   void update(model::Execution execution, model::AuditEvent event,
               store::Done<void> done) override {
@@ -33,12 +42,12 @@ class BrittleStore final : public store::Store {
   void createSession(store::NewSession request, model::AuditEvent event,
                      store::Done<store::Created> done) override {
     if (refuse(done)) return;
-    real_->createSession(std::move(request), std::move(event), std::move(done));
+    orLater([=, this] { real_->createSession(request, event, done); });
   }
   void updateSession(model::Session session, model::AuditEvent event,
                      store::Done<void> done) override {
     if (refuse(done)) return;
-    real_->updateSession(std::move(session), std::move(event), std::move(done));
+    orLater([=, this] { real_->updateSession(session, event, done); });
   }
   void append(model::AuditEvent event, store::Done<void> done) override {
     if (refuse(done)) return;
@@ -127,7 +136,13 @@ class BrittleStore final : public store::Store {
     return true;
   }
 
+  void orLater(std::function<void()> write) {
+    if (!slow) return write();
+    held_.push_back(std::move(write));
+  }
+
   std::unique_ptr<store::Store> real_;
+  std::vector<std::function<void()>> held_;
 };
 
 }  // namespace cloister::orchestrator

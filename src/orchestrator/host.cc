@@ -163,6 +163,7 @@ class SessionHost final : public Host {
     return program_ ? program_->exec().signal(number) : Host::signal(number);
   }
 
+  [[nodiscard]] Cause cause() const override { return home_->cause(); }
   void tell(const model::Execution& execution) override { home_->tell(execution); }
 
  private:

@@ -16,6 +16,7 @@
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "orchestrator/places.h"
+#include "orchestrator/verdict.h"
 #include "runtime/runtime.h"
 
 namespace cloister::orchestrator {
@@ -52,6 +53,9 @@ class Host {
   virtual Task<Result<>> input(std::string bytes);
   virtual Result<> signal(int number);
 
+  // Why it ends all that runs here, once it does.
+  [[nodiscard]] virtual Cause cause() const { return Cause::kNone; }
+
   // The execution has a new status.
   virtual void tell(const model::Execution& execution);
 };
@@ -69,6 +73,7 @@ class Home {
   virtual void leave() = 0;
   // Null once the session's end has begun.
   [[nodiscard]] virtual std::shared_ptr<runtime::Sandbox> sandbox() const = 0;
+  [[nodiscard]] virtual Cause cause() const = 0;  // as Host
   // When a program of an ended session is not waited for any longer; otherwise never.
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.

@@ -290,6 +290,8 @@ Task<void> RunService::Impl::abandon(LivePtr run) {
 void RunService::Impl::launch(const LivePtr& run) {
   show(run);
   if (draining) endFromOutside(*run, Cause::kStopping);
+  // What ended while the ledger took it could not tell it so.
+  if (run->host->cause() != Cause::kNone) endFromOutside(*run, run->host->cause());
   askForSandbox(run);
   runtime::spawn(executor, execute(run));
   reportDepth();

@@ -15,6 +15,7 @@
 #include "base/id.h"
 #include "orchestrator/brittle_store.h"
 #include "orchestrator/run_service.h"
+#include "orchestrator/sessions.h"
 #include "runtime/fake/fake_runtime.h"
 #include "runtime/run_task.h"
 
@@ -41,9 +42,9 @@ struct CountingMetrics final : Metrics {
   void sessionEnded(const model::Session& session) override {
     ends[session.end ? session.end->type : ""]++;
   }
-  void sessionCount(size_t creating, size_t running) override {
+  void sessionCount(size_t creating, size_t open) override {
     creating_sessions = creating;
-    running_sessions = running;
+    running_sessions = open;
   }
 
   int started_sessions = 0;
@@ -98,11 +99,15 @@ class ServiceTest : public testing::Test {
         config_);
     const auto recovered = service_->recover();
     ASSERT_TRUE(recovered) << recovered.error().message;
+    sessions_ = std::make_unique<Sessions>(*service_, session_config_);
+    const auto ended = sessions_->recover();
+    ASSERT_TRUE(ended) << ended.error().message;
     if (with_node) connect();
   }
   void connect() { service_->setNode({fake_.get(), offer_}); }
   // As kill -9 does it: nothing is finished.
   void close() {
+    sessions_.reset();
     service_.reset();
     store_.reset();
     io_.reset();
@@ -190,6 +195,7 @@ class ServiceTest : public testing::Test {
   base::SigningKey key_ = base::SigningKey::generate();
   CountingMetrics metrics_;
   RunConfig config_;
+  SessionConfig session_config_;
   model::NodeOffer offer_;
   artifacts::Secret master_ = artifacts::Secret::random();
   std::unique_ptr<artifacts::Keyring> keyring_;
@@ -199,6 +205,7 @@ class ServiceTest : public testing::Test {
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<runtime::FakeRuntime> fake_;
   std::unique_ptr<RunService> service_;
+  std::unique_ptr<Sessions> sessions_;
 };
 
 }  // namespace cloister::orchestrator

@@ -49,7 +49,7 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   session->ending = std::move(end);
   session->ended_by = by;
   session->give_up =
-      base::monotonicNow() + kProgramPatience + kTearDownPatience + kLatePatience;
+      base::monotonicNow() + config.patience.programs + config.patience.tear_down + config.patience.late;
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
   runs->endPrograms(session->record.id, session->ending->programs);
@@ -58,11 +58,11 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
 
 Task<void> Sessions::Impl::finish(SessionPtr session) {
   const auto self = shared_from_this();
-  const base::Monotonic until = base::monotonicNow() + kBeginPatience;
+  const base::Monotonic until = base::monotonicNow() + config.patience.begin;
   while (!session->begun && base::monotonicNow() < until)
     co_await session->changed.wait(until);
   session->abandoned = !session->begun;
-  co_await emptied(*session, base::monotonicNow() + kProgramPatience);
+  co_await emptied(*session, base::monotonicNow() + config.patience.programs);
   co_await tearDown(*session);
   co_await emptied(*session, session->give_up);
   co_await recordEnd(*session);
@@ -79,7 +79,7 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   const auto going =
       std::make_shared<TearDown>(runs->executor, std::exchange(session.box, nullptr));
   runtime::spawn(runs->executor, TearDown::run(going, session.record.id));
-  const base::Monotonic until = base::monotonicNow() + kTearDownPatience;
+  const base::Monotonic until = base::monotonicNow() + config.patience.tear_down;
   while (!going->done && base::monotonicNow() < until)
     co_await going->changed.wait(until);
   if (going->done) co_return;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "model/execution.h"
 #include "model/principal.h"
@@ -23,12 +24,21 @@
 
 namespace cloister::orchestrator {
 
+// How long the end of a session waits, for each of these at most; it goes on without.
+struct SessionPatience {
+  Millis begin{5'000};       // for a sandbox that is under way
+  Millis programs{500};      // for its programs to end as cancelled, before the sandbox goes
+  Millis tear_down{10'000};  // for the sandbox to be gone
+  Millis late{5'000};        // for programs that have not said how they ended by then
+};
+
 struct SessionConfig {
   uint32_t max = 240;             // at once, those being created too
   uint32_t max_per_tenant = 200;  // the same, of one tenant
   uint32_t max_execs = 64;        // programs at once in one
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
+  SessionPatience patience;
 };
 
 class Sessions {

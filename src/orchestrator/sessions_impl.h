@@ -17,14 +17,6 @@
 
 namespace cloister::orchestrator {
 
-// How long a session's end waits: for its programs to end as cancelled, before its sandbox goes; for
-// the sandbox to be torn down; for those that run in it to say so then; and for a sandbox that was
-// under way. Whatever takes longer is not waited for.
-constexpr Millis kProgramPatience{500};
-constexpr Millis kTearDownPatience{10'000};
-constexpr Millis kLatePatience{5'000};
-constexpr Millis kBeginPatience{5'000};
-
 // One session from its creation to its final record.
 struct LiveSession final : Home {
   LiveSession(boost::asio::any_io_executor executor, Lease::Terms terms)
@@ -35,6 +27,7 @@ struct LiveSession final : Home {
   void enter() override;
   void leave() override;
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
+  [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
