@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionFeed: one reader's way through the events of a session, as EventFeed is through those of an
-// execution.
+// SessionFeed: one reader's way through the events of a session, as EventFeed is through those of
+// an execution.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ class BrittleStore final : public store::Store {
   explicit BrittleStore(std::unique_ptr<store::Store> real) : real_(std::move(real)) {}
 
   bool full = false;
-  int refused = 0;  // writes, while full
+  int refused = 0;    // writes, while full
   bool slow = false;  // writes wait for letGo()
 
   [[nodiscard]] size_t waiting() const { return held_.size(); }

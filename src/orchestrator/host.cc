@@ -34,8 +34,7 @@ class OwnHost final : public Host {
     co_return sandbox_->info();
   }
 
-  Task<Result<Outcome>> run(const model::ExecSpec& spec,
-                            runtime::ExecObserver& observer) override {
+  Task<Result<Outcome>> run(const model::ExecSpec& spec, runtime::ExecObserver& observer) override {
     co_return co_await sandbox_->exec(spec, observer);
   }
 
@@ -115,7 +114,9 @@ class SessionHost final : public Host {
   [[nodiscard]] bool startsAtOnce() const override { return true; }
   Result<> admit() override { return home_->admit(); }
   void occupy() override { home_->enter(); }
-  void vacate() override { home_->leave(); }
+  void vacate() override {
+    if (!std::exchange(left_, true)) home_->leave();
+  }
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
@@ -164,12 +165,17 @@ class SessionHost final : public Host {
   }
 
   [[nodiscard]] Cause cause() const override { return home_->cause(); }
-  void tell(const model::Execution& execution) override { home_->tell(execution); }
+  // Whoever hears of its end finds its place free.
+  void tell(const model::Execution& execution) override {
+    home_->tell(execution);
+    if (model::isTerminal(execution.status)) vacate();
+  }
 
  private:
   boost::asio::any_io_executor executor_;
   std::shared_ptr<Home> home_;
   std::shared_ptr<Program> program_;
+  bool left_ = false;
 };
 
 }  // namespace

@@ -34,7 +34,8 @@ class Host {
   [[nodiscard]] virtual bool startsAtOnce() const = 0;
   // Whether another may start here now; kConflict or kQuota say why not.
   virtual Result<> admit() = 0;
-  // What it takes up, from the recording of its start to the end of release().
+  // What it takes up, from the recording of its start on. A sandbox of its own does up to the end
+  // of release(), a program in a session's up to the record of its end.
   virtual void occupy() = 0;
   virtual void vacate() = 0;
 
@@ -56,7 +57,7 @@ class Host {
   // Why it ends all that runs here, once it does.
   [[nodiscard]] virtual Cause cause() const { return Cause::kNone; }
 
-  // The execution has a new status.
+  // The execution has a new status in the ledger, and nobody has heard of it yet.
   virtual void tell(const model::Execution& execution);
 };
 

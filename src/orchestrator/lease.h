@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lease: how long a session lives. Its absolute end is `ttl` after it began or was renewed last; its
-// idle end is `idle_ttl` after that, or after its last program ended, and there is none while a
+// Lease: how long a session lives. Its absolute end is `ttl` after it began or was renewed last;
+// its idle end is `idle_ttl` after that, or after its last program ended, and there is none while a
 // program runs. What comes at or after the earlier of them comes too late, so whoever was told of a
 // renewal never meets the end that was due before. Pure: the caller tells the time. One thread.
 #pragma once

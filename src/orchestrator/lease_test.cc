@@ -94,7 +94,8 @@ TEST(Lease, ARenewalThatIsTakenIsNeverFollowedByTheOldEnd) {
     const bool renewed = lease.renew(at, {.ttl = seconds(3600), .idle_ttl = seconds(10)});
     EXPECT_EQ(renewed, at < due);
     const Monotonic look = std::max(at, due + late);
-    EXPECT_EQ(lease.over(look), !renewed) << "renewed " << renewed << " at " << off.count() << " us";
+    EXPECT_EQ(lease.over(look), !renewed)
+        << "renewed " << renewed << " at " << off.count() << " us";
     if (renewed) {
       taken++;
       EXPECT_EQ(lease.deadline(), at + seconds(10));

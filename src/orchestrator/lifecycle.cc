@@ -191,6 +191,7 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
   const auto written = co_await persist(run, finishedEvent(run.execution));
   for (const model::ArtifactRef& artifact : run.execution.artifacts)
     parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
+  run.host->tell(run.execution);
   if (written) {
     run.log->publish(run.execution);
     parts.metrics.finished(run.execution);
@@ -201,7 +202,6 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
     if (stored) run.log->publish(*stored);
   }
   run.log->close();
-  run.host->tell(run.log->latest());
   run.settled.notify();
 }
 

@@ -11,7 +11,7 @@ namespace cloister::orchestrator {
 class Places {
  public:
   struct Bounds {
-    uint32_t runs = 0;  // at once; 0: what the node offers
+    uint32_t runs = 0;        // at once; 0: what the node offers
     double memory_share = 1;  // of the node's memory, for the limits of runs and sessions together
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a session: Sessions::Impl::finish. Whatever causes it comes by beginEnd, which lets the
-// first one in.
+// The end of a session: Sessions::Impl::finish. Whatever causes it comes by beginEnd, which lets
+// the first one in.
 #include <algorithm>
 #include <latch>
 #include <utility>
@@ -48,8 +48,8 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   if (session->ending) return;
   session->ending = std::move(end);
   session->ended_by = by;
-  session->give_up =
-      base::monotonicNow() + config.patience.programs + config.patience.tear_down + config.patience.late;
+  session->give_up = base::monotonicNow() + config.patience.programs + config.patience.tear_down +
+                     config.patience.late;
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
   runs->endPrograms(session->record.id, session->ending->programs);
@@ -83,8 +83,7 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   while (!going->done && base::monotonicNow() < until)
     co_await going->changed.wait(until);
   if (going->done) co_return;
-  base::log(base::Level::kError, "sandbox not torn down in time",
-            {{"session", session.record.id}});
+  base::log(base::Level::kError, "sandbox not torn down in time", {{"session", session.record.id}});
 }
 
 // Nobody hears of the end before it is durable.
@@ -96,8 +95,8 @@ Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   record.expires_at = 0;
   record.ended_at = base::wallMicros();
   const model::AuditEvent event = endedEvent(record, session.ended_by);
-  const auto written = co_await runs->insist(
-      record.id, [&] { return runs->ledger.updateSession(record, event); });
+  const auto written =
+      co_await runs->insist(record.id, [&] { return runs->ledger.updateSession(record, event); });
   session.closed = true;
   if (written) {
     session.record = std::move(record);

@@ -23,9 +23,12 @@ model::AuditEvent about(std::string_view action, const model::Session& session,
   return {std::string(action), session.id, session.principal, std::move(details)};
 }
 
-json::value seconds(Millis time) {
-  if (time.count() % 1000 == 0) return time.count() / 1000;
-  return static_cast<double>(time.count()) / 1000;
+// Whole numbers only: the ledger keeps no others.
+json::object limitOf(const std::string& name, Millis time) {
+  const bool whole = time.count() % 1000 == 0;
+  return {{"limit", name},
+          {"value", whole ? time.count() / 1000 : time.count()},
+          {"unit", whole ? "s" : "ms"}};
 }
 
 std::string shown(Millis time) {
@@ -44,27 +47,25 @@ SessionEnd endOfLease(const model::Session& session, Lease::Limit limit) {
   const bool ttl = limit == Lease::Limit::kTtl;
   const Millis time = ttl ? session.ttl : session.idle_ttl;
   const std::string name = ttl ? "ttl" : "idle_ttl";
-  SessionEnd made = end(
-      error_type::kTimeout,
-      (ttl ? "the session lived for its " + shown(time) + " since it was made or renewed"
-           : "no program ran in the session for " + shown(time)) +
-          "; renew it in time, or ask for a longer " + name + "_seconds",
-      Cause::kSessionExpired, Code::kConflict, false);
-  made.reason.details = {{"limit", name}, {"value", seconds(time)}};
+  SessionEnd made =
+      end(error_type::kTimeout,
+          (ttl ? "the session lived for its " + shown(time) + " since it was made or renewed"
+               : "no program ran in the session for " + shown(time)) +
+              "; renew it in time, or ask for a longer " + name + "_seconds",
+          Cause::kSessionExpired, Code::kConflict, false);
+  made.reason.details = limitOf(name, time);
   return made;
 }
 
 SessionEnd endOfSandbox(const model::SandboxEnd& sandbox, const model::Limits& limits) {
   switch (sandbox.kind) {
     case model::SandboxEnd::Kind::kMemory: {
-      SessionEnd made =
-          end(error_type::kResourceLimit,
-              "the session's sandbox was ended at its memory limit of " +
-                  std::to_string(limits.memory_bytes >> 20) + " MiB; raise memory_mb",
-              Cause::kSessionMemory, Code::kConflict, false);
-      made.reason.details = {{"limit", model::limit_name::kMemory},
-                             {"value", limits.memory_bytes},
-                             {"unit", "bytes"}};
+      SessionEnd made = end(error_type::kResourceLimit,
+                            "the session's sandbox was ended at its memory limit of " +
+                                std::to_string(limits.memory_bytes >> 20) + " MiB; raise memory_mb",
+                            Cause::kSessionMemory, Code::kConflict, false);
+      made.reason.details = {
+          {"limit", model::limit_name::kMemory}, {"value", limits.memory_bytes}, {"unit", "bytes"}};
       return made;
     }
     case model::SandboxEnd::Kind::kNodeLost:
@@ -125,8 +126,7 @@ model::AuditEvent startedEvent(const model::Session& session) {
                 {"policy", provenance.policy_id},
                 {"node", provenance.node},
                 {"image_digest", provenance.image_digest},
-                {"weakened",
-                 json::array(provenance.weakened.begin(), provenance.weakened.end())}});
+                {"weakened", json::array(provenance.weakened.begin(), provenance.weakened.end())}});
 }
 
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by) {

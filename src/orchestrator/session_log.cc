@@ -39,8 +39,7 @@ std::optional<SessionEvent> SessionLog::after(uint64_t seq) const {
   if (events_.empty() || seq == last_) return std::nullopt;
   const uint64_t first = events_.front().seq;
   if (seq > last_ || seq + 1 < first) {
-    return SessionEvent{
-        .seq = closed_ ? last_ : first - 1, .session = latest_, .execution = {}};
+    return SessionEvent{.seq = closed_ ? last_ : first - 1, .session = latest_, .execution = {}};
   }
   return events_[static_cast<size_t>(seq + 1 - first)];
 }

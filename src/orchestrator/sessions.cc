@@ -139,8 +139,8 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
                                            store::NewSession& record) const {
   if (draining) return fail(Code::kUnavailable, "making a session: the service is stopping");
   model::settle(request.settings.limits);
-  auto session = std::make_shared<LiveSession>(runs->executor,
-                                               Lease::Terms{request.ttl, request.idle_ttl});
+  auto session =
+      std::make_shared<LiveSession>(runs->executor, Lease::Terms{request.ttl, request.idle_ttl});
   record.request_json = base::toJson(model::toJsonObject(request));
   session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
   session->max_programs = config.max_execs;
@@ -173,8 +173,7 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .spec_sha256 = {},
           .prestart = {},
           .now = base::wallMicros(),
-          .valid_for =
-              std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
+          .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
           .language = session.rule_language,
           .session_id = session.record.id};
 }
@@ -215,8 +214,8 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
     return full(places.forSessions(),
                 "of the node's sandboxes are for sessions, and all of them are taken");
   }
-  const auto share = static_cast<uint64_t>(
-      static_cast<double>(runs->node.offer.memory_bytes) * config.memory_share);
+  const auto share = static_cast<uint64_t>(static_cast<double>(runs->node.offer.memory_bytes) *
+                                           config.memory_share);
   if (places.sessionMemory() + session.record.limits.memory_bytes > share) {
     return full(static_cast<uint32_t>(share >> 20),
                 "MiB of the node's memory are for sessions, and not so much of it is left");
@@ -257,8 +256,8 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
 Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
-  const policy::Decision decision = policy::decide(
-      runs->parts.policy, question(session, session.record.provenance.permit_id));
+  const policy::Decision decision =
+      policy::decide(runs->parts.policy, question(session, session.record.provenance.permit_id));
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
@@ -338,8 +337,7 @@ Result<std::shared_ptr<SessionLog>> Sessions::log(const model::Principal& princi
   if (ended != impl_->ended.end() && maySee(principal, ended->second->latest())) {
     return ended->second;
   }
-  const Session session =
-      TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
+  const Session session = TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
   return SessionLog::ofRecord(impl_->runs->executor, session);
 }
 
@@ -351,8 +349,9 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   while (session->renewing)
     co_await session->changed.wait();
   const auto late = [&] {
-    const auto reason = session->ending ? session->ending->reason
-                                        : endOfLease(session->record, session->lease.limit()).reason;
+    const auto reason = session->ending
+                            ? session->ending->reason
+                            : endOfLease(session->record, session->lease.limit()).reason;
     return std::unexpected(endedError(doing, reason));
   };
   if (session->record.status == SessionStatus::kCreating && !session->ending) {
@@ -404,8 +403,7 @@ SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::st
 
 // kConflict for one that has ended.
 Result<SessionPtr> Sessions::Impl::findLive(const model::Principal& principal,
-                                            const std::string& id,
-                                            const std::string& doing) const {
+                                            const std::string& id, const std::string& doing) const {
   if (SessionPtr session = find(principal, id)) return session;
   const Session session = TRY(runs->parts.store.session(store::Scope::of(principal), id));
   return std::unexpected(endedError(doing, session.end.value_or(model::RunError{})));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions' inside: sessions.cc has creation and what is asked of a session, session_end.cc the end.
+// Sessions' inside: sessions.cc has creation and what is asked of a session, session_end.cc the
+// end.
 #pragma once
 
 #include <deque>
@@ -98,7 +99,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   std::shared_ptr<RunService::Impl> runs;
   SessionConfig config;
   std::map<std::string, SessionPtr> live;
-  std::map<std::string, uint32_t> tenants;  // sessions of each
+  std::map<std::string, uint32_t> tenants;                   // sessions of each
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
   bool draining = false;

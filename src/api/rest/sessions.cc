@@ -31,8 +31,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
-  const model::Session session =
-      CO_TRY(parts.sessions.get(request.principal, request.params[0]));
+  const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
   co_return jsonResponse(200, model::toJsonObject(session));
 }
 
@@ -42,8 +41,7 @@ Result<store::SessionQuery> parseListQuery(const Request& request) {
   if (const auto status = queryText(request, "status")) {
     query.status = model::sessionStatusFromName(*status);
     if (!query.status) {
-      return fail(Code::kInvalid, "query parameter status: not a session's status",
-                  "query.status");
+      return fail(Code::kInvalid, "query parameter status: not a session's status", "query.status");
     }
   }
   const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
@@ -75,10 +73,8 @@ Task<Result<Response>> end(RestParts& parts, Request& request) {
 Task<Result<Response>> renew(RestParts& parts, Request& request) {
   const json::object body =
       request.has_body ? CO_TRY(parseObject(request.body, parts.bounds)) : json::object();
-  const model::Session session =
-      CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  const model::Renewal renewal =
-      CO_TRY(model::parseRenewal(body, session, parts.session_bounds));
+  const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
+  const model::Renewal renewal = CO_TRY(model::parseRenewal(body, session, parts.session_bounds));
   auto renewed = co_await parts.sessions.renew(request.principal, session.id, renewal);
   co_return sessionResponse(200, CO_TRY(std::move(renewed)));
 }
@@ -86,8 +82,7 @@ Task<Result<Response>> renew(RestParts& parts, Request& request) {
 Task<Result<Response>> exec(RestParts& parts, Request& request) {
   const std::optional<int64_t> wait = CO_TRY(queryInteger(request, "wait", 0, kMaxWaitSeconds));
   std::string key = CO_TRY(idempotencyKey(request));
-  const model::Session session =
-      CO_TRY(parts.sessions.get(request.principal, request.params[0]));
+  const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
   auto read = co_await readBody<model::ExecRequest>(
       parts, std::exchange(request.body, {}), [&parts, session](const json::object& body) {
         return model::parseExecRequest(body, parts.bounds, session);

@@ -42,6 +42,7 @@ struct FakeRuntime::State {
   size_t live = 0;
   std::vector<std::string> provisioned;
   std::optional<Error> provision_error;
+  bool provisions_held = false;
   std::optional<model::PoolStats> pool;
 };
 
@@ -510,13 +511,16 @@ FakeRuntime::FakeRuntime(boost::asio::any_io_executor executor)
 FakeRuntime::~FakeRuntime() = default;
 
 Task<Result<std::unique_ptr<Sandbox>>> FakeRuntime::provision(const model::SignedPermit& permit) {
-  if (state_->provision_error) co_return std::unexpected(*state_->provision_error);
+  const std::shared_ptr<State> state = state_;
   auto fields = wire::decodePermit(permit.encoded);
   if (!fields) co_return std::unexpected(std::move(fields).error());
-  state_->provisioned.push_back(fields->execution_id.empty() ? fields->session_id
-                                                             : fields->execution_id);
-  state_->changed.notify();
-  co_return std::make_unique<FakeSandbox>(state_, *std::move(fields));
+  while (state->provisions_held)
+    co_await state->changed.wait();
+  if (state->provision_error) co_return std::unexpected(*state->provision_error);
+  state->provisioned.push_back(fields->execution_id.empty() ? fields->session_id
+                                                            : fields->execution_id);
+  state->changed.notify();
+  co_return std::make_unique<FakeSandbox>(state, *std::move(fields));
 }
 
 Task<Result<base::json::object>> FakeRuntime::plan(const model::SignedPermit& permit) {
@@ -544,6 +548,11 @@ void FakeRuntime::release() {
 void FakeRuntime::killSandboxes(const model::SandboxEnd& why) {
   for (const auto& kill : std::exchange(state_->kills, {}))
     kill(why);
+}
+
+void FakeRuntime::holdProvisions(bool hold) {
+  state_->provisions_held = hold;
+  state_->changed.notify();
 }
 
 void FakeRuntime::failProvision(std::optional<Error> error) {

@@ -33,6 +33,8 @@ class FakeRuntime : public Runtime {
   void release();
   // Every sandbox there is dies, and says `why` to a session.
   void killSandboxes(const model::SandboxEnd& why);
+  // Every further provision takes until they are held no longer.
+  void holdProvisions(bool hold);
   // Every further provision fails with this; nullopt: they work again.
   void failProvision(std::optional<Error> error);
   // Sandboxes that were provisioned and not torn down.
