@@ -35,6 +35,7 @@ std::vector<Route> routes() {
       {.method = "GET", .pattern = "/v1/things", .query = {"limit", "all"}, .handle = ok},
       {.method = "POST", .pattern = "/v1/things", .query = {}, .handle = bad, .json_body = true},
       {.method = "GET", .pattern = "/v1/things/{id}", .query = {}, .handle = ok},
+      {.method = "POST", .pattern = "/v1/things/{id}:poke", .query = {}, .handle = ok},
       {.method = "DELETE",
        .pattern = "/v1/things/{id}",
        .access = Access::kAdmin,
@@ -122,6 +123,18 @@ TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Basic x"}, {"x-api-key", agent_}}), 401);
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", agent_}}), 403);
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", admin_}}), 0);
+}
+
+TEST_F(RouterTest, FindsRoutesByAVerb) {
+  const std::vector<Header> key = {{"x-api-key", agent_}};
+  EXPECT_EQ(admit("POST", "/v1/things/a:poke", key), 0);
+  EXPECT_EQ(handle().body, "a");
+  EXPECT_EQ(request_.route, "/v1/things/{id}:poke");
+  EXPECT_EQ(admit("POST", "/v1/things/a:b:poke", key), 0);
+  EXPECT_EQ(handle().body, "a:b");
+  for (const std::string_view path : {"/v1/things/:poke", "/v1/things/a:push", "/v1/things/a"}) {
+    EXPECT_EQ(admit("POST", path, key), 405) << path;
+  }
 }
 
 TEST_F(RouterTest, FindsRoutes) {
