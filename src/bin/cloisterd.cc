@@ -279,7 +279,8 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config) {
   return {.max = config.session.max,
           .max_per_tenant = config.session.max_per_tenant,
           .max_execs = config.session.max_execs,
-          .memory_share = config.session.memory_percent / 100.0};
+          .memory_share = config.session.memory_percent / 100.0,
+          .patience = {}};
 }
 
 model::SessionBounds sessionBounds(const model::Config& config) {

@@ -15,7 +15,7 @@ struct SandboxEnd {
     kTornDown,    // as was asked
   };
   Kind kind = Kind::kTornDown;
-  std::string message = {};  // for a reader; "" for kTornDown
+  std::string message;  // for a reader; "" for kTornDown
 };
 
 }  // namespace cloister::model

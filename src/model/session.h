@@ -88,7 +88,7 @@ Result<Renewal> parseRenewal(const base::json::object& body, const Session& sess
 // leaves out is the session's; no files are collected unless it asks for them: they stay there.
 struct ExecRequest {
   RunRequest run = {};
-  std::string cwd = {};     // absolute, "" for /workspace
+  std::string cwd;          // absolute, "" for /workspace
   bool keep_input = false;  // more input comes later
   bool background = false;  // answer at once
 };

@@ -215,6 +215,53 @@ TEST_F(HostileNodeTest, AFaultNeverPassesForALostNode) {
   EXPECT_EQ(outcome.error().code, Code::kInternal);
 }
 
+// --- a session's sandbox
+// --------------------------------------------------------------------------
+
+class HostileSessionTest : public HostileNodeTest {
+ protected:
+  HostileSessionTest() {
+    say(FromNode::kProvisioned, 1, wire::encodeProvisioned({"fake", "liar", "sha256:0", {}}));
+    model::PermitFields fields;
+    fields.session_id = "ses_1";
+    auto sandbox = runTask(io_, node_->provision({wire::encodePermit(fields), "signature"}));
+    EXPECT_TRUE(sandbox);
+    session_ = *std::move(sandbox);
+  }
+  model::SandboxEnd died() { return runTask(io_, session_->died()); }
+
+  std::unique_ptr<Sandbox> session_;
+};
+
+TEST_F(HostileSessionTest, AnHonestOneTellsItsEnd) {
+  say(FromNode::kDied, 1,
+      wire::encodeSandboxEnd({model::SandboxEnd::Kind::kMemory, "out of memory"}));
+  const model::SandboxEnd end = died();
+  EXPECT_EQ(end.kind, model::SandboxEnd::Kind::kMemory);
+  EXPECT_EQ(end.message, "out of memory");
+  tearDownAnswered(*session_);
+}
+
+TEST_F(HostileSessionTest, AnEndThatIsNone) {
+  say(FromNode::kDied, 1, "the runner died");
+  EXPECT_EQ(died().kind, model::SandboxEnd::Kind::kNodeLost);
+  EXPECT_FALSE(runTask(io_, node_->provision({"permit", "signature"})));
+}
+
+TEST_F(HostileSessionTest, AnEndThatOnlyWeCanTell) {
+  std::string lie = wire::encodeSandboxEnd({model::SandboxEnd::Kind::kMemory, "x"});
+  lie[0] = static_cast<char>(model::SandboxEnd::Kind::kTornDown);
+  say(FromNode::kDied, 1, std::move(lie));
+  EXPECT_EQ(died().kind, model::SandboxEnd::Kind::kNodeLost);
+}
+
+TEST_F(HostileSessionTest, ItsEndIsTheEndOfTheSession) {
+  peer_->close();
+  const model::SandboxEnd end = died();
+  EXPECT_EQ(end.kind, model::SandboxEnd::Kind::kNodeLost);
+  EXPECT_NE(end.message.find("node lost"), std::string::npos);
+}
+
 TEST_F(HostileNodeTest, GarbageInsteadOfAnOffer) {
   Connection::Stream ours(io_);
   Connection::Stream theirs(io_);

@@ -35,7 +35,7 @@ class OwnHost final : public Host {
   }
 
   Task<Result<Outcome>> run(const model::ExecSpec& spec, runtime::ExecObserver& observer) override {
-    co_return co_await sandbox_->exec(spec, observer);
+    return sandbox_->exec(spec, observer);
   }
 
   void cancel() override {
@@ -135,14 +135,13 @@ class SessionHost final : public Host {
     while (!program->outcome() && base::monotonicNow() < home_->giveUp())
       co_await program->changed().wait(home_->giveUp());
     program->listen(nullptr);
-    if (!program->outcome()) {
+    auto outcome = std::exchange(program->outcome(), std::nullopt);
+    if (!outcome) {
       co_return fail(Code::kInternal, "running in a session: it ended, and did not say how");
     }
     // Its sandbox may have gone with it, and says so elsewhere.
-    if (isLost(*program->outcome())) {
-      co_await home_->ended(base::monotonicNow() + kReasonPatience);
-    }
-    co_return *std::move(program->outcome());
+    if (isLost(*outcome)) co_await home_->ended(base::monotonicNow() + kReasonPatience);
+    co_return *std::move(outcome);
   }
 
   void cancel() override {

@@ -32,7 +32,7 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   size_t bytes = 0;  // what it holds while it waits
-  base::Monotonic accepted_at{};
+  base::Monotonic accepted_at;
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;

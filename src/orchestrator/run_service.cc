@@ -134,7 +134,7 @@ RunService::~RunService() {
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
-  Asked asked{.request = {.run = std::move(request)}, .home = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}}, .home = nullptr};
   return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
@@ -387,7 +387,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewExecution record;
-  Asked asked{.request = {.run = std::move(request)}, .home = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}}, .home = nullptr};
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {

@@ -46,13 +46,14 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end) {
 void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
                               const model::Principal& by) {
   if (session->ending) return;
+  const Cause programs = end.programs;
   session->ending = std::move(end);
   session->ended_by = by;
   session->give_up = base::monotonicNow() + config.patience.programs + config.patience.tear_down +
                      config.patience.late;
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
-  runs->endPrograms(session->record.id, session->ending->programs);
+  runs->endPrograms(session->record.id, programs);
   runtime::spawn(runs->executor, finish(session));
 }
 
@@ -90,7 +91,7 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
 Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   Session record = session.now();
   record.status = SessionStatus::kEnded;
-  record.end = session.ending->reason;
+  if (session.ending) record.end = session.ending->reason;
   record.running = 0;
   record.expires_at = 0;
   record.ended_at = base::wallMicros();

@@ -188,10 +188,11 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
       CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
   if (created.replayed) co_return created.session;
   runs->parts.metrics.refused("denied");
-  session->ending = endByDenial(denied);
+  const SessionEnd end = endByDenial(denied);
+  session->ending = end;
   session->ended_by = session->record.principal;
   co_await recordEnd(*session);
-  co_return fail(Code::kDenied, session->ending->reason.message);
+  co_return fail(end.code, end.reason.message);
 }
 
 Result<> Sessions::Impl::admit(const LiveSession& session) {
@@ -305,9 +306,9 @@ Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
   };
   while (!decided())
     co_await session->changed.wait();
-  if (!session->ending) co_return session->now();
-  const SessionEnd& end = *session->ending;
-  co_return fail(end.code, "making a session: " + end.reason.message);
+  const std::optional<SessionEnd> end = session->ending;
+  if (!end) co_return session->now();
+  co_return fail(end->code, end->reason.message);
 }
 
 // --- what is asked of a session

@@ -133,6 +133,19 @@ TEST(Decoders, RefuseAPoolBeyondItsBounds) {
   EXPECT_FALSE(decodePool(encodePool(full)));
 }
 
+TEST(SandboxEnds, AreThoseThatANodeCanTell) {
+  using Kind = model::SandboxEnd::Kind;
+  for (const Kind kind : {Kind::kMemory, Kind::kRunnerLost}) {
+    const auto read = decodeSandboxEnd(encodeSandboxEnd({kind, std::string(10'000, 'x')}));
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->kind, kind);
+    EXPECT_EQ(read->message.size(), 4096U);
+  }
+  for (const Kind kind : {Kind::kNodeLost, Kind::kTornDown}) {
+    EXPECT_FALSE(decodeSandboxEnd(encodeSandboxEnd({kind, "x"})));
+  }
+}
+
 TEST(Errors, AreCutToWhatTheOtherSideAccepts) {
   const Error error{Code::kInternal, std::string(10'000, 'x'), std::string(10'000, 'f')};
   const auto back = decodeError(encodeError(error));

@@ -426,7 +426,7 @@ class RemoteSandbox final : public Sandbox {
     Channel& channel = peer_.channel();
     while (channel.state == State::kIdle && !link->ended())
       co_await channel.changed.wait();
-    if (!link->ended() && channel.inbox.empty()) co_return model::SandboxEnd{};
+    if (!link->ended() && channel.state != State::kEnded) co_return model::SandboxEnd{};
     if (!link->ended()) {
       auto told = wire::decodeSandboxEnd(channel.inbox.front().payload);
       if (told) co_return *std::move(told);
