@@ -55,14 +55,15 @@ class SessionsRestTest : public orchestrator::SessionsTest {
     const auth::NewKey key = auth::makeKey(who, "test", 0);
     secret_ = key.secret;
     std::promise<bool> enrolled;
-    store_->putKey(key.record,
-                   {.action = "key.created", .subject = key.record.id, .principal = who, .details = {}},
-                   [&](Result<> result) { enrolled.set_value(result.has_value()); });
+    store_->putKey(
+        key.record,
+        {.action = "key.created", .subject = key.record.id, .principal = who, .details = {}},
+        [&](Result<> result) { enrolled.set_value(result.has_value()); });
     ASSERT_TRUE(enrolled.get_future().get());
     authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(
-        io_->get_executor(), background_, *store_, *keeper_, *keyring_,
-        orchestrator::ArtifactConfig{});
+    artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
+                                                                 *store_, *keeper_, *keyring_,
+                                                                 orchestrator::ArtifactConfig{});
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
@@ -97,8 +98,8 @@ class SessionsRestTest : public orchestrator::SessionsTest {
     if (response.stream) co_await response.stream(collected);
     co_return Answer{response.status, response.headers, std::move(collected.body)};
   }
-  Answer request(const std::string& method, const std::string& target,
-                 const std::string& body = "", std::vector<Header> headers = {}) {
+  Answer request(const std::string& method, const std::string& target, const std::string& body = "",
+                 std::vector<Header> headers = {}) {
     return await(answer(method, target, body, std::move(headers)));
   }
   std::string made(const std::string& body = "{}") {
@@ -182,8 +183,8 @@ TEST_F(SessionsRestTest, SaysWhatIsWrong) {
   EXPECT_EQ(request("DELETE", "/v1/sessions/ses_none").status, 404);
   EXPECT_EQ(request("POST", "/v1/sessions/ses_none/renew", "{}").status, 404);
   EXPECT_EQ(request("GET", "/v1/sessions/ses_none/events").status, 404);
-  EXPECT_EQ(
-      request("POST", path + "/exec", R"({"command": ["echo"], "memory_mb": 256})").status, 422);
+  EXPECT_EQ(request("POST", path + "/exec", R"({"command": ["echo"], "memory_mb": 256})").status,
+            422);
   EXPECT_EQ(request("POST", path + "/exec", R"({"command": ["hold"]})").status, 201);
   const Answer full = request("POST", path + "/exec", R"({"command": ["echo"]})");
   EXPECT_EQ(full.status, 429);
@@ -250,8 +251,8 @@ TEST_F(SessionsRestTest, SendsInputAndSignals) {
   EXPECT_EQ(request("GET", trapped).text("stdout"), "2\n");
   EXPECT_EQ(request("POST", "/v1/executions/exec_none:signal", R"({"signal": 2})").status, 404);
   const Answer alone = request("POST", "/v1/executions", R"({"command": ["hold"]})");
-  const Answer refused = request("POST", "/v1/executions/" + alone.text("id") + ":signal",
-                                 R"({"signal": "SIGINT"})");
+  const Answer refused =
+      request("POST", "/v1/executions/" + alone.text("id") + ":signal", R"({"signal": "SIGINT"})");
   EXPECT_EQ(refused.status, 409);
   EXPECT_THAT(refused.body, HasSubstr("DELETE"));
 }
@@ -259,8 +260,8 @@ TEST_F(SessionsRestTest, SendsInputAndSignals) {
 TEST_F(SessionsRestTest, StreamsWhatHappens) {
   serve();
   const std::string path = made();
-  const std::string program = request("POST", path + "/exec?wait=20", R"({"command": ["echo"]})")
-                                  .text("id");
+  const std::string program =
+      request("POST", path + "/exec?wait=20", R"({"command": ["echo"]})").text("id");
   const auto live = start(answer("GET", path + "/events", "", {}));
   settle();
   EXPECT_FALSE(live->done());
@@ -273,8 +274,8 @@ TEST_F(SessionsRestTest, StreamsWhatHappens) {
                                            "\",\"status\":\"completed\"}\n\n"),
                                  HasSubstr("id: 5.end\nevent: status\n")));
   const Answer rest = request("GET", path + "/events", "", {{"last-event-id", "3"}});
-  EXPECT_THAT(rest.body, AllOf(HasSubstr("id: 4\n"), HasSubstr("id: 5.end\n"),
-                               Not(HasSubstr("id: 3\n"))));
+  EXPECT_THAT(rest.body,
+              AllOf(HasSubstr("id: 4\n"), HasSubstr("id: 5.end\n"), Not(HasSubstr("id: 3\n"))));
   EXPECT_EQ(request("GET", path + "/events", "", {{"last-event-id", "5.end"}}).status, 204);
   EXPECT_EQ(request("GET", path + "/events", "", {{"last-event-id", "nonsense"}}).status, 400);
   EXPECT_THAT(request("GET", path + "/events?last_event_id=77").body, HasSubstr("\"ended\""));
