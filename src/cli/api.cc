@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/api.h"
 
+#include <algorithm>
+
 #include "cli/terminal.h"
 
 namespace cloister::cli {
@@ -115,19 +117,29 @@ const json::array& arrayOf(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_array() ? value->get_array() : kEmpty;
 }
 
-Result<> eachItem(HttpClient& client, const std::string& target, std::string_view list,
-                  const std::function<bool(const json::object&)>& visit) {
+Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
+                           std::initializer_list<std::string_view> filters) {
+  constexpr int64_t kMost = 100'000;
+  constexpr int64_t kPage = 200;
+  const auto most = static_cast<size_t>(TRY(flags.integer("limit", 1, kMost)).value_or(20));
+  std::string target = path + "?limit=" + std::to_string(std::min<size_t>(most, kPage));
+  for (const std::string_view name : filters) {
+    if (const auto text = flags.text(name)) {
+      target.append("&").append(name).append("=").append(percentEncode(*text));
+    }
+  }
+  const std::string member = path.substr(path.rfind('/') + 1);
+  json::array all;
   std::string cursor;
   for (;;) {
-    const char joint = target.find('?') == std::string::npos ? '?' : '&';
-    const std::string page =
-        cursor.empty() ? target : target + joint + "cursor=" + percentEncode(cursor);
+    const std::string page = cursor.empty() ? target : target + "&cursor=" + percentEncode(cursor);
     const json::object answer = TRY(call(client, "GET", page));
-    for (const json::value& item : arrayOf(answer, list)) {
-      if (item.is_object() && !visit(item.get_object())) return {};
+    for (const json::value& item : arrayOf(answer, member)) {
+      if (all.size() == most) return all;
+      if (item.is_object()) all.push_back(item);
     }
     std::string next = textOf(answer, "next_cursor");
-    if (next.empty() || next == cursor) return {};
+    if (next.empty() || next == cursor || all.size() == most) return all;
     cursor = std::move(next);
   }
 }

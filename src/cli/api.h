@@ -3,10 +3,11 @@
 // why and what to do.
 #pragma once
 
-#include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "base/flags.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/http_client.h"
@@ -34,9 +35,9 @@ bool boolOf(const json::object& object, std::string_view name);
 const json::object& objectOf(const json::object& object, std::string_view name);
 const json::array& arrayOf(const json::object& object, std::string_view name);
 
-// Reads all pages of a list: calls `visit` for each item of `member` until it is false, following
-// `next_cursor`.
-Result<> eachItem(HttpClient& client, const std::string& target, std::string_view member,
-                  const std::function<bool(const json::object&)>& visit);
+// The newest items of the list at `path`, over all of its pages: as many as --limit says, 20
+// without it. `filters`: flags that are query parameters.
+Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
+                           std::initializer_list<std::string_view> filters = {});
 
 }  // namespace cloister::cli

@@ -17,11 +17,6 @@ namespace {
 
 using base::Flag;
 
-Result<HttpClient> connect(const Invocation& invocation) {
-  Endpoint endpoint = TRY(needServer(invocation.globals));
-  return HttpClient(std::move(endpoint.url), std::move(endpoint.key));
-}
-
 Result<std::string> operandOf(const Invocation& invocation, const std::string& wanted) {
   if (!invocation.flags.operands().empty()) return invocation.flags.operands()[0];
   return fail(Code::kInvalid, wanted);
@@ -37,16 +32,8 @@ std::string baseName(std::string_view path) {
 }
 
 Result<int> list(const Invocation& invocation) {
-  constexpr int64_t kMost = 100'000;
-  constexpr int64_t kPage = 200;
-  const int64_t most = TRY(invocation.flags.integer("limit", 1, kMost)).value_or(20);
-  HttpClient client = TRY(connect(invocation));
-  json::array all;
-  const std::string target = "/v1/artifacts?limit=" + std::to_string(std::min(most, kPage));
-  TRY(eachItem(client, target, "artifacts", [&](const json::object& artifact) {
-    all.push_back(artifact);
-    return static_cast<int64_t>(all.size()) < most;
-  }));
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all = TRY(newest(client, "/v1/artifacts", invocation.flags));
   if (invocation.globals.json) {
     printJson(json::object{{"artifacts", std::move(all)}});
     return 0;
@@ -110,7 +97,7 @@ Result<int> put(const Invocation& invocation) {
   const auto ttl = TRY(invocation.flags.integer("ttl-seconds", 1, kMaxSeconds));
   if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
   Source source = TRY(openSource(file));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const std::optional<uint64_t> length = source.size;
   const HttpResponse response =
       TRY(client.exchange({.method = "POST",
@@ -129,7 +116,7 @@ Result<int> put(const Invocation& invocation) {
 
 Result<int> get(const Invocation& invocation) {
   const std::string id = TRY(idOf(invocation));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const json::object artifact = TRY(call(client, "GET", "/v1/artifacts/" + percentEncode(id)));
   const std::string name = baseName(textOf(artifact, "path"));
   const auto& operands = invocation.flags.operands();
@@ -159,7 +146,7 @@ Result<int> url(const Invocation& invocation) {
   std::string target = "/v1/artifacts/" + percentEncode(TRY(idOf(invocation))) + "/url";
   const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
   if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   json::object link = TRY(call(client, "GET", target));
   const Url& server = client.url();
   link["url"] = "http://" + server.authority() + server.prefix + textOf(link, "url");
@@ -173,7 +160,7 @@ Result<int> url(const Invocation& invocation) {
 
 Result<int> rm(const Invocation& invocation) {
   TRY(idOf(invocation));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   for (const std::string& id : invocation.flags.operands()) {
     TRY(call(client, "DELETE", "/v1/artifacts/" + percentEncode(id)));
     if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": deleted\n");
@@ -187,7 +174,7 @@ Result<int> rm(const Invocation& invocation) {
 
 Result<int> destroy(const Invocation& invocation) {
   const std::string tenant = TRY(operandOf(invocation, "whose artifacts: give the tenant"));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const json::object done =
       TRY(call(client, "DELETE", "/v1/tenants/" + percentEncode(tenant) + "/artifacts"));
   if (invocation.globals.json) {

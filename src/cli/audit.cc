@@ -12,14 +12,9 @@ namespace {
 
 using base::Flag;
 
-Result<HttpClient> connect(const Invocation& invocation) {
-  Endpoint endpoint = TRY(needServer(invocation.globals));
-  return HttpClient(std::move(endpoint.url), std::move(endpoint.key));
-}
-
 Result<int> verify(const Invocation& invocation) {
   constexpr Millis kLongWalk{3'600'000};
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const HttpResponse answer =
       TRY(client.exchange({.method = "GET", .target = "/v1/audit/verify"}, kLongWalk));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
@@ -49,7 +44,7 @@ Result<int64_t> afterFlag(const Invocation& invocation) {
 Result<int> exportAll(const Invocation& invocation) {
   constexpr Millis kSilence{60'000};
   const int64_t after = TRY(afterFlag(invocation));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const HttpHead head = TRY(client.open({.method = "GET",
                                          .target = startTarget("/v1/audit/export", after),
                                          .accept = "application/x-ndjson"}));
@@ -70,7 +65,7 @@ Result<int> list(const Invocation& invocation) {
   constexpr int64_t kMost = 1000;
   const int64_t after = TRY(afterFlag(invocation));
   const int64_t limit = TRY(invocation.flags.integer("limit", 1, kMost)).value_or(50);
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const std::string target = startTarget("/v1/audit", after) + "&limit=" + std::to_string(limit);
   const json::object answer = TRY(call(client, "GET", target));
   if (invocation.globals.json) {

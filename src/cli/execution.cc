@@ -24,34 +24,14 @@ Result<std::string> targetOf(const Invocation& invocation) {
   return "/v1/executions/" + percentEncode(invocation.flags.operands()[0]);
 }
 
-Result<HttpClient> connect(const Invocation& invocation, int interrupt = -1) {
-  Endpoint endpoint = TRY(needServer(invocation.globals));
-  return HttpClient(std::move(endpoint.url), std::move(endpoint.key), interrupt);
-}
-
-Result<std::string> listTarget(const base::Flags& flags, int64_t most) {
-  constexpr int64_t kPage = 200;
-  std::string target = "/v1/executions?limit=" + std::to_string(std::min(most, kPage));
-  if (const auto status = flags.text("status")) target += "&status=" + percentEncode(*status);
-  if (const auto agent = flags.text("agent")) target += "&agent=" + percentEncode(*agent);
-  return target;
-}
-
 std::string endOf(const json::object& execution) {
   const std::string signal = textOf(execution, "signal");
   return signal.empty() ? textOf(execution, "exit_code") : signal;
 }
 
 Result<int> list(const Invocation& invocation) {
-  constexpr int64_t kMost = 100'000;
-  const int64_t most = TRY(invocation.flags.integer("limit", 1, kMost)).value_or(20);
-  const std::string target = TRY(listTarget(invocation.flags, most));
-  HttpClient client = TRY(connect(invocation));
-  json::array all;
-  TRY(eachItem(client, target, "executions", [&](const json::object& execution) {
-    all.push_back(execution);
-    return static_cast<int64_t>(all.size()) < most;
-  }));
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all = TRY(newest(client, "/v1/executions", invocation.flags, {"status", "agent"}));
   if (invocation.globals.json) {
     printJson(json::object{{"executions", std::move(all)}});
     return 0;
@@ -70,7 +50,7 @@ Result<int> list(const Invocation& invocation) {
 
 Result<int> show(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   json::object execution = TRY(call(client, "GET", target));
   if (invocation.globals.json) {
     printJson(execution);
@@ -90,7 +70,7 @@ Result<int> logs(const Invocation& invocation) {
                        "/logs?stream=" + percentEncode(flags.text("stream").value_or("stdout"));
   const auto tail = TRY(flags.integer("tail", 1, kMostLines));
   if (tail) target += "&tail_lines=" + std::to_string(*tail);
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const HttpResponse answer =
       TRY(client.exchange({.method = "GET", .target = target, .accept = "*/*"}));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
@@ -109,7 +89,7 @@ Result<int> logs(const Invocation& invocation) {
 
 Result<int> cancel(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const json::object execution = TRY(call(client, "DELETE", target));
   if (invocation.globals.json) {
     printJson(execution);
@@ -123,7 +103,7 @@ Result<int> cancel(const Invocation& invocation) {
 Result<int> watch(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
   const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(invocation, signals.fd()));
+  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
   const bool json_output = invocation.globals.json;
   Follower follower(
       client, invocation.flags.operands()[0],

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "base/crypto.h"
 #include "cli/api.h"
@@ -12,11 +11,8 @@
 
 namespace cloister::cli {
 
-using base::monotonicNow;
-
-Follower::Follower(HttpClient& client, std::string id, FollowOptions options)
-    : client_(client),
-      id_(std::move(id)),
+Follower::Follower(HttpClient& client, const std::string& id, FollowOptions options)
+    : stream_(client, "/v1/executions/" + percentEncode(id) + "/events"),
       options_(options),
       out_{STDOUT_FILENO, !options.raw && isTerminal(STDOUT_FILENO)},
       err_{STDERR_FILENO, !options.raw && isTerminal(STDERR_FILENO)},
@@ -39,9 +35,6 @@ Result<> Follower::output(Output& to, const json::object& data) {
 }
 
 Result<bool> Follower::handle(const SseEvent& event) {
-  moved_ = true;
-  if (!event.id.empty()) last_event_ = event.id;
-  if (event.type == "heartbeat" || event.data.empty()) return false;
   json::object data = TRY(parseObject(event.data));
   if (event.type == "stdout") TRY(output(out_, data));
   if (event.type == "stderr") TRY(output(err_, data));
@@ -51,63 +44,17 @@ Result<bool> Follower::handle(const SseEvent& event) {
   return status && model::isTerminal(*status);
 }
 
-Result<bool> Follower::oneConnection() {
+Millis Follower::tick() {
   constexpr Millis kTick{100};
-  constexpr Millis kSilence{60'000};  // heartbeats come far more often
-  HttpRequest request{.method = "GET",
-                      .target = "/v1/executions/" + percentEncode(id_) + "/events",
-                      .accept = "text/event-stream"};
-  if (!last_event_.empty()) request.headers["Last-Event-ID"] = last_event_;
-  const HttpHead head = TRY(client_.open(request));
-  std::string bytes;
-  if (head.status != 200) {
-    while (TRY(client_.read(bytes, kSilence)) == HttpClient::Piece::kData &&
-           bytes.size() < HttpClient::kMaxHead) {
-    }
-    client_.close();
-    return std::unexpected(refusal(head, bytes));
-  }
-  SseParser parser;
-  auto last = monotonicNow();
-  for (;;) {
-    bytes.clear();
-    const auto piece = TRY(client_.read(bytes, progress_.active() ? kTick : kSilence));
-    if (piece == HttpClient::Piece::kEnd) return false;
-    if (piece == HttpClient::Piece::kData) last = monotonicNow();
-    if (monotonicNow() - last > kSilence) return false;
-    for (const SseEvent& event : TRY(parser.feed(bytes))) {
-      if (TRY(handle(event))) return true;
-    }
-    const std::string status = textOf(execution_, "status");
-    progress_.tick(status.empty() || status == "running" ? "running" : printable(status));
-  }
+  const std::string status = textOf(execution_, "status");
+  progress_.tick(status.empty() || status == "running" ? "running" : printable(status));
+  return progress_.active() ? kTick : EventStream::kSilence;
 }
 
 Result<json::object> Follower::toEnd() {
-  constexpr Millis kPatience{60'000};
-  constexpr Millis kPause{100};
-  auto last = monotonicNow();
-  for (;;) {
-    moved_ = false;
-    const auto ended = oneConnection();
-    if (ended && *ended) break;
-    if (moved_) last = monotonicNow();
-    const bool lasting = !ended && ended.error().code != Code::kUnavailable;
-    if (lasting || client_.interrupted() || reader_gone_) {
-      return std::unexpected(ended ? Error{} : ended.error());
-    }
-    if (monotonicNow() - last > kPatience) {
-      if (!ended) return std::unexpected(ended.error());
-      return fail(Code::kUnavailable, "following " + id_ + ": the server sends nothing");
-    }
-    client_.close();
-    std::this_thread::sleep_for(kPause);
-  }
+  TRY(stream_.read([this](const SseEvent& event) { return handle(event); },
+                   [this] { return tick(); }));
   progress_.stop();
-  // The server may hold the stream open; what follows uses a connection of its own then.
-  std::string rest;
-  const auto piece = client_.read(rest, Millis(0));
-  if (!piece || *piece != HttpClient::Piece::kEnd) client_.close();
   return std::move(execution_);
 }
 

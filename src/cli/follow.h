@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows one execution to its end over Server-Sent Events, writing its output as it comes. A
-// connection that breaks (the control plane restarts) is made again where it was.
+// Follows one execution to its end, writing its output as it comes (see event_stream.h).
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "base/json.h"
 #include "base/result.h"
-#include "cli/http_client.h"
-#include "cli/sse.h"
+#include "cli/event_stream.h"
 #include "cli/terminal.h"
 
 namespace cloister::cli {
@@ -22,10 +19,10 @@ struct FollowOptions {
 
 class Follower {
  public:
-  Follower(HttpClient& client, std::string id, FollowOptions options);
+  Follower(HttpClient& client, const std::string& id, FollowOptions options);
 
-  // The execution as its last status event showed it (without output). kUnavailable when the
-  // server stays away for 60 s or waiting was interrupted.
+  // The execution as its last status event showed it (without output). Errors as
+  // EventStream::read().
   Result<base::json::object> toEnd();
 
   // True when nobody reads our stdout or stderr any more; toEnd() then fails at once.
@@ -39,20 +36,17 @@ class Follower {
     TerminalFilter filter = {};
   };
 
-  Result<bool> oneConnection();  // true: the end was seen
   Result<bool> handle(const SseEvent& event);
   Result<> output(Output& to, const base::json::object& data);
+  Millis tick();
 
-  HttpClient& client_;
-  std::string id_;
+  EventStream stream_;
   FollowOptions options_;
   Output out_;
   Output err_;
   Progress progress_;
-  std::string last_event_;
   base::json::object execution_;
   bool reader_gone_ = false;
-  bool moved_ = false;  // something came on this connection
 };
 
 }  // namespace cloister::cli

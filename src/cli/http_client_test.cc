@@ -2,77 +2,20 @@
 // The client against a server that says whatever the test wants, in any pieces, and may be hostile.
 #include "cli/http_client.h"
 
-#include <netinet/in.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
-#include <atomic>
 #include <random>
-#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/http_head.h"
-#include "cli/listener.h"
+#include "cli/scripted.h"
 
 namespace cloister::cli {
 namespace {
 
 using testing::HasSubstr;
-
-// Accepts connections one after another; on each reads a head, writes the next answer, closes.
-class Scripted {
- public:
-  Scripted(std::vector<std::string> answers, size_t step = SIZE_MAX, bool keep = false)
-      : listener_(*listenOn("127.0.0.1:0", Millis(0))),
-        thread_([this, answers = std::move(answers), step, keep] { run(answers, step, keep); }) {}
-  Scripted(const Scripted&) = delete;
-  Scripted& operator=(const Scripted&) = delete;
-  ~Scripted() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
-    thread_.join();
-  }
-
-  [[nodiscard]] HttpClient client(int interrupt = -1) const {
-    return {*parseUrl("http://" + addressOf(listener_.get())), "secret", interrupt};
-  }
-  [[nodiscard]] const std::string& request() const { return request_; }
-  [[nodiscard]] int connections() const { return connections_; }
-
- private:
-  Fd accepted() const {
-    for (;;) {
-      Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (fd || (errno != EAGAIN && errno != EINTR)) return fd;
-      std::this_thread::yield();
-    }
-  }
-
-  void run(const std::vector<std::string>& answers, size_t step, bool keep) {
-    Fd peer;
-    for (const std::string& answer : answers) {
-      if (!peer || !keep) peer = accepted();
-      if (!peer) return;
-      ++connections_;
-      std::string head;
-      char c = 0;
-      while (head.find("\r\n\r\n") == std::string::npos && ::recv(peer.get(), &c, 1, 0) == 1)
-        head += c;
-      request_ = head;
-      for (size_t at = 0; at < answer.size(); at += std::min(step, answer.size())) {
-        const std::string piece = answer.substr(at, step);
-        if (::send(peer.get(), piece.data(), piece.size(), MSG_NOSIGNAL) < 0) break;
-      }
-      if (!keep) peer.reset();
-    }
-  }
-
-  Fd listener_;
-  std::string request_;
-  std::atomic<int> connections_ = 0;
-  std::thread thread_;
-};
 
 Result<HttpResponse> ask(HttpClient client) {
   return client.exchange({.method = "GET", .target = "/x"}, Millis(60'000));

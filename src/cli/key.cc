@@ -12,11 +12,6 @@ namespace {
 
 using base::Flag;
 
-Result<HttpClient> connect(const Invocation& invocation) {
-  Endpoint endpoint = TRY(needServer(invocation.globals));
-  return HttpClient(std::move(endpoint.url), std::move(endpoint.key));
-}
-
 Result<int> create(const Invocation& invocation) {
   constexpr int64_t kDay = 86'400;
   constexpr int64_t kMostDays = 3650;
@@ -27,7 +22,7 @@ Result<int> create(const Invocation& invocation) {
   if (!body.contains("tenant")) return fail(Code::kInvalid, "--tenant: required");
   const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
   if (days) body["expires_in_seconds"] = *days * kDay;
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const json::object key = TRY(call(client, "POST", "/v1/keys", body));
   if (invocation.globals.json) {
     printJson(key);
@@ -42,7 +37,7 @@ Result<int> create(const Invocation& invocation) {
 }
 
 Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   const json::object answer = TRY(call(client, "GET", "/v1/keys"));
   if (invocation.globals.json) {
     printJson(answer);
@@ -65,7 +60,7 @@ Result<int> revoke(const Invocation& invocation) {
     return fail(Code::kInvalid, "which key: give its id (see `cloister key list`)");
   }
   const std::string& id = invocation.flags.operands()[0];
-  HttpClient client = TRY(connect(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
   TRY(call(client, "DELETE", "/v1/keys/" + percentEncode(id)));
   if (invocation.globals.json) {
     printJson(json::object{{"id", id}, {"revoked", true}});

@@ -57,8 +57,7 @@ Result<int> show(HttpClient& client, const Invocation& invocation, const Signals
 
 Result<int> pool(const Invocation& invocation) {
   const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  Endpoint endpoint = TRY(needServer(invocation.globals));
-  HttpClient client(std::move(endpoint.url), std::move(endpoint.key), signals.fd());
+  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
   Result<int> status = show(client, invocation, signals);
   if (status) return status;
   if (const int number = signals.take(); number > 0) return kStatusSignal + number;

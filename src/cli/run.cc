@@ -4,26 +4,21 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <variant>
-
 #include "base/file.h"
-#include "base/id.h"
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/download.h"
-#include "cli/follow.h"
+#include "cli/job.h"
 #include "cli/outline.h"
 #include "cli/run_body.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/verdict.h"
-#include "model/execution.h"
 
 namespace cloister::cli {
 namespace {
 
 constexpr size_t kMaxStdin = size_t{16} << 20;
-constexpr int kStatusBrokenPipe = kStatusSignal + SIGPIPE;
 
 // All of stdin, unless a signal comes first. What cannot be read (closed, a directory) is no input.
 Result<std::string> readStdin(const Signals& signals) {
@@ -62,96 +57,29 @@ Result<RunSource> readSource(const base::Flags& flags, const Signals& signals) {
   return source;
 }
 
-struct Run {
-  const Invocation& invocation;
-  const Endpoint& endpoint;
-  const Signals& signals;
-  HttpClient client;
-  json::object body = {};
-  // Makes asking again safe: the same key and body are the same execution.
-  std::string idempotency_key = base::randomHex(16);
-};
-
-Result<json::object> submit(Run& run, HttpClient& client, Millis timeout) {
-  const std::string text = base::toJson(run.body);
-  const HttpRequest request{.method = "POST",
-                            .target = "/v1/executions",
-                            .body = text,
-                            .headers = {{"Idempotency-Key", run.idempotency_key}}};
-  const HttpResponse answer = TRY(client.exchange(request, timeout));
-  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
-  return parseObject(answer.body);
-}
-
-// Whatever happened, nothing may go on running for a user who has gone. `id` is "" when the answer
-// that tells it was not waited for.
-int abandon(Run& run, std::string id, bool reader_gone) {
-  constexpr Millis kPatience{5'000};
-  HttpClient client(run.endpoint.url, run.endpoint.key);
-  if (id.empty()) {
-    if (const auto execution = submit(run, client, kPatience)) id = textOf(*execution, "id");
-  }
-  if (!id.empty()) {
-    const std::string target = "/v1/executions/" + percentEncode(id);
-    const auto cancelled = client.exchange({.method = "DELETE", .target = target}, kPatience);
-    if (!cancelled) writeTo(STDERR_FILENO, "cloister: " + cancelled.error().message + "\n");
-  }
-  if (reader_gone) return kStatusBrokenPipe;
-  const int signal = run.signals.take();
-  return signal > 0 ? kStatusSignal + signal : kStatusService;
-}
-
-Result<int> finish(Run& run, const json::object& execution) {
-  const base::Flags& flags = run.invocation.flags;
-  if (run.invocation.globals.json) {
-    printJson(execution);
-  } else {
-    writeTo(STDERR_FILENO, explain(execution));
-  }
-  if (const auto dir = flags.text("out")) {
-    const size_t count = TRY(downloadArtifacts(run.client, execution, *dir));
+Result<int> finish(Job& job, const Invocation& invocation, const json::object& execution) {
+  report(execution, invocation.globals.json);
+  if (const auto dir = invocation.flags.text("out")) {
+    const size_t count = TRY(downloadArtifacts(job.client, execution, *dir));
     writeTo(STDERR_FILENO, "cloister: " + std::to_string(count) + " files in " + *dir + "\n");
   }
   return exitStatus(execution);
 }
 
-// Follows an accepted execution to its end: its last state, or this command's own exit status.
-Result<std::variant<json::object, int>> follow(Run& run, const std::string& id) {
-  const bool quiet = run.invocation.globals.json;
-  const FollowOptions options{
-      .print = !quiet, .raw = run.invocation.flags.has("raw"), .progress = !quiet};
-  Follower follower(run.client, id, options);
-  auto ended = follower.toEnd();
-  if (!ended) {
-    const int status = abandon(run, id, follower.readerGone());
-    if (run.client.interrupted() || follower.readerGone()) return status;
-    return std::unexpected(ended.error());
+Result<int> execute(Job& job, const Invocation& invocation) {
+  Outcome at = TRY(start(job));
+  if (const json::object* accepted = std::get_if<json::object>(&at);
+      accepted != nullptr && !isDenied(*accepted)) {
+    at = TRY(follow(job, job.client, textOf(*accepted, "id")));
   }
-  if (quiet) return TRY(call(run.client, "GET", "/v1/executions/" + percentEncode(id)));
-  return *std::move(ended);
+  if (const int* own = std::get_if<int>(&at)) return *own;
+  return finish(job, invocation, std::get<json::object>(at));
 }
 
-Result<int> execute(Run& run) {
-  constexpr Millis kPatience{60'000};
-  auto execution = submit(run, run.client, kPatience);
-  if (!execution && execution.error().code == Code::kUnavailable && !run.client.interrupted()) {
-    execution = submit(run, run.client, kPatience);  // the control plane may have been restarting
-  }
-  if (!execution) {
-    if (run.client.interrupted()) return abandon(run, "", false);
-    return std::unexpected(execution.error());
-  }
-  if (textOf(*execution, "status") == model::statusName(model::Status::kDenied)) {
-    return finish(run, *execution);
-  }
-  const auto ended = TRY(follow(run, textOf(*execution, "id")));
-  if (const int* own = std::get_if<int>(&ended)) return *own;
-  return finish(run, std::get<json::object>(ended));
-}
-
-Result<int> dryRun(Run& run) {
-  const json::object plan = TRY(call(run.client, "POST", "/v1/executions?dry_run=true", run.body));
-  if (run.invocation.globals.json) {
+Result<int> dryRun(Job& job, bool json) {
+  const json::object plan =
+      TRY(call(job.client, "POST", "/v1/executions?dry_run=true", job.submission.body));
+  if (json) {
     printJson(plan);
   } else {
     writeTo(STDOUT_FILENO, outline(plan));
@@ -160,21 +88,25 @@ Result<int> dryRun(Run& run) {
 }
 
 Result<int> runCommand(const Invocation& invocation) {
+  const base::Flags& flags = invocation.flags;
   const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  const auto source = readSource(invocation.flags, signals);
+  const auto source = readSource(flags, signals);
   if (!source) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(source.error());
   }
-  json::object body = TRY(runBody(invocation.flags, *source));
+  json::object body = TRY(runBody(flags, *source));
   const auto service = anyServer(invocation.globals, signals.fd());
   if (!service) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(service.error());
   }
-  Run run{invocation, service->endpoint, signals,
-          HttpClient(service->endpoint.url, service->endpoint.key, signals.fd()), std::move(body)};
-  return invocation.flags.has("dry-run") ? dryRun(run) : execute(run);
+  const bool json = invocation.globals.json;
+  Job job{.endpoint = service->endpoint,
+          .signals = signals,
+          .submission = {.target = "/v1/executions", .body = std::move(body)},
+          .output = {.print = !json, .raw = flags.has("raw"), .progress = !json}};
+  return flags.has("dry-run") ? dryRun(job, json) : execute(job, invocation);
 }
 
 }  // namespace

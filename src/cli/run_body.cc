@@ -55,30 +55,6 @@ constexpr Number kIntegers[] = {
     {"memory", "memory_mb"}, {"cpu", "cpu_millis"}, {"pids", "pids"}, {"disk", "disk_mb"}};
 constexpr int64_t kAnyNumber = 1'000'000'000;
 
-Result<> putLimits(const Flags& flags, json::object& body) {
-  if (const auto seconds = TRY(flags.number("timeout", 0, kAnyNumber))) {
-    body["timeout_seconds"] = *seconds;
-  }
-  for (const Number& number : kIntegers) {
-    const auto value = TRY(flags.integer(number.flag, 1, kAnyNumber));
-    if (value) body[number.member] = *value;
-  }
-  return {};
-}
-
-Result<> putEnvironment(const Flags& flags, json::object& body) {
-  json::object env;
-  for (const std::string& pair : flags.all("env")) {
-    const size_t equals = pair.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      return fail(Code::kInvalid, "--env: must be NAME=VALUE, not " + pair, "--env");
-    }
-    env[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  if (!env.empty()) body["env"] = std::move(env);
-  return {};
-}
-
 Result<> putFiles(const Flags& flags, json::object& body) {
   json::array files;
   for (const std::string& spec : flags.all("file")) {
@@ -100,17 +76,46 @@ Result<> putFiles(const Flags& flags, json::object& body) {
   return {};
 }
 
+}  // namespace
+
+std::span<const Flag> runFlags() {
+  return kFlags;
+}
+
+Result<> putLimits(const Flags& flags, json::object& body) {
+  if (const auto seconds = TRY(flags.number("timeout", 0, kAnyNumber))) {
+    body["timeout_seconds"] = *seconds;
+  }
+  for (const Number& number : kIntegers) {
+    const auto value = TRY(flags.integer(number.flag, 1, kAnyNumber));
+    if (value) body[number.member] = *value;
+  }
+  return {};
+}
+
+Result<> putPairs(const Flags& flags, std::string_view flag, json::object& body) {
+  json::object object;
+  for (const std::string& pair : flags.all(flag)) {
+    const size_t equals = pair.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      const std::string name = "--" + std::string(flag);
+      return fail(Code::kInvalid, name + ": must be NAME=VALUE, not " + pair, name);
+    }
+    object[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  if (!object.empty()) body[flag] = std::move(object);
+  return {};
+}
+
+void putNetwork(const Flags& flags, json::object& body) {
+  if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
+}
+
 json::array toArray(const std::vector<std::string>& texts) {
   json::array array;
   for (const std::string& text : texts)
     array.emplace_back(text);
   return array;
-}
-
-}  // namespace
-
-std::span<const Flag> runFlags() {
-  return kFlags;
 }
 
 std::string languageOf(const std::string& file_name) {
@@ -140,9 +145,9 @@ Result<json::object> runBody(const Flags& flags, const RunSource& source) {
   if (source.input && !source.input->empty()) putBytes(body, "input", *source.input);
   if (!flags.rest().empty()) body["args"] = toArray(flags.rest());
   TRY(putLimits(flags, body));
-  TRY(putEnvironment(flags, body));
+  TRY(putPairs(flags, "env", body));
   TRY(putFiles(flags, body));
-  if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
+  putNetwork(flags, body);
   // Collecting files costs time, so it is done only for who will see them.
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));

@@ -81,6 +81,11 @@ Result<Endpoint> needServer(const Globals& globals) {
       "CLOISTER_URL and CLOISTER_API_KEY");
 }
 
+Result<HttpClient> connect(const Globals& globals, int interrupt) {
+  Endpoint endpoint = TRY(needServer(globals));
+  return HttpClient(std::move(endpoint.url), std::move(endpoint.key), interrupt);
+}
+
 Result<Service> anyServer(const Globals& globals, int interrupt) {
   Service service;
   if (auto found = TRY(findServer(globals)); found) {

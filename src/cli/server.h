@@ -33,6 +33,8 @@ Result<std::optional<Endpoint>> findServer(const Globals& globals);
 
 // Like findServer, but none is an error that says what to do.
 Result<Endpoint> needServer(const Globals& globals);
+// A client of that server; `interrupt` as HttpClient's.
+Result<HttpClient> connect(const Globals& globals, int interrupt = -1);
 
 // `cloister serve --private` as our child. It ends, and removes its directory, when this object
 // goes or this process dies in any way: it watches a pipe that we hold.

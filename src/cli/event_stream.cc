@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/event_stream.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/api.h"
+
+namespace cloister::cli {
+
+using base::monotonicNow;
+
+EventStream::EventStream(HttpClient& client, std::string target)
+    : client_(client), target_(std::move(target)) {}
+
+Result<> EventStream::open() {
+  HttpRequest request{.method = "GET", .target = target_, .accept = "text/event-stream"};
+  if (!last_event_.empty()) request.headers["Last-Event-ID"] = last_event_;
+  const HttpHead head = TRY(client_.open(request));
+  if (head.status == 200) return {};
+  std::string bytes;
+  while (TRY(client_.read(bytes, kSilence)) == HttpClient::Piece::kData &&
+         bytes.size() < HttpClient::kMaxHead) {
+  }
+  client_.close();
+  return std::unexpected(refusal(head, bytes));
+}
+
+Result<bool> EventStream::show(const SseEvent& event, const Visit& visit) {
+  moved_ = true;
+  if (!event.id.empty()) last_event_ = event.id;
+  if (event.type == "heartbeat" || event.data.empty()) return false;
+  Result<bool> last = visit(event);
+  refused_ = !last;
+  return last;
+}
+
+Result<bool> EventStream::oneConnection(const Visit& visit, const Idle& idle) {
+  TRY(open());
+  SseParser parser;
+  std::string bytes;
+  auto last = monotonicNow();
+  for (;;) {
+    bytes.clear();
+    const auto piece = TRY(client_.read(bytes, std::min(idle(), kSilence)));
+    if (piece == HttpClient::Piece::kEnd) return false;
+    if (piece == HttpClient::Piece::kData) last = monotonicNow();
+    if (monotonicNow() - last > kSilence) return false;
+    for (const SseEvent& event : TRY(parser.feed(bytes))) {
+      if (TRY(show(event, visit))) return true;
+    }
+  }
+}
+
+Result<> EventStream::read(const Visit& visit, const Idle& idle) {
+  constexpr Millis kPatience{60'000};
+  constexpr Millis kPause{100};
+  auto last = monotonicNow();
+  for (;;) {
+    moved_ = false;
+    const auto ended = oneConnection(visit, idle);
+    if (ended && *ended) break;
+    if (moved_) last = monotonicNow();
+    const bool lasting = !ended && (refused_ || ended.error().code != Code::kUnavailable);
+    if (lasting || client_.interrupted()) {
+      return std::unexpected(ended ? Error{} : ended.error());
+    }
+    if (monotonicNow() - last > kPatience) {
+      if (!ended) return std::unexpected(ended.error());
+      return fail(Code::kUnavailable, "following " + target_ + ": the server sends nothing");
+    }
+    client_.close();
+    std::this_thread::sleep_for(kPause);
+  }
+  // The server may hold the stream open; what follows uses a connection of its own then.
+  std::string rest;
+  const auto piece = client_.read(rest, Millis(0));
+  if (!piece || *piece != HttpClient::Piece::kEnd) client_.close();
+  return {};
+}
+
+}  // namespace cloister::cli

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One stream of Server-Sent Events to its end. A connection that breaks (the control plane
+// restarts) is made again where it was.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/http_client.h"
+#include "cli/sse.h"
+
+namespace cloister::cli {
+
+class EventStream {
+ public:
+  // Heartbeats come far more often.
+  static constexpr Millis kSilence{60'000};
+
+  // True: that was the last event. An error ends the reading.
+  using Visit = std::function<Result<bool>(const SseEvent&)>;
+  // Called before each wait: for how long it may be.
+  using Idle = std::function<Millis()>;
+
+  EventStream(HttpClient& client, std::string target);
+
+  // Shows `visit` every event but heartbeats. kUnavailable when the server stays away for 60 s or
+  // waiting was interrupted.
+  Result<> read(const Visit& visit, const Idle& idle = [] { return kSilence; });
+
+ private:
+  Result<bool> oneConnection(const Visit& visit, const Idle& idle);  // true: the end was seen
+  Result<> open();
+  Result<bool> show(const SseEvent& event, const Visit& visit);
+
+  HttpClient& client_;
+  std::string target_;
+  std::string last_event_;
+  bool moved_ = false;    // something came on this connection
+  bool refused_ = false;  // by `visit`
+};
+
+}  // namespace cloister::cli
