@@ -535,8 +535,8 @@ class Itself(unittest.TestCase):
 
     def test_bash_completes(self):
         script = harness.cli("completion", "bash").stdout
-        for line, wanted in (("exec", "execution"), ("execution ca", "cancel"), ("run --mem", "--memory"),
-                             ("key create --ten", "--tenant"), ("poo", "pool"), ("pool --wa", "--watch"), ("--js", "--json")):
+        for line, wanted in (("execu", "execution"), ("execution ca", "cancel"), ("session cr", "create"),
+                             ("run --mem", "--memory"), ("key create --ten", "--tenant"), ("poo", "pool"), ("pool --wa", "--watch"), ("--js", "--json")):
             words = line.split(" ")
             typed = " ".join(f"'{word}'" for word in ["cloister", *words])
             ask = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words)}; _cloister; echo \"${{COMPREPLY[*]}}\""

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister exec`: a program in a session, as if it ran here.
+#include <signal.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/outline.h"
+#include "cli/relay.h"
+#include "cli/session_body.h"
+#include "cli/terminal.h"
+#include "cli/verdict.h"
+
+namespace cloister::cli {
+namespace {
+
+// A program in the background gets none: nobody would be there to pass it on.
+Result<FirstInput> inputFor(const base::Flags& flags) {
+  const bool asked = flags.has("stdin");
+  if (flags.has("background")) {
+    if (asked) return fail(Code::kInvalid, "--stdin: not together with --background");
+    return FirstInput{};
+  }
+  if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
+  return firstInput();
+}
+
+// Stays with an accepted program: passes on input and signals, shows the output.
+Result<Outcome> attend(Job& job, const std::string& id, bool more_input) {
+  SignalRelay signals(job.endpoint, id, job.signals, TRY(Latch::make()), TRY(Latch::make()));
+  std::optional<InputRelay> input;
+  if (more_input) input.emplace(job.endpoint, id, TRY(Latch::make()));
+  HttpClient client(job.endpoint.url, job.endpoint.key, signals.gone());
+  Outcome ended = TRY(follow(job, client, id));
+  if (signals.cancelled()) return kStatusInterrupted;
+  return ended;
+}
+
+Result<int> startOnly(Job& job, bool json) {
+  const Outcome accepted = TRY(start(job));
+  if (const int* own = std::get_if<int>(&accepted)) return *own;
+  const auto& execution = std::get<json::object>(accepted);
+  if (json) {
+    printJson(execution);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(execution, "id")) + "\n");
+  }
+  return isDenied(execution) ? exitStatus(execution) : 0;
+}
+
+Result<int> execute(Job& job, bool json, bool more_input) {
+  Outcome at = TRY(start(job));
+  if (const json::object* accepted = std::get_if<json::object>(&at);
+      accepted != nullptr && !isDenied(*accepted)) {
+    at = TRY(attend(job, textOf(*accepted, "id"), more_input));
+  }
+  if (const int* own = std::get_if<int>(&at)) return *own;
+  report(std::get<json::object>(at), json);
+  return exitStatus(std::get<json::object>(at));
+}
+
+Result<int> execCommand(const Invocation& invocation) {
+  const base::Flags& flags = invocation.flags;
+  if (flags.operands().empty()) {
+    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+  }
+  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const FirstInput input = TRY(inputFor(flags));
+  json::object body = TRY(execBody(flags, input));
+  const bool json = invocation.globals.json;
+  const bool typed = flags.has("stdin") && isTerminal(STDIN_FILENO);
+  Job job{.endpoint = TRY(needServer(invocation.globals)),
+          .signals = signals,
+          .submission = {.target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/exec",
+                         .body = std::move(body)},
+          .output = {.print = !json, .raw = flags.has("raw"), .progress = !json && !typed}};
+  return flags.has("background") ? startOnly(job, json) : execute(job, json, input.more);
+}
+
+}  // namespace
+
+const Command kExec = {
+    .name = "exec",
+    .operands = "SESSION (-c CODE [-- ARGUMENTS] | -- COMMAND…)",
+    .max_operands = 1,
+    .summary = "run a program in a session's sandbox",
+    .details =
+        "The program's output streams here, and input that is not a terminal is passed on as it\n"
+        "comes. SIGINT, SIGTERM and SIGHUP are passed on too; a second SIGINT cancels the "
+        "program.\n"
+        "The exit status is the program's own; others are as of `cloister run`: 124 the time was\n"
+        "over, 137 killed by the memory limit, 128+N ended by signal N, 125 the service refused "
+        "or\n"
+        "failed.",
+    .flags = execFlags(),
+    .examples =
+        "cloister exec $S -- pip list\n"
+        "tar c src | cloister exec $S -- tar x\n"
+        "cloister exec $S --cwd /tmp -e A=1 -c 'print(input())' --language python\n"
+        "E=$(cloister exec $S --background -- python3 -m http.server)",
+    .run = execCommand,
+    .failure_status = kStatusService,
+};
+
+}  // namespace cloister::cli

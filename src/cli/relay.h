@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes to a program on the server while its output comes from there: its input and its
+// signals, each from a thread of its own, because the program may be slow to take either.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/http_client.h"
+#include "cli/server.h"
+#include "cli/signals.h"
+
+namespace cloister::cli {
+
+// A descriptor that becomes readable once something is over.
+class Latch {
+ public:
+  static Result<Latch> make();
+  void set() const;
+  [[nodiscard]] int fd() const { return fd_.get(); }
+
+ private:
+  explicit Latch(Fd fd) : fd_(std::move(fd)) {}
+  Fd fd_;
+};
+
+// What a program is given at its start.
+struct FirstInput {
+  std::string bytes;
+  bool more = false;  // the end of stdin was not there yet
+};
+// What stdin has now, without waiting. What cannot be read (closed, a directory) is no input.
+Result<FirstInput> firstInput();
+
+// Passes stdin on, piece by piece, to its end or the program's. Input that cannot be passed on
+// cancels the program: half of it may not be taken for all of it.
+class InputRelay {
+ public:
+  // `id`: the execution.
+  InputRelay(Endpoint endpoint, std::string id, Latch stop);
+  InputRelay(const InputRelay&) = delete;
+  InputRelay& operator=(const InputRelay&) = delete;
+  ~InputRelay();  // gives up what has not been passed on
+
+ private:
+  void run();
+  Result<bool> passOn();  // one piece; false: there is no more to do
+  Result<bool> send(std::string_view piece);
+
+  Endpoint endpoint_;
+  std::string id_;
+  Latch stop_;
+  HttpClient client_;
+  std::thread thread_;
+};
+
+// Passes signals on. A second SIGINT cancels the program; a third waits for nobody any more.
+class SignalRelay {
+ public:
+  SignalRelay(Endpoint endpoint, std::string id, const Signals& signals, Latch stop, Latch gone);
+  SignalRelay(const SignalRelay&) = delete;
+  SignalRelay& operator=(const SignalRelay&) = delete;
+  ~SignalRelay();
+
+  // Readable once the user waits no longer.
+  [[nodiscard]] int gone() const { return gone_.fd(); }
+  // True once the user has cancelled the program.
+  [[nodiscard]] bool cancelled() const { return interrupts_ > 1; }
+
+ private:
+  void run();
+  void handle(int signal);
+  void cancel();
+
+  Endpoint endpoint_;
+  std::string id_;
+  const Signals& signals_;
+  Latch stop_;
+  Latch gone_;
+  std::atomic<int> interrupts_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace cloister::cli

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session_body.h"
+
+#include "base/crypto.h"
+#include "cli/run_body.h"
+
+namespace cloister::cli {
+namespace {
+
+namespace json = base::json;
+using base::Flag;
+using base::Flags;
+
+constexpr Flag kSessionFlags[] = {
+    {.name = "language",
+     .value = "NAME",
+     .help = "what code is written in that does not say it",
+     .letter = 'l'},
+    {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default 3600)"},
+    {.name = "idle-ttl",
+     .value = "SECONDS",
+     .help = "how long it lives with no program running (default 600)"},
+    {.name = "env",
+     .value = "NAME=VALUE",
+     .help = "a variable for its programs",
+     .letter = 'e',
+     .many = true},
+    {.name = "cwd", .value = "DIR", .help = "where programs start (default /workspace)"},
+    {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
+    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 1000)"},
+    {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
+    {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
+    {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
+    {.name = "network", .value = "TIER", .help = "network access (default none)"},
+    {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
+};
+constexpr Flag kRenewalFlags[] = {
+    {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default: as before)"},
+    {.name = "idle-ttl",
+     .value = "SECONDS",
+     .help = "how long it lives with no program running (default: as before)"},
+};
+constexpr Flag kExecFlags[] = {
+    {.name = "code", .value = "CODE", .help = "run this code instead of a command", .letter = 'c'},
+    {.name = "language",
+     .value = "NAME",
+     .help = "of the code (default: the session's)",
+     .letter = 'l'},
+    {.name = "timeout", .value = "SECONDS", .help = "wall time (default: the session's)"},
+    {.name = "cwd", .value = "DIR", .help = "where it starts (default: the session's)"},
+    {.name = "env",
+     .value = "NAME=VALUE",
+     .help = "a variable for the program",
+     .letter = 'e',
+     .many = true},
+    {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
+    {.name = "background", .value = "", .help = "print the execution's id, and do not wait"},
+    {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
+};
+
+Result<> putTimes(const Flags& flags, json::object& body) {
+  constexpr double kAny = 1e9;
+  if (const auto ttl = TRY(flags.number("ttl", 0, kAny))) body["ttl_seconds"] = *ttl;
+  if (const auto ttl = TRY(flags.number("idle-ttl", 0, kAny))) body["idle_ttl_seconds"] = *ttl;
+  return {};
+}
+
+void putText(const Flags& flags, std::string_view flag, json::object& body) {
+  if (const auto text = flags.text(flag)) body[flag] = *text;
+}
+
+}  // namespace
+
+std::span<const Flag> sessionFlags() {
+  return kSessionFlags;
+}
+
+std::span<const Flag> renewalFlags() {
+  return kRenewalFlags;
+}
+
+std::span<const Flag> execFlags() {
+  return kExecFlags;
+}
+
+Result<json::object> sessionBody(const Flags& flags) {
+  json::object body;
+  putText(flags, "language", body);
+  putText(flags, "cwd", body);
+  TRY(putTimes(flags, body));
+  TRY(putLimits(flags, body));
+  TRY(putPairs(flags, "env", body));
+  TRY(putPairs(flags, "metadata", body));
+  putNetwork(flags, body);
+  return body;
+}
+
+Result<json::object> renewalBody(const Flags& flags) {
+  json::object body;
+  TRY(putTimes(flags, body));
+  return body;
+}
+
+Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
+  json::object body;
+  const auto code = flags.text("code");
+  if (!code && flags.rest().empty()) {
+    return fail(Code::kInvalid, "what to run: give -c CODE, or a command after --");
+  }
+  if (code && !base::isUtf8(*code)) return fail(Code::kInvalid, "--code: it is not UTF-8");
+  putText(flags, "code", body);
+  putText(flags, "language", body);
+  putText(flags, "cwd", body);
+  if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
+  TRY(putLimits(flags, body));
+  TRY(putPairs(flags, "env", body));
+  if (!input.bytes.empty()) putBytes(body, "input", input.bytes);
+  if (input.more) body["keep_input"] = true;
+  if (flags.has("background")) body["background"] = true;
+  return body;
+}
+
+}  // namespace cloister::cli
