@@ -61,7 +61,6 @@ def wait_for(what, condition, seconds=10.0, every=0.02):
 
 # --- HTTP -----------------------------------------------------------------------------------------
 
-
 @dataclasses.dataclass
 class Response:
     status: int
@@ -367,14 +366,15 @@ class Server:
 
         return wait_for(f"{execution_id} to be {status}", reached, seconds)
 
-    def events(self, execution_id, last_event_id=None, timeout=60):
-        """Server-Sent Events of one execution: yields (event, id, data) until the stream ends."""
+    def events(self, what, last_event_id=None, timeout=60):
+        """Server-Sent Events of an execution, or of a path: yields (event, id, data) to the stream's end."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         headers = {"Authorization": f"Bearer {self.key}", "Accept": "text/event-stream"}
         if last_event_id is not None:
             headers["Last-Event-ID"] = last_event_id
+        path = what if what.startswith("/") else f"/v1/executions/{what}/events"
         try:
-            connection.request("GET", f"/v1/executions/{execution_id}/events", headers=headers)
+            connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             assert answer.status == 200, (answer.status, answer.read()[:500])
             yield from _parse_sse(answer)

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions over HTTP, every answer held to spec/openapi.yaml: their life, and the programs in them."""
+
+import concurrent.futures
+import datetime
+import json
+import threading
+import unittest
+import urllib.parse
+
+import api_case
+import harness
+from api_case import DOCUMENT, ApiTest
+from session_case import Session
+
+CONFIG = api_case.CONFIG + "session:\n  max_execs: 8\n  max_ttl_seconds: 7200\n"
+MIB = 1 << 20
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(ApiTest.server)
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+class SessionTest(ApiTest):
+    def open(self, **request):
+        session = Session(self.server, self.call, **{"language": "bash", "memory_mb": 64, **request})
+        self.addCleanup(session.end)
+        return session
+
+    def refused(self, body, path="/v1/sessions", key=None):
+        return self.call("POST", path, body, key=key)
+
+
+class Life(SessionTest):
+    def test_from_creation_to_end(self):
+        session = self.open(env={"A": "1"}, cwd="/tmp", ttl_seconds=60, idle_ttl_seconds=30.5,
+                            metadata={"task": "42"}, pids=20, timeout_seconds=5)
+        made = session.made
+        self.assertEqual((made["status"], made["language"], made["env"], made["cwd"], made["metadata"]),
+                         ("running", "bash", {"A": "1"}, "/tmp", {"task": "42"}))
+        self.assertEqual((made["ttl_seconds"], made["idle_ttl_seconds"], made["executions_running"]), (60, 30.5, 0))
+        self.assertEqual([made["limits"][n] for n in ("memory_mb", "pids", "timeout_seconds")], [64, 20, 5])
+        self.assertEqual((made["end_reason"], made["ended_at"], made["network_policy"]), (None, None, {"tier": "none"}))
+        self.assertEqual(made["provenance"]["runtime"], "process")
+        self.assertTrue(made["provenance"]["permit_id"])
+        self.assertAlmostEqual(moment(made["expires_at"]) - moment(made["created_at"]), 30.5, delta=5)
+        self.assertEqual(session.show(), made)
+        listed = self.call("GET", "/v1/sessions?limit=1", status=200).json()["sessions"]
+        self.assertEqual(listed, [made])
+        ended = session.end()
+        self.assertEqual((ended["status"], ended["end_reason"]["type"]), ("ended", "CANCELLED"))
+        self.assertGreaterEqual(ended["ended_at"], ended["created_at"])
+        self.assertEqual((session.end(), session.show()), (ended, ended))
+        self.assertIn(ended, self.call("GET", "/v1/sessions?status=ended").json()["sessions"])
+
+    def test_answers_tell_where_it_is(self):
+        answer = self.refused({"language": "bash"})
+        self.assertEqual((answer.status, answer.headers["location"]), (201, f"/v1/sessions/{answer.json()['id']}"))
+        self.call("DELETE", answer.headers["location"], status=200)
+
+    def test_list_pages_and_filters(self):
+        key = self.new_key("session-lister", agent="session-agent")["secret"]
+        sessions = [self.open(key=key) for _ in range(3)]
+        sessions[1].end()
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.call("GET", f"/v1/sessions?limit=1{cursor}", key=key, status=200).json()
+            seen += [each["id"] for each in page["sessions"]]
+            cursor = page["next_cursor"] and "&cursor=" + urllib.parse.quote(page["next_cursor"])
+        self.assertEqual(seen, [session.id for session in sessions[::-1]])
+
+        def ids(query):
+            page = self.call("GET", f"/v1/sessions?limit=500&{query}", status=200).json()
+            return {each["id"] for each in page["sessions"]}
+
+        self.assertEqual(ids("agent=session-agent"), set(seen))
+        self.assertEqual(ids("agent=session-agent&status=ended"), {sessions[1].id})
+        self.assertEqual(ids("agent=session-agent&status=running"), {sessions[0].id, sessions[2].id})
+        for query in ("status=frozen", "limit=0", "cursor=xx", "colour=red"):
+            field = "query." + query.split("=", maxsplit=1)[0]
+            self.assertProblem(self.call("GET", f"/v1/sessions?{query}"), 400, field=field)
+
+    def test_refusals_name_the_field(self):
+        for field, body in {
+                "unknown": {"unknown": 1}, "ttl_seconds": {"ttl_seconds": 0.5}, "idle_ttl_seconds": {"idle_ttl_seconds": 7201},
+                "memory_mb": {"memory_mb": "much"}, "language": {"language": "klingon"}, "cwd": {"cwd": "tmp"},
+                "image": {"image": "debian"}, "env.1A": {"env": {"1A": "x"}}, "metadata.a": {"metadata": {"a": 1}},
+                "network_policy.extra": {"network_policy": {"extra": 1}}, "code": {"code": ":"}}.items():
+            with self.subTest(field):
+                self.assertProblem(self.refused(body), 422, field=field)
+        session = self.open()
+        good = {"code": ":"}
+        for field, body in {
+                "unknown": {**good, "unknown": 1}, "cwd": {**good, "cwd": "../x"}, "memory_mb": {**good, "memory_mb": 65},
+                "pids": {**good, "pids": 65}, "keep_input": {**good, "keep_input": 1}, "deps": {**good, "deps": ["x"]},
+                "network_policy.tier": {**good, "network_policy": {"tier": "full"}}, "code": {},
+                "command": {**good, "command": "ls"}, "files[0].path": {**good, "files": [{"path": "/a", "content": ""}]},
+                "ttl_seconds": {**good, "ttl_seconds": 5}}.items():
+            with self.subTest(exec=field):
+                self.assertProblem(self.refused(body, session.path + "/exec"), 422, field=field)
+        for field, body in {"ttl_seconds": {"ttl_seconds": 7201}, "memory_mb": {"memory_mb": 1}}.items():
+            self.assertProblem(self.refused(body, session.path + "/renew"), 422, field=field)
+        self.assertProblem(session.post(":", "?wait=1", background=True), 400, field="query.wait")
+        self.assertProblem(session.post(":", "?dry_run=true"), 400, field="query.dry_run")
+        for body in (b"", b"[]", b"{"):
+            answer = self.call("POST", "/v1/sessions", body, {"Content-Type": "application/json"})
+            self.assertProblem(answer, 400)
+
+    def test_idempotency(self):
+        key = {"Idempotency-Key": "session-1"}
+        first = self.open(headers=key)
+        again = self.call("POST", "/v1/sessions", {"language": "bash", "memory_mb": 64}, key)
+        self.assertEqual((again.status // 100, again.json()["id"]), (2, first.id))
+        other = self.call("POST", "/v1/sessions", {"language": "bash", "memory_mb": 32}, key)
+        self.assertProblem(other, 409)
+        once = [first.post("echo x >> once; cat once", "?wait=30", {"Idempotency-Key": "exec-1"}).json() for _ in range(2)]
+        self.assertEqual(once[0], once[1])
+        self.assertEqual(once[0]["stdout"], "x\n")
+        self.assertProblem(first.post("echo y", headers={"Idempotency-Key": "exec-1"}), 409)
+
+    def test_renewal_moves_the_end(self):
+        session = self.open(ttl_seconds=1)
+        renewed = session.renew(ttl_seconds=60)
+        self.assertGreater(moment(renewed["expires_at"]) - moment(session.made["expires_at"]), 50)
+        self.assertEqual(session.exec("sleep 2; echo on")["stdout"], "on\n")  # past the first end
+        self.assertEqual(session.show()["status"], "running")
+        self.assertEqual(session.renew(idle_ttl_seconds=5)["idle_ttl_seconds"], 5)
+        self.assertEqual(session.renew()["ttl_seconds"], 60)
+        session.end()
+        self.assertProblem(session.call("POST", "/renew", {}), 409)
+
+    def check_end(self, ended, limit, value):
+        """Ended by its time, and in time."""
+        self.assertEqual(ended["end_reason"]["type"], "TIMEOUT")
+        details = ended["end_reason"]["details"]
+        self.assertEqual((details["limit"], details["value"]), (limit, value))
+        late = moment(ended["ended_at"]) - moment(ended["expires_at"])
+        self.assertTrue(-0.1 <= late <= 1.0, f"{late} s after its time")
+
+    def test_idle_end(self):
+        session = self.open(idle_ttl_seconds=1)
+        execution = session.start("sleep 2")  # as long as it runs the session does not idle
+        running = session.show()
+        self.assertEqual(running["executions_running"], 1)
+        self.assertGreater(moment(running["expires_at"]) - moment(running["created_at"]), 60)
+        ended = session.wait_ended()
+        self.check_end(ended, "idle_ttl", 1)
+        done = session.get(execution)
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 0))
+        self.assertGreaterEqual(moment(ended["ended_at"]) - moment(done["finished_at"]), 0.9)
+        self.assertProblem(session.post(":"), 409)
+        self.assertIn("idle", session.post(":").json()["detail"])
+
+    def test_absolute_end(self):
+        session = self.open(ttl_seconds=1.5)
+        execution = session.start("echo so far; sleep 60")
+        self.check_end(session.wait_ended(), "ttl", 1.5)
+        done = session.wait(execution)
+        self.assertEqual((done["status"], done["stdout"]), ("cancelled", "so far\n"))
+        self.assertProblem(session.call("POST", "/renew", {}), 409)
+
+    def test_another_tenant_sees_nothing(self):
+        session = self.open()
+        execution = session.start("sleep 60", keep_input=True)
+        other = self.new_key("session-stranger")["secret"]
+        unknown, nobody = "ses_" + "0" * 26, "exec_" + "0" * 26
+        for method, suffix, body in (("GET", "", None), ("DELETE", "", None), ("POST", "/renew", {}),
+                                     ("POST", "/exec", {"code": ":"}), ("GET", "/events", None)):
+            with self.subTest(method + suffix):
+                answers = [self.call(method, f"/v1/sessions/{each}{suffix}", body, key=other, status=404).json()
+                           for each in (session.id, unknown)]
+                self.assertEqual(json.dumps(answers[0]).replace(session.id, unknown), json.dumps(answers[1]))
+        for suffix, body in (("/input", {"data": "x"}), (":signal", {"signal": "SIGKILL"})):
+            answers = [self.call("POST", f"/v1/executions/{each}{suffix}", body, key=other, status=404).json()
+                       for each in (execution, nobody)]
+            self.assertEqual(json.dumps(answers[0]).replace(execution, nobody), json.dumps(answers[1]))
+        self.assertEqual(self.call("GET", "/v1/sessions", key=other).json()["sessions"], [])
+        query = f"/v1/executions?session_id={session.id}"
+        self.assertEqual(self.call("GET", query, key=other).json()["executions"], [])
+        self.assertEqual(session.get(execution)["status"], "running")
+
+    def test_events_tell_it_all_and_resume(self):
+        session = self.open()
+        done = session.exec("exit 3")
+        session.renew(ttl_seconds=100)
+        session.end()
+        path = session.path + "/events"
+        events = [each for each in self.server.events(path) if each[0] != "heartbeat"]
+        for event, _, data in events:
+            DOCUMENT.validate(data, {"status": "Session", "execution": "SessionExecution"}[event])
+        of_program = [data["status"] for event, _, data in events if event == "execution" and data["id"] == done["id"]]
+        self.assertEqual((of_program[0], of_program[-1]), ("running", "completed"))
+        self.assertEqual(events[-1][2]["end_reason"]["type"], "CANCELLED")
+        for n, (_, event_id, _) in enumerate(events[:-1]):
+            rest = [each for each in self.server.events(path, event_id) if each[0] != "heartbeat"]
+            self.assertEqual(rest, events[n + 1:])
+        self.assertProblem(self.call("GET", path, headers={"Last-Event-ID": "x y"}), 400, field="header.Last-Event-ID")
+
+    def test_every_step_is_audited(self):
+        session = self.open(metadata={"task": "7"})
+        done = session.exec(":")
+        session.renew(ttl_seconds=10)
+        session.end()
+        rows = [json.loads(line) for line in self.call("GET", "/v1/audit/export").text.splitlines()]
+        actions = [row["action"] for row in rows if row["subject"] == session.id]
+        self.assertEqual(actions, ["session.created", "session.started", "session.renewed", "session.ended"])
+        ended = next(row for row in rows if row["action"] == "session.ended" and row["subject"] == session.id)
+        self.assertIn("CANCELLED", json.dumps(ended["details"]))
+        of_program = [row for row in rows if row["subject"] == done["id"]]
+        self.assertEqual([row["action"] for row in of_program],
+                         ["execution.accepted", "execution.started", "execution.finished"])
+        self.assertEqual(of_program[0]["details"]["session_id"], session.id)
+        self.assertTrue(self.call("GET", "/v1/audit/verify").json()["ok"])
+
+
+class Programs(SessionTest):
+    def test_what_a_program_gets(self):
+        session = self.open(env={"A": "session", "B": "session"}, cwd="/tmp")
+        done = session.exec('echo "$A $B $C $PWD $1"; cat; cat /workspace/f; exit 3', env={"B": "exec", "C": "exec"},
+                            args=["one"], input="typed\n", files=[{"path": "f", "content": "file\n"}])
+        self.assertEqual(done["stdout"], "session exec exec /tmp one\ntyped\nfile\n")
+        self.assertEqual((done["status"], done["exit_code"], done["session_id"], done["artifacts"]),
+                         ("completed", 3, session.id, []))
+        self.assertEqual(session.exec(command="pwd", cwd="/workspace")["stdout"], "/workspace\n")
+        self.assertEqual(session.exec(command=["echo", "a b"])["stdout"], "a b\n")
+        self.assertEqual(session.exec("print(6 * 7)", language="python")["stdout"], "42\n")
+        listed = self.call("GET", f"/v1/executions?session_id={session.id}").json()["executions"]
+        self.assertEqual(len(listed), 4)
+        missing = session.exec(command="pwd", cwd="/nowhere")
+        self.assertNotEqual((missing["status"], missing["exit_code"]), ("completed", 0))
+        self.assertEqual(session.exec("echo still here")["stdout"], "still here\n")
+
+    def test_files_stay(self):
+        session = self.open()
+        session.exec("mkdir d; echo kept > d/f; echo tmp > /tmp/f; umask 0; cd /tmp; export X=1")
+        done = session.exec("cat d/f /tmp/f; echo $PWD $X; umask")
+        self.assertEqual(done["stdout"].split(), ["kept", "tmp", "/workspace", "0022"])
+        kept = session.exec("echo new > new", artifacts=["**/f"])
+        self.assertEqual([each["path"] for each in kept["artifacts"]], ["d/f"])
+        other = self.open()
+        self.assertEqual(other.exec("ls -A /workspace /tmp | grep -v -e : -e '^$' -e main.sh")["stdout"], "")
+
+    def test_beside_each_other(self):
+        """Two that need each other end only if both run at once."""
+        session = self.open()
+        session.exec("mkfifo there back")
+        first = session.start("read word < there; echo $word back > back")
+        self.assertEqual(session.exec("echo hello > there; cat back")["stdout"], "hello back\n")
+        self.assertEqual(session.wait(first)["exit_code"], 0)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            codes = [done["exit_code"] for done in pool.map(lambda n: session.exec(f"exit {n}"), range(40))]
+        self.assertEqual(codes, list(range(40)))
+
+    def test_in_the_background(self):
+        session = self.open()
+        answer = session.post("read x; sleep 0.1; echo ended", background=True, keep_input=True)
+        self.assertEqual((answer.status, answer.headers["location"]), (202, f"/v1/executions/{answer.json()['id']}"))
+        slow = session.post("sleep 60", "?wait=0")
+        self.assertIn(slow.status, (201, 202))
+        self.assertEqual(session.post("sleep 60", "?wait=1").status, 202)
+        session.send(answer.json()["id"], b"go\n")
+        self.assertEqual(session.wait(answer.json()["id"])["stdout"], "ended\n")
+        self.assertEqual(session.show()["executions_running"], 2)
+
+    def test_input_as_it_comes(self):
+        session = self.open()
+        execution = session.start("while read -r line; do echo got $line; done; echo end", input="first\n", keep_input=True)
+        session.wait_output(execution, "got first")
+        self.assertEqual(session.send(execution, b"second\n").json(), {})
+        session.wait_output(execution, "got second")
+        self.assertEqual(session.send(execution, b"third\n", eof=True).status, 200)
+        self.assertEqual(session.wait(execution)["stdout"].splitlines()[-2:], ["got third", "end"])
+        self.assertProblem(session.send(execution, b"x"), 409)
+        kept = session.start("cat; sleep 60", keep_input=True)
+        session.send(kept, eof=True)
+        self.assertProblem(session.send(kept, b"x"), 409)
+        closed = session.start("sleep 60", input="x")
+        self.assertProblem(session.send(closed, b"x"), 409)
+        for field, body in {"data": {}, "encoding": {"data": "x", "encoding": "hex"}, "x": {"data": "", "x": 1}}.items():
+            self.assertProblem(self.refused(body, f"/v1/executions/{kept}/input"), 422, field=field)
+
+    def test_every_byte_of_the_input(self):
+        session = self.open()
+        data = bytes(range(256)) * 4096
+        execution = session.start("cat", keep_input=True)
+        for at in range(0, len(data), 100_000):
+            self.assertEqual(session.send(execution, data[at:at + 100_000]).status, 200)
+        session.send(execution, eof=True)
+        done = session.wait(execution)
+        logs = self.call("GET", f"/v1/executions/{execution}/logs").body
+        self.assertEqual((done["stdout_bytes"], logs), (len(data), data))
+
+    def test_input_waits_for_a_slow_reader(self):
+        session = self.open()
+        session.exec("mkfifo go")
+        execution = session.start("read < go; wc -c", keep_input=True)
+        data = b"x" * (8 * MIB)
+        answers = []
+        sender = threading.Thread(target=lambda: answers.append(session.send(execution, data, eof=True)))
+        sender.start()
+        # Meanwhile others are served, and nothing is taken that has no place.
+        for _ in range(5):
+            session.exec(":")
+            self.assertEqual(answers, [])
+        session.exec("echo > go")
+        sender.join(60)
+        self.assertEqual(answers[0].status, 200)
+        self.assertEqual(session.wait(execution)["stdout"].strip(), str(len(data)))
+
+    def test_signals(self):
+        session = self.open()
+        code = "trap 'echo int' INT; trap 'echo term; exit 7' TERM; echo ready; while :; do sleep 0.1; done"
+        execution = session.start(code)
+        session.wait_output(execution, "ready")
+        self.assertEqual(session.signal(execution, "SIGINT").json(), {})
+        session.wait_output(execution, "int")
+        session.signal(execution, 15)
+        done = session.wait(execution)
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 7))
+        self.assertProblem(session.signal(execution, "SIGINT"), 409)
+        killed = session.start("echo ready; exec sleep 60")
+        session.wait_output(killed, "ready")
+        session.signal(killed, "SIGKILL")
+        self.assertEqual(session.wait(killed)["signal"], "SIGKILL")
+        for signal in ("SIGNONE", 0, 65, None, "INT"):
+            answer = self.refused({"signal": signal}, f"/v1/executions/{killed}:signal")
+            self.assertProblem(answer, 422, field="signal")
+        alone = self.start("sleep 60")
+        self.server.wait_status(alone["id"], "running")
+        answer = session.signal(alone["id"], "SIGTERM")
+        self.assertProblem(answer, 409)
+        self.assertIn("DELETE", answer.json()["detail"])
+        self.assertProblem(session.call("POST", f"/v1/executions/{alone['id']}/input", {"data": "x"}), 409)
+        self.cancel(alone)
+
+    def test_a_time_out_ends_its_tree_and_no_other(self):
+        session = self.open()
+        beside = session.start("sleep 301 & sleep 302")
+        done = session.exec("setsid sleep 303 & (setsid setsid sleep 304 &) ; echo so far; sleep 305", timeout_seconds=1)
+        self.assertEqual((done["status"], done["error"]["type"], done["stdout"]), ("timed_out", "TIMEOUT", "so far\n"))
+        self.assertEqual(session.sleeping(301, 302, 303, 304, 305), [1, 1, 0, 0, 0])
+        self.assertEqual(session.get(beside)["status"], "running")
+
+    def test_cancel_one_of_two(self):
+        session = self.open()
+        first, second = session.start("setsid sleep 301 & sleep 302"), session.start("sleep 303")
+        harness.wait_for("the three", lambda: session.sleeping(301, 302, 303) == [1, 1, 1])
+        self.assertEqual(session.cancel(first)["status"], "cancelled")
+        self.assertEqual(session.sleeping(301, 302, 303), [0, 0, 1])
+        self.assertEqual(session.get(second)["status"], "running")
+        session.end()
+        self.assertEqual(session.wait(second)["status"], "cancelled")
+
+    def test_what_a_program_leaves_ends_with_it(self):
+        session = self.open()
+        self.assertEqual(session.exec("setsid sleep 301 > /dev/null 2>&1 & echo out")["stdout"], "out\n")
+        self.assertEqual(session.sleeping(301), [0])
+
+    def test_limits_of_one_program(self):
+        session = self.open(max_output_bytes=100)
+        self.assertEqual(session.exec("ulimit -n", open_files=50)["stdout"], "50\n")
+        spun = session.exec("while :; do :; done", cpu_seconds=0.5, timeout_seconds=30)
+        self.assertEqual((spun["error"]["type"], spun["error"]["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "cpu_seconds"))
+        cut = session.exec("head -c 1000 /dev/zero | tr '\\0' x")
+        self.assertEqual((cut["stdout"], cut["stdout_truncated"], cut["stdout_bytes"]), ("x" * 100, True, 1000))
+        self.assertEqual(session.exec("head -c 1000 /dev/zero | tr '\\0' x", max_output_bytes=1000)["stdout"], "x" * 1000)
+        self.assertEqual(session.show()["status"], "running")
+
+    def test_too_many_at_once(self):
+        session = self.open()
+        for _ in range(8):
+            session.start("sleep 60")
+        answer = session.post(":")
+        self.assertProblem(answer, 429, "QUOTA_EXCEEDED")
+        self.assertIn("max_execs", answer.json()["detail"])
+
+    def test_events_of_a_program_stream(self):
+        session = self.open()
+        execution = session.start("echo one; read x; echo two", keep_input=True)
+        seen = ""
+        for event, _, data in self.server.events(execution):
+            if event == "stdout":
+                seen += str(data["offset"])
+                if data["offset"] == 0:
+                    session.send(execution, b"\n")
+            last = data
+        self.assertEqual((seen, last["status"]), ("04", "completed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
