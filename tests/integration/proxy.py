@@ -29,19 +29,23 @@ class BreakingProxy:
         with contextlib.suppress(OSError):
             while True:
                 client = self._listener.accept()[0]
-                server = socket.create_connection(self._server)
-                threading.Thread(target=self._pass, args=(client, server, None), daemon=True).start()
-                threading.Thread(target=self._pass, args=(server, client, self._limit), daemon=True).start()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        with client, contextlib.suppress(OSError), socket.create_connection(self._server) as server:
+            there = threading.Thread(target=self._pass, args=(client, server, None), daemon=True)
+            there.start()
+            self._pass(server, client, self._limit)
+            there.join()
 
     def _pass(self, source, sink, limit):
         with contextlib.suppress(OSError):
             while piece := source.recv(65536 if limit is None else min(limit, 65536)):
                 sink.sendall(piece)
-                if limit is not None:
-                    limit -= len(piece)
-                    if limit == 0:
-                        self.broken += 1
-                        break
+                limit = limit and limit - len(piece)
+                if limit == 0:
+                    self.broken += 1
+                    break
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)

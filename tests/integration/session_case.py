@@ -10,6 +10,15 @@ import time
 
 import harness
 
+LOOK = """
+import os
+for pid in os.listdir("/proc"):
+    if pid.isdigit() and int(pid) not in (1, os.getpid()):
+        try: state, line = open(f"/proc/{pid}/stat").read(), open(f"/proc/{pid}/cmdline").read()
+        except OSError: continue
+        if state[state.rindex(")") + 2] not in "ZX": print(line.replace("\\0", " ").strip())
+"""
+
 
 class Session:
     """`request`: members of POST /v1/sessions. `call` makes the requests: the server's, or one that
@@ -50,10 +59,13 @@ class Session:
 
     def wait_ended(self, seconds=30):
         """The ended session, by its events."""
+        end = time.monotonic() + seconds
         for event, _, data in self.server.events(self.path + "/events", timeout=seconds):
             if event == "status" and data["status"] == "ended":
                 return data
-        raise AssertionError(f"the events of {self.id} ended without its end")
+            if time.monotonic() > end:  # heartbeats come
+                break
+        raise AssertionError(f"{self.id} has not ended: {self.show()}")
 
     # - its programs -
 
@@ -106,8 +118,11 @@ class Session:
         assert answer.status in (200, 202), (answer.status, answer.body[:500])
         return self.wait(execution)
 
+    def programs(self):
+        """The command lines of all that lives in it, but its runner and who looks."""
+        return self.exec(LOOK, language="python")["stdout"].splitlines()
+
     def sleeping(self, *seconds):
         """How many programs `sleep N` there are in it, for each of `seconds`."""
-        look = self.exec(command="for p in /proc/[0-9]*; do tr '\\0' ' ' 2>/dev/null < $p/cmdline; echo; done")
-        lines = [line.strip().split("/")[-1] for line in look["stdout"].splitlines()]
+        lines = [line.split("/")[-1] for line in self.programs()]
         return [lines.count(f"sleep {each}") for each in seconds]
