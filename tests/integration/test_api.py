@@ -28,6 +28,8 @@ class Document(ApiTest):
     def test_documents_every_route(self):
         written = set()
         for source in (harness.REPO / "src" / "api" / "rest").glob("*.cc"):
+            if source.stem.endswith("_test"):
+                continue
             written |= set(re.findall(r'"(/(?:v1/|healthz|readyz|metrics|openapi)[^"]*)"',
                                       source.read_text()))
         written = {path for path in written if not path.endswith("/")}
