@@ -382,7 +382,7 @@ class Programs(SessionTest):
             session.start("sleep 60")
         answer = session.post(":")
         self.assertProblem(answer, 429, "QUOTA_EXCEEDED")
-        self.assertIn("max_execs", answer.json()["detail"])
+        self.assertIn("8 programs", answer.json()["detail"])
 
     def test_events_of_a_program_stream(self):
         session = self.open()
