@@ -15,6 +15,7 @@
 namespace cloister::runner {
 namespace {
 
+constexpr int kCannotBegin = 127;  // as a shell says it
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // The child runs on this stack, in the runner's memory, while the runner is suspended.
@@ -67,22 +68,32 @@ int execInPath(const Command& command) {
 int failed(Child& child, const char* what, int error) {
   child.error = error;
   child.what = what;
-  return 127;
+  return kCannotBegin;
 }
 
-int childMain(void* argument) {
-  Child& child = *static_cast<Child*>(argument);
+// What every program is given. 0, or the exit code, with the reason in `child`.
+int settle(Child& child) {
   for (size_t i = 0; i < child.groups.count; ++i) {
     if (write(child.groups.files[i].get(), "0", 1) != 1) return failed(child, "cgroup", errno);
   }
   setsid();
   if (dup2(child.stdio.in, 0) < 0 || dup2(child.stdio.out, 1) < 0 || dup2(child.stdio.err, 2) < 0)
     return failed(child, "dup2", errno);
-  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) return failed(child, "close_range", errno);
-  if (chdir(child.command->cwd) != 0) return failed(child, "chdir", errno);
+  return 0;
+}
+
+void openMask() {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+int childMain(void* argument) {
+  Child& child = *static_cast<Child*>(argument);
+  if (const int code = settle(child); code != 0) return code;
+  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) return failed(child, "close_range", errno);
+  if (chdir(child.command->cwd) != 0) return failed(child, "chdir", errno);
+  openMask();
   return failed(child, "execve", execInPath(*child.command));
 }
 
@@ -97,6 +108,20 @@ Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups) 
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return {-1, child.error, child.what};
+}
+
+// Its failure to begin is an exit code: unlike the other, it shares no memory with the runner.
+Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio& stdio,
+              const Groups& groups) {
+  constexpr int kKept = 3;
+  const pid_t pid = fork();
+  if (pid < 0) return {-1, errno, "fork"};
+  if (pid > 0) return {pid, 0, ""};
+  Child child{nullptr, stdio, groups};
+  if (settle(child) != 0 || dup2(fd, kKept) < 0) _exit(kCannotBegin);
+  if (syscall(SYS_close_range, kKept + 1U, ~0U, 0U) != 0) _exit(kCannotBegin);
+  openMask();
+  _exit(main(kKept, argv));
 }
 
 }  // namespace cloister::runner

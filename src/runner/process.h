@@ -40,4 +40,9 @@ struct Spawned {
 // defaults. Returns once it has been executed or has failed. One thread only.
 Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups);
 
+// The same for a program that is a function of ours, `main(fd, argv)`: it runs in a copy of this
+// process, with `fd` open beside the three.
+Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio& stdio,
+              const Groups& groups);
+
 }  // namespace cloister::runner

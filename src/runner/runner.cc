@@ -19,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runner/beneath.h"
 #include "runner/file_table.h"
+#include "runner/files.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
 
@@ -239,10 +241,11 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   const bool with_stdin = (flags & wire::kStartStdin) != 0;
   const std::string_view fifo = with_fifo ? r.bytes() : std::string_view{};
   const bool adopts = (flags & wire::kStartAdopted) != 0;
-  const bool known = adopts ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
-                                  (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
-                            : (flags & ~(wire::kStartStdin | wire::kStartKillRest |
-                                         wire::kStartFifo | wire::kStartWindow)) == 0;
+  const bool known = adopts
+                         ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
+                               (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
+                         : (flags & ~(wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo |
+                                      wire::kStartWindow | wire::kStartFiles)) == 0;
   if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
   if (with_fifo && (with_stdin || !isPlainPath(fifo) || fifo.contains('/') ||
                     fifo.size() > NAME_MAX || fifo_[0] != '\0'))
@@ -312,9 +315,11 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
     channel.used = false;
     return startFailed(channel.number, error, "pipe");
   }
-  const Command command{text_.argv(), text_.envp(), cwd};
-  const Spawned spawned =
-      spawn(command, {in ? in.get() : null_.get(), out.get(), err.get()}, {groups_, group_count_});
+  const Stdio stdio{in ? in.get() : null_.get(), out.get(), err.get()};
+  const Groups groups{groups_, group_count_};
+  const Spawned spawned = (flags & wire::kStartFiles) != 0
+                              ? spawn(serveFiles, workspace_.get(), text_.argv(), stdio, groups)
+                              : spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
   if (spawned.error != 0) {
     channel.reset(channel.number);
     channel.used = false;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <dirent.h>
 #include <time.h>
 
+#include "runner/beneath.h"
 #include "runner/glob.h"
 
 namespace cloister::runner {
@@ -23,40 +23,6 @@ constexpr uint32_t kMaxDepth = 32;
 constexpr size_t kMaxEntries = 16'384;
 constexpr size_t kPathBytes = size_t{2} << 20;
 constexpr std::string_view kSkippedDirs[] = {"__pycache__", "node_modules"};
-
-int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode = 0) {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
-  how.mode = mode;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  return static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
-}
-
-// Makes the directories above the last component. Returns errno; a component that exists and is no
-// directory is found by the open that follows.
-int makeParents(int workspace, char* path) {
-  for (char* slash = std::strchr(path, '/'); slash != nullptr;
-       slash = std::strchr(slash + 1, '/')) {
-    *slash = '\0';
-    // The directory above was opened beneath or made here; a link in it is refused by the next
-    // open.
-    const char* last = std::strrchr(path, '/');
-    Fd above(last == nullptr ? dup(workspace) : -1);
-    if (last != nullptr) {
-      path[last - path] = '\0';
-      above.reset(openBeneath(workspace, path, O_PATH | O_DIRECTORY));
-      path[last - path] = '/';
-    }
-    const int error =
-        !above || (mkdirat(above.get(), last == nullptr ? path : last + 1, 0755) != 0 &&
-                   errno != EEXIST)
-            ? errno
-            : 0;
-    *slash = '/';
-    if (error != 0) return error;
-  }
-  return 0;
-}
 
 // The files and directories found, by path, in fixed memory.
 struct Entry {
@@ -163,17 +129,6 @@ void sendBegin(std::string_view path, uint64_t size, uint32_t channel, Link& lin
 }
 
 }  // namespace
-
-bool isPlainPath(std::string_view path) {
-  if (path.empty() || path.size() >= PATH_MAX || path.contains('\0')) return false;
-  while (true) {
-    const size_t slash = path.find('/');
-    const std::string_view component = path.substr(0, slash);
-    if (component.empty() || component == "." || component == "..") return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
-}
 
 int FileWriter::begin(int workspace, std::string_view path, uint32_t mode, uint64_t size) {
   file_.reset();

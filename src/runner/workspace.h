@@ -15,9 +15,6 @@
 
 namespace cloister::runner {
 
-// True for a relative path without empty, `.` or `..` components, NUL or excess length.
-bool isPlainPath(std::string_view path);
-
 // Writes one file that arrives in pieces.
 class FileWriter {
  public:

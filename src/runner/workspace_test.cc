@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "runner/beneath.h"
 #include "runner/testing/jail.h"
 
 namespace cloister::runner {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Paths that a program may have made anything of: resolved beneath a directory, following no link
+// and entering no other file system (openat2(2)).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cloister::runner {
+
+// True for a relative path without empty, `.` or `..` components, NUL or excess length.
+bool isPlainPath(std::string_view path);
+
+// As openat(2), with O_CLOEXEC and O_NOFOLLOW. -1 with errno: ELOOP where a link is in the way.
+int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode = 0);
+
+// Makes the directories above the last component; `path` is as it was afterwards. Returns errno; a
+// component that exists and is no directory is found by the open that follows.
+int makeParents(int dir, char* path);
+
+}  // namespace cloister::runner

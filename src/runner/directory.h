@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories read without the C library's streams, which allocate.
+#pragma once
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include <dirent.h>
+
+namespace cloister::runner {
+
+// Calls `each(name)` for every entry but `.` and `..`, until it returns an errno. Returns that, or
+// the error of reading.
+template <class Each>
+int forEachEntry(int directory, Each each) {
+  alignas(dirent64) char buffer[4096];
+  for (ssize_t n; (n = syscall(SYS_getdents64, directory, buffer, sizeof buffer)) != 0;) {
+    if (n < 0) return errno;
+    for (ssize_t at = 0; at < n;) {
+      const auto* item = reinterpret_cast<const dirent64*>(buffer + at);
+      at += item->d_reclen;
+      const char* name = item->d_name;
+      if (std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0) continue;
+      if (const int error = each(name); error != 0) return error;
+    }
+  }
+  return 0;
+}
+
+}  // namespace cloister::runner

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/files.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+
+#include <algorithm>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "runner/answer.h"
+#include "runner/beneath.h"
+#include "runner/directory.h"
+#include "runner/tar.h"
+
+namespace cloister::runner {
+namespace {
+
+using wire::files::kMaxDepth;
+
+Answer the_answer;
+char piece[65'536];
+
+// A path of a request, in its directory and its name there; "" is the workspace.
+struct Place {
+  char path[PATH_MAX];
+  Fd parent;
+  const char* name = "";
+
+  // Returns errno.
+  int find(int workspace, const char* text, bool make_parents = false) {
+    if (!isPlainPath(text)) return EINVAL;
+    strcpy(path, text);
+    if (make_parents) {
+      if (const int error = makeParents(workspace, path); error != 0) return error;
+    }
+    char* slash = std::strrchr(path, '/');
+    if (slash == nullptr) {
+      name = path;
+      parent.reset(openat(workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    } else {
+      *slash = '\0';
+      name = slash + 1;
+      parent.reset(openBeneath(workspace, path, O_RDONLY | O_DIRECTORY));
+    }
+    return parent ? 0 : errno;
+  }
+};
+
+// Opens what `text` names, "" being the workspace. Returns errno.
+int openPlace(int workspace, const char* text, uint64_t flags, Fd& fd) {
+  const bool self = *text == '\0';
+  if (!self && !isPlainPath(text)) return EINVAL;
+  fd.reset(openBeneath(workspace, self ? "." : text, flags));
+  return fd ? 0 : errno;
+}
+
+int number(const char* text, uint64_t& value) {
+  char* end = nullptr;
+  errno = 0;
+  value = strtoull(text, &end, 10);
+  return errno != 0 || end == text || *end != '\0' || *text == '-' ? EINVAL : 0;
+}
+
+int tell(int fd, std::string_view path) {
+  struct stat st;
+  return fstat(fd, &st) != 0 ? errno : the_answer.entry(path, st);
+}
+
+int statPlace(int workspace, char** argv) {
+  Fd fd;
+  if (const int error = openPlace(workspace, argv[1], O_PATH, fd); error != 0) return error;
+  return tell(fd.get(), "");
+}
+
+// Tells what is in a directory and, as far as allowed, beneath it.
+struct Listing {
+  uint64_t left;  // entries that may still be told
+  uint32_t left_out = 0;
+  char path[PATH_MAX];
+
+  int walk(int directory, size_t length, uint32_t depth) {
+    return forEachEntry(directory, [&](const char* name) {
+      const size_t size = std::strlen(name);
+      const size_t slash = length == 0 ? 0 : 1;
+      if (left == 0 || length + slash + size >= sizeof path) {
+        ++left_out;
+        return 0;
+      }
+      if (slash != 0) path[length] = '/';
+      std::memcpy(path + length + slash, name, size);
+      return one(directory, name, length + slash + size, depth);
+    });
+  }
+
+  int one(int directory, const char* name, size_t length, uint32_t depth) {
+    struct stat st;
+    // It may have gone since its directory was read.
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+    --left;
+    if (const int error = the_answer.entry({path, length}, st); error != 0) return error;
+    if (!S_ISDIR(st.st_mode) || depth <= 1) return 0;
+    const Fd inner(openBeneath(directory, name, O_RDONLY | O_DIRECTORY));
+    if (!inner) {
+      ++left_out;
+      return 0;
+    }
+    return walk(inner.get(), length, depth - 1);
+  }
+};
+
+int listPlace(int workspace, char** argv) {
+  static Listing listing;
+  uint64_t depth = 0;
+  Fd fd;
+  if (number(argv[2], depth) != 0 || number(argv[3], listing.left) != 0) return EINVAL;
+  if (const int error = openPlace(workspace, argv[1], O_RDONLY | O_DIRECTORY, fd); error != 0)
+    return error;
+  const auto deep = static_cast<uint32_t>(std::min<uint64_t>(depth, kMaxDepth));
+  if (const int error = listing.walk(fd.get(), 0, deep); error != 0) return error;
+  return the_answer.end(listing.left_out);
+}
+
+int readPlace(int workspace, char** argv) {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  Fd fd;
+  if (number(argv[2], offset) != 0 || number(argv[3], length) != 0) return EINVAL;
+  // O_NONBLOCK: what is asked for may be a FIFO.
+  if (const int error = openPlace(workspace, argv[1], O_RDONLY | O_NONBLOCK | O_NOCTTY, fd);
+      error != 0)
+    return error;
+  struct stat st;
+  if (fstat(fd.get(), &st) != 0) return errno;
+  if (!S_ISREG(st.st_mode)) return S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+  if (const int error = the_answer.entry("", st); error != 0) return error;
+  const auto size = static_cast<uint64_t>(st.st_size);
+  length = std::min(length, size - std::min(size, offset));
+  while (length > 0) {
+    const ssize_t n = pread(fd.get(), piece, std::min<uint64_t>(length, sizeof piece),
+                            static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : EIO;  // it has become shorter
+    if (const int error = the_answer.put({piece, static_cast<size_t>(n)}); error != 0) return error;
+    offset += static_cast<uint64_t>(n);
+    length -= static_cast<uint64_t>(n);
+  }
+  return 0;
+}
+
+int writeAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) return errno;
+    if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return 0;
+}
+
+// All of stdin.
+int takeInput(int fd) {
+  for (;;) {
+    const ssize_t n = read(STDIN_FILENO, piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n < 0 ? errno : 0;
+    if (const int error = writeAll(fd, {piece, static_cast<size_t>(n)}); error != 0) return error;
+  }
+}
+
+// The mode that is asked for or, unless one is, that of the file that is there.
+int modeFor(const Place& place, const char* text, mode_t& mode) {
+  mode = 0644;
+  struct stat st;
+  if (*text == '\0') {
+    if (fstatat(place.parent.get(), place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(st.st_mode))
+      mode = st.st_mode & 0777;
+    return 0;
+  }
+  uint64_t value = 0;
+  if (number(text, value) != 0 || value > 0777) return EINVAL;
+  mode = static_cast<mode_t>(value);
+  return 0;
+}
+
+// The file has no name before all of it is there: an upload that ends midway changes nothing.
+int writePlace(int workspace, char** argv) {
+  Place place;
+  mode_t mode = 0;
+  if (const int error = place.find(workspace, argv[1], true); error != 0) return error;
+  if (const int error = modeFor(place, argv[2], mode); error != 0) return error;
+  const int parent = place.parent.get();
+  struct stat st;
+  if (fstatat(parent, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+    return EISDIR;
+  const Fd fd(openat(parent, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!fd) return errno;
+  if (const int error = takeInput(fd.get()); error != 0) return error;
+  if (fchmod(fd.get(), mode) != 0) return errno;
+  char self[32];
+  char name[48];
+  snprintf(self, sizeof self, "/proc/self/fd/%d", fd.get());
+  snprintf(name, sizeof name, ".cloister-upload-%d", getpid());
+  if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
+  if (renameat(parent, name, parent, place.name) != 0) {
+    const int error = errno;
+    unlinkat(parent, name, 0);
+    return error;
+  }
+  return tell(fd.get(), "");
+}
+
+int appendPlace(int workspace, char** argv) {
+  uint64_t offset = 0;
+  Place place;
+  if (number(argv[2], offset) != 0) return EINVAL;
+  if (const int error = place.find(workspace, argv[1], offset == 0); error != 0) return error;
+  const uint64_t make = offset == 0 ? O_CREAT : 0;
+  const Fd fd(openBeneath(place.parent.get(), place.name, O_WRONLY | O_APPEND | O_NONBLOCK | make,
+                          make != 0 ? 0644 : 0));
+  struct stat st;
+  if (!fd || fstat(fd.get(), &st) != 0) return errno;
+  if (!S_ISREG(st.st_mode)) return EINVAL;
+  if (static_cast<uint64_t>(st.st_size) != offset) return ESPIPE;
+  if (const int error = takeInput(fd.get()); error != 0) return error;
+  return tell(fd.get(), "");
+}
+
+int makeDirectory(int workspace, const char* text, Fd& fd) {
+  Place place;
+  if (const int error = place.find(workspace, text, true); error != 0) return error;
+  if (mkdirat(place.parent.get(), place.name, 0755) != 0 && errno != EEXIST) return errno;
+  fd.reset(openBeneath(place.parent.get(), place.name, O_RDONLY | O_DIRECTORY));
+  return fd ? 0 : errno;
+}
+
+int makePlace(int workspace, char** argv) {
+  Fd fd;
+  if (const int error = makeDirectory(workspace, argv[1], fd); error != 0) return error;
+  return tell(fd.get(), "");
+}
+
+int removeTree(int parent, const char* name, uint32_t depth) {
+  if (unlinkat(parent, name, 0) == 0) return 0;
+  if (errno != EISDIR) return errno;
+  if (depth == 0) return ENAMETOOLONG;
+  const Fd inner(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
+  if (!inner) return errno;
+  // What is removed while a directory is read may hide what is left: again, until it goes.
+  for (;;) {
+    bool any = false;
+    lseek(inner.get(), 0, SEEK_SET);
+    const int error = forEachEntry(inner.get(), [&](const char* entry) {
+      any = true;
+      const int failed = removeTree(inner.get(), entry, depth - 1);
+      return failed == ENOENT ? 0 : failed;
+    });
+    if (error != 0) return error;
+    if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
+    if (errno != ENOTEMPTY || !any) return errno;
+  }
+}
+
+int removePlace(int workspace, char** argv) {
+  Place place;
+  if (const int error = place.find(workspace, argv[1]); error != 0) return error;
+  const int parent = place.parent.get();
+  if (std::strcmp(argv[2], "1") == 0) return removeTree(parent, place.name, kMaxDepth);
+  if (unlinkat(parent, place.name, 0) == 0) return 0;
+  if (errno != EISDIR) return errno;
+  return unlinkat(parent, place.name, AT_REMOVEDIR) == 0 ? 0 : errno;
+}
+
+int movePlace(int workspace, char** argv) {
+  static Place from;
+  static Place to;
+  if (const int error = from.find(workspace, argv[1]); error != 0) return error;
+  if (const int error = to.find(workspace, argv[2], true); error != 0) return error;
+  const unsigned flags = std::strcmp(argv[3], "1") == 0 ? 0 : RENAME_NOREPLACE;
+  return syscall(SYS_renameat2, from.parent.get(), from.name, to.parent.get(), to.name, flags) == 0
+             ? 0
+             : errno;
+}
+
+int packPlace(int workspace, char** argv) {
+  Fd fd;
+  if (const int error = openPlace(workspace, argv[1], O_RDONLY | O_NONBLOCK | O_NOCTTY, fd);
+      error != 0)
+    return error;
+  const char* slash = std::strrchr(argv[1], '/');
+  return pack(fd.get(), slash == nullptr ? argv[1] : slash + 1, the_answer);
+}
+
+int unpackPlace(int workspace, char** argv) {
+  Fd fd;
+  const int error = *argv[1] == '\0' ? openPlace(workspace, "", O_RDONLY | O_DIRECTORY, fd)
+                                     : makeDirectory(workspace, argv[1], fd);
+  if (error != 0) return error;
+  uint32_t left_out = 0;
+  if (const int failed = unpack(fd.get(), left_out); failed != 0) return failed;
+  return the_answer.end(left_out);
+}
+
+struct Request {
+  std::string_view verb;
+  int arguments;
+  int (*serve)(int workspace, char** argv);
+};
+
+constexpr Request kRequests[] = {{"stat", 1, statPlace},     {"list", 3, listPlace},
+                                 {"read", 3, readPlace},     {"write", 2, writePlace},
+                                 {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
+                                 {"remove", 2, removePlace}, {"move", 3, movePlace},
+                                 {"pack", 1, packPlace},     {"unpack", 1, unpackPlace}};
+
+int serve(int workspace, char** argv) {
+  int arguments = -1;
+  while (argv[arguments + 1] != nullptr)
+    ++arguments;
+  const auto* const request =
+      std::ranges::find_if(kRequests, [&](const Request& r) { return r.verb == argv[0]; });
+  if (request == std::end(kRequests) || request->arguments != arguments) return ENOSYS;
+  return request->serve(workspace, argv);
+}
+
+}  // namespace
+
+int serveFiles(int workspace, char** argv) {
+  int error = serve(workspace, argv);
+  if (error == 0) error = the_answer.flush();
+  if (error == 0) return 0;
+  char text[64];
+  wire::Writer w(text, sizeof text);
+  w.u32(static_cast<uint32_t>(error));
+  w.bytes(argv[0]);
+  [[maybe_unused]] const ssize_t told = write(STDERR_FILENO, w.view().data(), w.view().size());
+  return wire::files::kFailed;
+}
+
+}  // namespace cloister::runner

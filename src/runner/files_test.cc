@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runner's own program, through the whole runner: files in and out, and archives.
+#include "runner/files.h"
+
+#include <errno.h>
+
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "runner/testing/jail.h"
+#include "wire/files.h"
+
+namespace cloister::runner {
+namespace {
+
+using testing::Ended;
+using ::testing::IsEmpty;
+using testing::Jail;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+using wire::ToRunner;
+using wire::files::Kind;
+
+struct Entry {
+  Kind kind = Kind::kEnd;
+  uint32_t mode = 0;
+  uint64_t size = 0;
+  std::string path;
+};
+
+struct Answered {
+  int error = 0;
+  std::vector<Entry> entries;
+  uint32_t left_out = 0;
+  std::string rest;  // behind the first entry, where raw bytes follow it
+};
+
+class FilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto jail = Jail::start(base::programDir() + "/cloister-runner");
+    if (!jail) GTEST_SKIP() << jail.error().message;
+    jail_ = std::move(*jail);
+  }
+
+  Ended serve(const std::vector<std::string>& request, const std::string& input) {
+    jail_->startProgram(7, request, wire::kStartFiles | wire::kStartStdin);
+    for (std::string_view rest = input; !rest.empty();) {
+      const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
+      jail_->send(ToRunner::kStdin, 7, piece);
+      rest.remove_prefix(piece.size());
+    }
+    jail_->send(ToRunner::kStdin, 7);
+    return jail_->finish(7);
+  }
+
+  Answered ask(const std::vector<std::string>& request, const std::string& input = "") {
+    const Ended ended = serve(request, input);
+    Answered answered;
+    if (ended.code == wire::files::kFailed) {
+      answered.error = static_cast<int>(wire::Reader(ended.err).u32());
+      return answered;
+    }
+    EXPECT_EQ(ended.code, 0U) << ended.err;
+    wire::Reader r(ended.out);
+    while (!r.done()) {
+      const auto kind = static_cast<Kind>(r.u8());
+      if (kind == Kind::kEnd) {
+        answered.left_out = r.u32();
+        EXPECT_TRUE(r.done());
+        break;
+      }
+      Entry entry{.kind = kind, .mode = r.u32(), .size = r.u64(), .path = {}};
+      r.i64();
+      entry.path = r.bytes();
+      answered.entries.push_back(entry);
+      if (request[0] != "read") continue;
+      answered.rest = ended.out.substr(1 + 4 + 8 + 8 + 4 + entry.path.size());
+      break;
+    }
+    return answered;
+  }
+
+  std::string content(const std::string& path) {
+    return ask({"read", path, "0", "1000000000"}).rest;
+  }
+  std::map<std::string, Kind> tree(const std::string& path = "") {
+    std::map<std::string, Kind> all;
+    for (const Entry& entry : ask({"list", path, "128", "100000"}).entries)
+      all[entry.path] = entry.kind;
+    return all;
+  }
+  std::string packed(const std::string& path) { return serve({"pack", path}, "").out; }
+  int shell(const std::string& script) { return static_cast<int>(jail_->shell(script).code); }
+
+  std::unique_ptr<Jail> jail_;
+};
+
+TEST_F(FilesTest, WritesAndReadsInWholeAndInPart) {
+  const std::string big(200'000, 'x');
+  const Answered written = ask({"write", "dir/in/file", "384"}, big + "end");
+  ASSERT_EQ(written.entries.size(), 1U);
+  EXPECT_EQ(written.entries[0].size, 200'003U);
+  EXPECT_EQ(written.entries[0].mode, 0600U);
+  EXPECT_EQ(content("dir/in/file"), big + "end");
+  EXPECT_EQ(ask({"read", "dir/in/file", "200000", "2"}).rest, "en");
+  EXPECT_EQ(ask({"read", "dir/in/file", "200003", "2"}).rest, "");
+  EXPECT_EQ(ask({"read", "dir/in/file", "999999999999", "2"}).rest, "");
+  ask({"write", "dir/in/file", ""}, "new");
+  EXPECT_EQ(content("dir/in/file"), "new");
+  EXPECT_EQ(ask({"stat", "dir/in/file"}).entries.at(0).mode, 0600U) << "as it was";
+  ask({"write", "empty", ""});
+  EXPECT_EQ(ask({"stat", "empty"}).entries.at(0).mode, 0644U);
+}
+
+TEST_F(FilesTest, AnUploadThatEndsMidwayChangesNothing) {
+  ask({"write", "file", ""}, "old");
+  jail_->startProgram(7, {"write", "file", ""}, wire::kStartFiles | wire::kStartStdin);
+  jail_->send(ToRunner::kStdin, 7, "half");
+  jail_->send(ToRunner::kKill, 7);
+  jail_->finish(7);
+  EXPECT_EQ(content("file"), "old");
+  EXPECT_THAT(tree(), UnorderedElementsAre(Pair("file", Kind::kFile)));
+}
+
+TEST_F(FilesTest, AppendsOnlyWhereItEnds) {
+  EXPECT_EQ(ask({"append", "dir/file", "1"}, "x").error, ENOENT);
+  ask({"append", "dir/file", "0"}, "one");
+  EXPECT_EQ(ask({"append", "dir/file", "3"}, "two").entries.at(0).size, 6U);
+  EXPECT_EQ(ask({"append", "dir/file", "3"}, "three").error, ESPIPE);
+  EXPECT_EQ(content("dir/file"), "onetwo");
+}
+
+TEST_F(FilesTest, ListsAsDeepAndAsMuchAsAsked) {
+  shell("mkdir -p a/b/c; touch a/1 a/b/2 a/b/c/3; ln -s /etc link; mkfifo fifo");
+  EXPECT_THAT(tree("a"),
+              UnorderedElementsAre(Pair("1", Kind::kFile), Pair("b", Kind::kDirectory),
+                                   Pair("b/2", Kind::kFile), Pair("b/c", Kind::kDirectory),
+                                   Pair("b/c/3", Kind::kFile)));
+  const Answered top = ask({"list", "", "1", "100"});
+  EXPECT_EQ(top.entries.size(), 3U);
+  EXPECT_EQ(top.left_out, 0U);
+  EXPECT_EQ(tree()["link"], Kind::kLink);
+  EXPECT_EQ(tree()["fifo"], Kind::kOther);
+  const Answered cut = ask({"list", "", "9", "2"});
+  EXPECT_EQ(cut.entries.size(), 2U);
+  EXPECT_GT(cut.left_out, 0U);
+  EXPECT_EQ(ask({"list", "a/1", "1", "9"}).error, ENOTDIR);
+  EXPECT_EQ(ask({"list", "link", "1", "9"}).error, ENOTDIR);
+}
+
+TEST_F(FilesTest, FollowsNoLinkAndLeavesTheWorkspaceNowhere) {
+  shell("ln -s /etc/passwd file; ln -s /etc dir; ln -s / root; echo kept > real; ln -s real near");
+  for (const std::string path : {"file", "near", "dir/passwd", "root/etc/passwd"}) {
+    EXPECT_EQ(ask({"read", path, "0", "9"}).error, ELOOP) << path;
+    EXPECT_NE(ask({"append", path, "0"}, "x").error, 0) << path;
+    EXPECT_NE(ask({"list", path, "1", "9"}).error, 0) << path;
+  }
+  for (const std::string path :
+       {"/etc/passwd", "../etc/passwd", "a/../../etc", ".", "..", "a//b", "a/", "./a"}) {
+    for (const std::vector<std::string>& request :
+         {std::vector<std::string>{"read", path, "0", "9"},
+          {"write", path, ""},
+          {"stat", path},
+          {"append", path, "0"},
+          {"mkdir", path},
+          {"remove", path, "1"},
+          {"move", path, "x", "1"},
+          {"move", "real", path, "1"},
+          {"pack", path},
+          {"unpack", path},
+          {"list", path, "1", "1"}})
+      EXPECT_EQ(ask(request).error, EINVAL) << request[0] << " " << path;
+  }
+  EXPECT_EQ(ask({"write", "dir/new", ""}, "x").error, ENOTDIR);
+  EXPECT_EQ(ask({"mkdir", "dir/new"}).error, ENOTDIR);
+  ask({"write", "file", ""}, "mine");  // takes the link's place
+  EXPECT_EQ(tree()["file"], Kind::kFile);
+  EXPECT_EQ(ask({"remove", "root", "1"}).error, 0) << "the link goes, not what it names";
+  EXPECT_EQ(shell("test -e /bin/sh"), 0);
+}
+
+TEST_F(FilesTest, WhatIsNoFileIsNotReadAndHoldsNothingUp) {
+  shell("mkfifo fifo; mkdir dir");
+  EXPECT_EQ(ask({"read", "fifo", "0", "9"}).error, EINVAL);
+  EXPECT_EQ(ask({"read", "dir", "0", "9"}).error, EISDIR);
+  EXPECT_EQ(ask({"write", "dir", ""}, "x").error, EISDIR);
+  EXPECT_EQ(ask({"append", "fifo", "0"}, "x").error, ENXIO);
+  EXPECT_EQ(ask({"read", "gone", "0", "9"}).error, ENOENT);
+  EXPECT_EQ(ask({"pack", "fifo"}).error, EINVAL);
+}
+
+TEST_F(FilesTest, MakesMovesAndRemoves) {
+  EXPECT_EQ(ask({"mkdir", "a/b"}).entries.at(0).kind, Kind::kDirectory);
+  EXPECT_EQ(ask({"mkdir", "a/b"}).error, 0);
+  ask({"write", "a/b/file", ""}, "x");
+  ask({"write", "other", ""}, "y");
+  EXPECT_EQ(ask({"mkdir", "other"}).error, ENOTDIR);
+  EXPECT_EQ(ask({"move", "a/b/file", "other", "0"}).error, EEXIST);
+  EXPECT_EQ(ask({"move", "a/b/file", "other", "1"}).error, 0);
+  EXPECT_EQ(content("other"), "x");
+  EXPECT_EQ(ask({"move", "other", "new/place", "0"}).error, 0);
+  EXPECT_EQ(ask({"remove", "new", "0"}).error, ENOTEMPTY);
+  EXPECT_EQ(ask({"remove", "a/b", "0"}).error, 0);
+  EXPECT_EQ(ask({"remove", "new", "1"}).error, 0);
+  EXPECT_EQ(ask({"remove", "new", "1"}).error, ENOENT);
+  EXPECT_THAT(tree(), UnorderedElementsAre(Pair("a", Kind::kDirectory)));
+}
+
+TEST_F(FilesTest, RemovesAWideTreeWhole) {
+  shell(
+      "for d in 1 2 3; do mkdir -p t/$d/e; i=0; while [ $i -lt 700 ]; do : > t/$d/e/f$i;"
+      " i=$((i+1)); done; done");
+  EXPECT_EQ(ask({"remove", "t", "1"}).error, 0);
+  EXPECT_THAT(tree(), IsEmpty());
+}
+
+TEST_F(FilesTest, RefusesWhatItDoesNotKnow) {
+  for (const std::vector<std::string>& request : {std::vector<std::string>{"run", "x"},
+                                                  {"read"},
+                                                  {"read", "x", "0"},
+                                                  {""},
+                                                  {"stat", "x", "y"}})
+    EXPECT_EQ(ask(request).error, ENOSYS);
+  for (const std::string number : {"", "-1", "x", "1x", "99999999999999999999"})
+    EXPECT_EQ(ask({"read", "x", number, "1"}).error, EINVAL) << number;
+}
+
+TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
+  const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');
+  shell("mkdir -p src/" + deep +
+        "; printf one > src/file; chmod 750 src/file; mkfifo src/fifo;"
+        " printf two > 'src/with space'; ln -s nowhere src/link; head -c 100000 /dev/zero > src/" +
+        deep + "/zeros; touch -d @1000000000 src/file");
+  const std::string archive = packed("src");
+  EXPECT_EQ(archive.size() % 512, 0U);
+  ask({"write", "a.tar", ""}, archive);
+  if (shell("command -v tar") == 0) {
+    const Ended tar = jail_->shell(
+        "mkdir theirs && tar -xf a.tar -C theirs && rm src/fifo &&"
+        " diff -r --no-dereference src theirs && stat -c %a-%Y theirs/file");
+    EXPECT_EQ(tar.out, "750-1000000000\n") << tar.err;
+    const std::string made = jail_->shell("tar -C src -cf - .").out;
+    EXPECT_EQ(ask({"unpack", "again"}, made).error, 0);
+    EXPECT_EQ(jail_->shell("diff -r --no-dereference src again").out, "");
+  }
+  EXPECT_EQ(ask({"unpack", "mine"}, archive).error, 0);
+  EXPECT_EQ(shell("rm -f src/fifo; diff -r --no-dereference src mine"), 0);
+  EXPECT_EQ(packed("src/file").substr(0, 5), std::string("file\0", 5));
+}
+
+// One header block, its checksum right.
+std::string block(const std::string& name, char type, const std::string& link = "",
+                  uint64_t size = 0, const std::string& mode = "0006777") {
+  std::string b(512, '\0');
+  b.replace(0, name.size(), name);
+  b.replace(100, mode.size(), mode);
+  char digits[12];
+  std::snprintf(digits, sizeof digits, "%011llo", static_cast<unsigned long long>(size));
+  b.replace(124, 11, digits, 11);
+  b[156] = type;
+  b.replace(157, link.size(), link);
+  b.replace(257, 8, std::string("ustar\00000", 8));
+  b.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (const char c : b)
+    sum += static_cast<unsigned char>(c);
+  std::snprintf(digits, sizeof digits, "%06o", sum);
+  b.replace(148, 6, digits, 6);
+  b[154] = '\0';
+  return b;
+}
+std::string padded(std::string text) {
+  text.resize((text.size() + 511) / 512 * 512);
+  return text;
+}
+const std::string kNoMore(1024, '\0');
+
+TEST_F(FilesTest, AnArchiveReachesNothingOutside) {
+  const std::string body = padded("x");
+  for (const std::string name : {"../x", "/tmp/x", "a/../../x", "a//x", "..", "a/./x"})
+    EXPECT_EQ(ask({"unpack", "t"}, block(name, '0', "", 1) + body + kNoMore).error, EINVAL) << name;
+  EXPECT_EQ(
+      ask({"unpack", "t"}, block("l", '2', "/tmp") + block("l/x", '0', "", 1) + body + kNoMore)
+          .error,
+      ENOTDIR);
+  EXPECT_EQ(ask({"unpack", "t"}, block("h", '1', "/etc/passwd") + kNoMore).error, EINVAL);
+  EXPECT_EQ(ask({"unpack", "t"}, block("h", '1', "../../etc/passwd") + kNoMore).error, EINVAL);
+  EXPECT_EQ(ask({"unpack", "t"}, block("h", '1', "l/x") + kNoMore).error, ENOTDIR);
+  EXPECT_EQ(ask({"unpack", "t"}, block("pax", 'x', "", 21) + padded("21 path=../../up/abc\n") +
+                                     block("y", '0') + kNoMore)
+                .error,
+            EINVAL);
+  EXPECT_EQ(shell("test -e /tmp/x"), 1);
+}
+
+TEST_F(FilesTest, AnArchiveGivesNoModesDevicesOrTricks) {
+  const Answered done =
+      ask({"unpack", "t"}, block("set", '0', "", 1) + padded("x") + block("dev", '3') +
+                               block("blk", '4') + block("pipe", '6') + block("./", '5') +
+                               block("d/", '5') + block("d/set", '1', "set") + kNoMore);
+  EXPECT_EQ(done.error, 0);
+  EXPECT_EQ(done.left_out, 3U);
+  EXPECT_EQ(ask({"stat", "t/set"}).entries.at(0).mode, 0777U);
+  EXPECT_EQ(content("t/d/set"), "x");
+}
+
+TEST_F(FilesTest, RefusesWhatIsNoArchive) {
+  std::string broken = block("x", '0');
+  broken[0] = 'y';
+  const std::string sparse = "21 GNU.sparse.size=1\n";
+  for (const std::string& bytes :
+       {broken, std::string("short"), block("x", '0', "", 100) + "cut",
+        block("x", 'x', "", 4) + padded("bad\n"), block("x", 'x', "", 21) + padded(sparse),
+        block("x", 'x', "", 9) + padded("99999999\n"), block("x", '2')})
+    EXPECT_EQ(ask({"unpack", "t"}, bytes).error, EINVAL);
+  for (const char type : {'x', 'L', 'K'})
+    EXPECT_EQ(ask({"unpack", "t"}, block("x", type, "", 100'000) + kNoMore).error, EFBIG);
+  EXPECT_EQ(ask({"unpack", "t"}, "").error, 0) << "an empty one";
+}
+
+TEST_F(FilesTest, AFileTakesThePlaceOfALinkAndNotOfWhatItNames) {
+  shell("mkdir t; echo kept > real; ln -s ../real t/x; mkdir t/d; touch t/d/f");
+  EXPECT_EQ(ask({"unpack", "t"}, block("x", '0', "", 1) + padded("y") + kNoMore).error, 0);
+  EXPECT_EQ(content("real"), "kept\n");
+  EXPECT_EQ(ask({"unpack", "t"}, block("d", '0', "", 1) + padded("y") + kNoMore).error, EISDIR);
+}
+
+}  // namespace
+}  // namespace cloister::runner

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's files: requests to the program that the runner has in itself (kStartFiles in
+// runner.h), and its answers. It runs like any other program of the sandbox, with the rights and
+// limits of one, so that a request can do nothing that a program inside could not.
+//
+// A request is an argument list, the first of which names it. Paths are relative to /workspace,
+// without empty, `.` and `..` components; `PATH?` may be "", the workspace itself. No link is
+// followed. Numbers are decimal.
+//
+//   stat PATH?                    an entry
+//   list PATH? DEPTH LIMIT        entries beneath it, in no order, then kEnd
+//   read PATH OFFSET LENGTH       an entry, then at most LENGTH raw bytes from OFFSET on
+//   write PATH MODE               stdin in the place of the file, once it has ended; an entry.
+//                                 MODE "": as the file that was there, or 0644
+//   append PATH OFFSET            stdin behind its OFFSET bytes; an entry. 0 may make the file
+//   mkdir PATH                    with those above it; an entry. What is there already is no error
+//   remove PATH ALL               ALL 1: a directory with all that is in it
+//   move FROM TO REPLACE          REPLACE 1: whatever TO was
+//   pack PATH?                    a tar archive (POSIX pax) of it on stdout
+//   unpack PATH                   the one on stdin into it; kEnd
+//
+// Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
+// bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
+// were left out. Exit code 0, or kFailed with, on stderr, u32 errno and bytes what.
+#pragma once
+
+#include <cstdint>
+
+namespace cloister::wire::files {
+
+enum class Kind : uint8_t { kEnd = 0, kFile = 1, kDirectory = 2, kLink = 3, kOther = 4 };
+
+inline constexpr int kFailed = 65;
+
+// Directories within each other that are listed, removed or packed.
+inline constexpr uint32_t kMaxDepth = 128;
+
+}  // namespace cloister::wire::files
