@@ -30,6 +30,8 @@ struct ExecSpec {
   std::string input;             // stdin, then end of file
   bool keep_input = false;       // no end of file yet: more comes later (a session's only)
   std::string cwd;               // absolute; "" for /workspace (a session's only)
+  // `run` is a request to the sandbox's own program for files (wire/files.h); a session's only.
+  bool for_files = false;
   ArtifactRules artifacts;
 };
 

@@ -20,6 +20,7 @@
 #include "runtime/runtime.h"
 #include "runtime/spawn.h"
 #include "runtime/suite_programs.h"
+#include "wire/files_codec.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -125,6 +126,30 @@ TYPED_TEST_SUITE_P(SessionSuite);
 TYPED_TEST_P(SessionSuite, KeepsWhatAProgramMade) {
   EXPECT_EQ(this->output(Program::kWrite, {"kept", "content"}), "");
   EXPECT_EQ(this->output(Program::kShow, {"kept"}), "content");
+}
+
+TYPED_TEST_P(SessionSuite, ServesItsFiles) {
+  const auto ask = [&](const std::vector<std::string>& request, const std::string& input) {
+    auto spec = this->spec(Program::kCat);
+    spec.run.argv = request;
+    spec.for_files = true;
+    spec.input = input;
+    const auto running = this->start(spec);
+    if (!running) return std::pair(-1, std::string());
+    const int code = this->finish(*running).exit_code;
+    return std::pair(code, code == 0 ? running->seen.out : running->seen.err);
+  };
+  EXPECT_EQ(ask({"write", "kept", ""}, "content").first, 0);
+  EXPECT_EQ(this->output(Program::kShow, {"kept"}), "content");
+  const auto read = ask({"read", "kept", "3", "2"}, "");
+  std::string_view rest = read.second;
+  const auto part = wire::files::takePart(rest);
+  ASSERT_TRUE(part && *part) << read.first;
+  EXPECT_EQ(std::get<wire::files::Entry>(**part).size, 7U);
+  EXPECT_EQ(rest, "te");
+  const auto gone = ask({"read", "gone", "0", "1"}, "");
+  EXPECT_EQ(gone.first, wire::files::kFailed);
+  EXPECT_EQ(wire::files::failure(gone.second).code, Code::kNotFound);
 }
 
 TYPED_TEST_P(SessionSuite, RunsProgramsBesideEachOther) {
@@ -235,10 +260,11 @@ TYPED_TEST_P(SessionSuite, SaysThatAProgramCannotBeStarted) {
   EXPECT_EQ(running->seen.started, 0);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(SessionSuite, KeepsWhatAProgramMade, RunsProgramsBesideEachOther,
-                            InputComesInOrderAndEnds, NoInputForAProgramThatWasStartedWithout,
-                            ATimeoutLeavesTheSessionUsable, CancelEndsOneProgram,
-                            GivesUpAProgramThatNeverRan, LosesNothingToASlowObserver,
-                            TeardownEndsItsPrograms, SaysThatAProgramCannotBeStarted);
+REGISTER_TYPED_TEST_SUITE_P(SessionSuite, KeepsWhatAProgramMade, ServesItsFiles,
+                            RunsProgramsBesideEachOther, InputComesInOrderAndEnds,
+                            NoInputForAProgramThatWasStartedWithout, ATimeoutLeavesTheSessionUsable,
+                            CancelEndsOneProgram, GivesUpAProgramThatNeverRan,
+                            LosesNothingToASlowObserver, TeardownEndsItsPrograms,
+                            SaysThatAProgramCannotBeStarted);
 
 }  // namespace cloister::runtime

@@ -74,6 +74,7 @@ model::ExecSpec sampleSpec() {
   s.run = {{"./a.out", "--x", ""}, std::chrono::milliseconds(2000)};
   s.env = {"HOME=/workspace", "EMPTY="};
   s.input = "hi\n";
+  s.for_files = true;
   s.artifacts = {{"**", "*.png"}, 64, 1 << 20};
   return s;
 }

@@ -84,6 +84,7 @@ void describe(A& a, T& v) {
   a.text(v.input, kBulk);
   a.flag(v.keep_input);
   a.text(v.cwd, kSentence);
+  a.flag(v.for_files);
   texts(a, v.artifacts.globs, kFew, kSentence);
   a.number(v.artifacts.max_files);
   a.number(v.artifacts.max_bytes);

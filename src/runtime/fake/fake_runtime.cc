@@ -27,6 +27,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "runtime/fake/fake_files.h"
+#include "wire/files_codec.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -156,6 +158,7 @@ class FakeProgram final : public Exec {
   Task<void> pwd(Run& run);
   Task<void> trap(Run& run);
   Task<void> die(Run& run);
+  Task<void> serve(Run& run);
 
   Task<void> collect(Run& run);
   void interrupted(Run& run, bool timed_out) const;
@@ -273,7 +276,12 @@ Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
   outcome.started_at = base::wallMicros();
   const std::string name = spec_.run.argv.empty() ? "" : spec_.run.argv[0];
   if (name == "broken") co_return fail(Code::kInternal, "running a program: the fake is broken");
-  if (const auto found = behaviours().find(name); found == behaviours().end()) {
+  if (spec_.for_files) {
+    outcome.end = End::kExited;
+    observer.onStarted();
+    Run run{spec_, observer, outcome, spec_.run.argv, {}};
+    co_await serve(run);
+  } else if (const auto found = behaviours().find(name); found == behaviours().end()) {
     outcome.end = End::kStartFailed;
     outcome.message = "starting " + name + ": No such file or directory";
   } else {
@@ -457,6 +465,22 @@ Task<void> FakeProgram::die(Run& run) {
   why.pop_back();
   home_->end({model::SandboxEnd::Kind::kRunnerLost, why});
   co_return;
+}
+
+Task<void> FakeProgram::serve(Run& run) {
+  std::string input;
+  while (!stopped() && (!pending_.empty() || !input_ended_)) {
+    input += std::exchange(pending_, {});
+    changed_.notify();
+    if (!input_ended_) co_await changed_.wait();
+  }
+  if (stopped()) co_return interrupted(run, false);
+  std::string out;
+  const int error = serveFakeFiles(home_->files, run.argv, input, out);
+  if (error == 0) co_return co_await run.observer.onOutput(model::Stream::kStdout, out);
+  run.outcome.exit_code = wire::files::kFailed;
+  const std::string said = wire::files::encodeFailure(error, run.argv[0]);
+  co_await run.observer.onOutput(model::Stream::kStderr, said);
 }
 
 Task<Result<>> FakeProgram::input(std::string bytes) {

@@ -156,6 +156,7 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
   const bool has_input = with_input && (spec_.keep_input || !spec_.input.empty());
   uint8_t flags = wire::kStartWindow;
   if (has_input) flags |= wire::kStartStdin;
+  if (spec_.for_files) flags |= wire::kStartFiles;
   std::string frames;
   addCommand(frames, line_->number, command.argv, spec_.env);
   const std::vector<int> fds = group_ != nullptr ? group_->joinFds() : std::vector<int>();

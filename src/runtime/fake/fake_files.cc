@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/fake/fake_files.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "wire/files_codec.h"
+
+namespace cloister::runtime {
+namespace {
+
+using wire::files::encode;
+
+struct Served {
+  std::vector<model::FileSpec>& files;
+  const std::vector<std::string>& request;
+  const std::string& input;
+  std::string& out;
+
+  [[nodiscard]] model::FileSpec* find(const std::string& path) const {
+    const auto found = std::ranges::find(files, path, &model::FileSpec::path);
+    return found == files.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] uint64_t number(size_t at) const { return std::stoull(request.at(at)); }
+  int tell(const model::FileSpec& file, const std::string& path) const {
+    out += encode(wire::files::Entry{.kind = wire::files::Kind::kFile,
+                                     .mode = file.mode,
+                                     .size = file.content.size(),
+                                     .modified_at = 0,
+                                     .path = path});
+    return 0;
+  }
+
+  int stat() const {
+    const auto* file = find(request[1]);
+    return file == nullptr ? ENOENT : tell(*file, "");
+  }
+  int list() const {
+    uint64_t left = number(3);
+    uint32_t left_out = 0;
+    const std::string under = request[1].empty() ? "" : request[1] + "/";
+    for (const model::FileSpec& file : files) {
+      if (!file.path.starts_with(under)) continue;
+      if (left == 0) {
+        ++left_out;
+      } else {
+        --left;
+        tell(file, file.path.substr(under.size()));
+      }
+    }
+    out += encode(wire::files::EndOfEntries{left_out});
+    return 0;
+  }
+  int read() const {
+    const auto* file = find(request[1]);
+    if (file == nullptr) return ENOENT;
+    tell(*file, "");
+    const uint64_t offset = std::min<uint64_t>(number(2), file->content.size());
+    out += file->content.substr(offset, number(3));
+    return 0;
+  }
+  int write() const {
+    auto* file = find(request[1]);
+    if (file == nullptr) file = &files.emplace_back(model::FileSpec{request[1], "", 0644});
+    file->content = input;
+    if (!request[2].empty()) file->mode = static_cast<uint32_t>(number(2));
+    return tell(*file, "");
+  }
+  int append() const {
+    auto* file = find(request[1]);
+    if (file == nullptr && number(2) != 0) return ENOENT;
+    if (file == nullptr) file = &files.emplace_back(model::FileSpec{request[1], "", 0644});
+    if (file->content.size() != number(2)) return ESPIPE;
+    file->content += input;
+    return tell(*file, "");
+  }
+  int remove() const {
+    return std::erase_if(files, [&](const auto& file) { return file.path == request[1]; }) > 0
+               ? 0
+               : ENOENT;
+  }
+  int move() const {
+    auto* file = find(request[1]);
+    if (file == nullptr) return ENOENT;
+    if (find(request[2]) != nullptr && request[3] != "1") return EEXIST;
+    model::FileSpec moved = *file;
+    std::erase_if(files, [&](const auto& each) {
+      return each.path == request[1] || each.path == request[2];
+    });
+    moved.path = request[2];
+    files.push_back(std::move(moved));
+    return 0;
+  }
+};
+
+}  // namespace
+
+int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::string>& request,
+                   const std::string& input, std::string& out) {
+  static const std::map<std::string, int (Served::*)() const, std::less<>> kAll = {
+      {"stat", &Served::stat},   {"list", &Served::list},     {"read", &Served::read},
+      {"write", &Served::write}, {"append", &Served::append}, {"remove", &Served::remove},
+      {"move", &Served::move}};
+  const auto found = kAll.find(request.empty() ? "" : request[0]);
+  if (found == kAll.end()) return ENOSYS;
+  const Served served{files, request, input, out};
+  return (served.*found->second)();
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/files_codec.h"
+
+#include <errno.h>
+
+#include <algorithm>
+#include <array>
+
+#include "wire/codec.h"
+#include "wire/string_writer.h"
+
+namespace cloister::wire::files {
+namespace {
+
+constexpr size_t kEntryHead = 1 + 4 + 8 + 8 + 4;
+constexpr size_t kEnd = 1 + 4;
+constexpr size_t kMaxPath = 4096;  // PATH_MAX
+
+struct Failure {
+  int number;
+  Code code;
+  std::string_view why;
+};
+
+constexpr std::array kFailures = {
+    Failure{ENOENT, Code::kNotFound, "there is no such file or directory"},
+    Failure{EEXIST, Code::kConflict, "it is there already; say overwrite to replace it"},
+    Failure{ENOTEMPTY, Code::kConflict, "the directory is not empty; say recursive"},
+    Failure{EISDIR, Code::kConflict, "it is a directory"},
+    Failure{ENOTDIR, Code::kConflict,
+            "a part of it is no directory, or a link, which is not followed"},
+    Failure{ELOOP, Code::kConflict, "it is a link, which is not followed"},
+    Failure{EXDEV, Code::kConflict, "it is on another file system"},
+    Failure{ENXIO, Code::kConflict, "it is not a regular file"},
+    Failure{ESPIPE, Code::kConflict, "the file does not end at that offset"},
+    Failure{EACCES, Code::kConflict, "the sandbox may not do that there"},
+    Failure{EPERM, Code::kConflict, "the sandbox may not do that there"},
+    Failure{EBUSY, Code::kConflict, "it is in use"},
+    Failure{EINVAL, Code::kInvalid, "not a path or an archive that can be used"},
+    Failure{ENAMETOOLONG, Code::kInvalid, "a name, or the nesting of directories, is too long"},
+    Failure{ENOSPC, Code::kNoSpace, "the workspace is full; raise disk_mb or inodes"},
+    Failure{EDQUOT, Code::kNoSpace, "the workspace is full; raise disk_mb or inodes"},
+    Failure{EFBIG, Code::kTooLarge, "larger than a file may be; raise file_size_mb"},
+};
+
+}  // namespace
+
+Result<std::optional<Part>> takePart(std::string_view& bytes) {
+  if (bytes.size() < kEnd) return std::nullopt;
+  const auto kind = static_cast<uint8_t>(bytes[0]);
+  if (kind > static_cast<uint8_t>(Kind::kOther)) {
+    return fail(Code::kInvalid, "reading a list of files: not one");
+  }
+  if (static_cast<Kind>(kind) == Kind::kEnd) {
+    Reader r(bytes.substr(1, kEnd - 1));
+    bytes.remove_prefix(kEnd);
+    return Part(EndOfEntries{r.u32()});
+  }
+  if (bytes.size() < kEntryHead) return std::nullopt;
+  Reader length(bytes.substr(kEntryHead - 4, 4));
+  const uint32_t path = length.u32();
+  if (path > kMaxPath) return fail(Code::kInvalid, "reading a list of files: a path is too long");
+  if (bytes.size() < kEntryHead + path) return std::nullopt;
+  Reader r(bytes.substr(1, kEntryHead - 1 + path));
+  Entry entry{.kind = static_cast<Kind>(kind),
+              .mode = r.u32(),
+              .size = r.u64(),
+              .modified_at = r.i64(),
+              .path = {}};
+  entry.path = r.bytes();
+  bytes.remove_prefix(kEntryHead + path);
+  return Part(std::move(entry));
+}
+
+std::string encode(const Part& part) {
+  StringWriter w;
+  if (const auto* end = std::get_if<EndOfEntries>(&part)) {
+    w.u8(static_cast<uint8_t>(Kind::kEnd));
+    w.u32(end->left_out);
+  } else {
+    const auto& entry = std::get<Entry>(part);
+    w.u8(static_cast<uint8_t>(entry.kind));
+    w.u32(entry.mode);
+    w.u64(entry.size);
+    w.i64(entry.modified_at);
+    w.bytes(entry.path);
+  }
+  return std::move(w).take();
+}
+
+Error failure(std::string_view said) {
+  Reader r(said);
+  const auto number = static_cast<int>(r.u32());
+  const auto* const known = std::ranges::find(kFailures, number, &Failure::number);
+  if (!r.ok() || known == kFailures.end()) {
+    return {Code::kInternal, r.ok() ? "error " + std::to_string(number) : "no reason was given",
+            ""};
+  }
+  return {known->code, std::string(known->why), "path"};
+}
+
+std::string encodeFailure(int error_number, std::string_view what) {
+  StringWriter w;
+  w.u32(static_cast<uint32_t>(error_number));
+  w.bytes(what);
+  return std::move(w).take();
+}
+
+}  // namespace cloister::wire::files

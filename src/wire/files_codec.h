@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's side of wire/files.h: requests made, answers read. An answer comes from inside a
+// sandbox: hostile input is the normal case. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/files.h"
+
+namespace cloister::wire::files {
+
+struct Entry {
+  Kind kind = Kind::kFile;
+  uint32_t mode = 0;
+  uint64_t size = 0;
+  int64_t modified_at = 0;  // wall-clock microseconds
+  std::string path;         // valid UTF-8 or not, and hostile
+};
+
+struct EndOfEntries {
+  uint32_t left_out = 0;
+};
+
+using Part = std::variant<Entry, EndOfEntries>;
+
+// Takes the next part off the front of `bytes`; nothing while it is not all there. kInvalid for
+// what no file server says.
+Result<std::optional<Part>> takePart(std::string_view& bytes);
+std::string encode(const Part& part);
+
+// What a file server that failed said on stderr, as an Error: kNotFound, kConflict, kNoSpace,
+// kDenied or kInvalid, and `field` "path".
+Error failure(std::string_view said);
+std::string encodeFailure(int error_number, std::string_view what);
+
+}  // namespace cloister::wire::files
