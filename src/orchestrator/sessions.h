@@ -19,6 +19,7 @@
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
+#include "orchestrator/file_call.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/session_log.h"
 
@@ -73,6 +74,10 @@ class Sessions {
   // `max_execs`, kDenied for another tenant's.
   Task<Result<model::Execution>> exec(model::Principal principal, std::string id,
                                       model::ExecRequest request, std::string idempotency_key);
+
+  // Asks the session's file server; errors as exec().
+  Task<Result<std::shared_ptr<FileCall>>> files(model::Principal principal, std::string id,
+                                                FileRequest request);
 
   // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
   Task<void> drain();

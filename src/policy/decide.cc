@@ -153,4 +153,9 @@ std::string decidingRule(const Policy& policy, const Question& question) {
   return rule == policy.rules.end() ? "" : rule->name;
 }
 
+Limits mostAllowed(const Policy& policy, const Question& question) {
+  const auto rule = firstMatch(policy, question);
+  return rule == policy.rules.end() ? question.request.limits : rule->max;
+}
+
 }  // namespace cloister::policy

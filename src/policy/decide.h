@@ -78,6 +78,9 @@ Decision decide(const Policy& policy, const Question& question);
 // The name of the rule that decides, for the record; "" when none matches.
 std::string decidingRule(const Policy& policy, const Question& question);
 
+// The most that the rule which decides allows; what is asked for where none matches.
+model::Limits mostAllowed(const Policy& policy, const Question& question);
+
 // The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
 // an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,
 // so that /workspace holds only the request's files and what the program writes. `tag` makes the

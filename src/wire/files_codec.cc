@@ -38,8 +38,8 @@ constexpr std::array kFailures = {
     Failure{EBUSY, Code::kConflict, "it is in use"},
     Failure{EINVAL, Code::kInvalid, "not a path or an archive that can be used"},
     Failure{ENAMETOOLONG, Code::kInvalid, "a name, or the nesting of directories, is too long"},
-    Failure{ENOSPC, Code::kNoSpace, "the workspace is full; raise disk_mb or inodes"},
-    Failure{EDQUOT, Code::kNoSpace, "the workspace is full; raise disk_mb or inodes"},
+    Failure{ENOSPC, Code::kTooLarge, "the workspace is full; raise disk_mb, inodes or memory_mb"},
+    Failure{EDQUOT, Code::kTooLarge, "the workspace is full; raise disk_mb, inodes or memory_mb"},
     Failure{EFBIG, Code::kTooLarge, "larger than a file may be; raise file_size_mb"},
 };
 

@@ -34,8 +34,8 @@ using Part = std::variant<Entry, EndOfEntries>;
 Result<std::optional<Part>> takePart(std::string_view& bytes);
 std::string encode(const Part& part);
 
-// What a file server that failed said on stderr, as an Error: kNotFound, kConflict, kNoSpace,
-// kDenied or kInvalid, and `field` "path".
+// What a file server that failed said on stderr, as an Error: kNotFound, kConflict, kTooLarge or
+// kInvalid, with `field` "path".
 Error failure(std::string_view said);
 std::string encodeFailure(int error_number, std::string_view what);
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of a session: Sessions::files. A request is a program of its own in the sandbox, on a
+// permit of its own; what changes something has an audit row.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "orchestrator/recorder.h"
+#include "orchestrator/sessions_impl.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+// Of a request: as long as the session's rule lets any program run, for clients may be slow.
+model::Limits limitsFor(const policy::Policy& policy, const policy::Question& question) {
+  model::Limits limits = question.request.limits;
+  const model::Limits most = policy::mostAllowed(policy, question);
+  limits.wall = std::max(limits.wall, most.wall);
+  limits.cpu_time = std::max(limits.cpu_time, most.cpu_time);
+  return limits;
+}
+
+model::ExecSpec specOf(const FileRequest& request) {
+  model::ExecSpec spec;
+  spec.run.argv = request.argv;
+  spec.keep_input = request.takes_input;
+  spec.for_files = true;
+  return spec;
+}
+
+model::AuditEvent eventOf(const FileRequest& request, const std::string& session,
+                          const model::Principal& by) {
+  base::json::array paths;
+  for (size_t i = 1; i < request.argv.size(); ++i)
+    paths.emplace_back(base::json::string(displayPath(request.argv[i])));
+  return {.action = request.action,
+          .subject = session,
+          .principal = by,
+          .details = {{"request", request.argv[0]}, {"arguments", std::move(paths)}}};
+}
+
+}  // namespace
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
+                                                        FileRequest request) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::shared_ptr<RunService::Impl> runs = impl->runs;
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's files"));
+  if (principal.tenant != session->record.principal.tenant) {
+    co_return fail(Code::kDenied, "using a session's files: it is another tenant's");
+  }
+  model::ExecSpec spec = specOf(request);
+  const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
+  model::RunRequest as = session->request;
+  policy::Question question = impl->question(*session, base::newId("permit"));
+  as.limits = limitsFor(runs->parts.policy, question);
+  const policy::Decision decision =
+      policy::decide(runs->parts.policy, {.request = as,
+                                          .principal = principal,
+                                          .execution_id = base::newId("file"),
+                                          .permit_id = question.permit_id,
+                                          .spec_sha256 = digest,
+                                          .prestart = {},
+                                          .now = question.now,
+                                          .valid_for = question.valid_for,
+                                          .language = question.language,
+                                          .session_id = question.session_id});
+  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
+  CO_TRY(host->admit());
+  host->occupy();
+  const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
+  if (!info) {
+    host->vacate();
+    co_return std::unexpected(info.error());
+  }
+  FileCall::Record record;
+  if (!request.action.empty()) {
+    record = [runs, event = eventOf(request, session->record.id, principal)] {
+      return runs->ledger.append(event);
+    };
+  }
+  co_return std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
+                                       std::move(record));
+}
+
+}  // namespace cloister::orchestrator
