@@ -91,6 +91,8 @@ class BodyWriter {
  public:
   virtual ~BodyWriter() = default;
   virtual Task<Result<>> write(std::string_view bytes) = 0;
+  // The rest cannot be had: the message is left incomplete, so that the client sees it.
+  virtual void cutShort() {}
 };
 
 class WebSocket {

@@ -90,8 +90,11 @@ class Connection::Body : public BodyWriter {
     co_return Result<>();
   }
 
+  void cutShort() override { cut_ = true; }
+
   // True if the message is complete, so that another may follow.
   Task<bool> finish() {
+    if (cut_) co_return false;
     if (chunked_) co_return co_await connection_.write("0\r\n\r\n");
     co_return left_ && *left_ == 0;
   }
@@ -100,6 +103,7 @@ class Connection::Body : public BodyWriter {
   Connection& connection_;
   bool chunked_;
   std::optional<uint64_t> left_;
+  bool cut_ = false;
 };
 
 // The body of the present request, for a handler that reads it as it comes.

@@ -48,7 +48,8 @@ Kind kindOf(Code code) {
 }
 
 bool outsideBody(std::string_view field) {
-  return field.empty() || field.starts_with("query.") || field.starts_with("header.");
+  return field.empty() || field.starts_with("query.") || field.starts_with("header.") ||
+         field.starts_with("url.");
 }
 
 Response document(int status, std::string_view detail, base::json::object error) {

@@ -14,9 +14,16 @@ namespace {
 std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
                                                   const std::vector<std::string>& path) {
   std::vector<std::string> params;
-  for (const std::string& segment : path) {
+  for (size_t at = 0; at < path.size(); ++at) {
+    const std::string& segment = path[at];
     if (!pattern.starts_with('/')) return std::nullopt;
     pattern.remove_prefix(1);
+    if (pattern == "{path}") {
+      params.push_back(segment);
+      while (++at < path.size())
+        params.back() += "/" + path[at];
+      return params.back().empty() ? std::nullopt : std::optional(std::move(params));
+    }
     const std::string_view wanted = pattern.substr(0, pattern.find('/'));
     if (wanted.starts_with('{')) {
       const std::string_view suffix = wanted.substr(wanted.find('}') + 1);

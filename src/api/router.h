@@ -27,7 +27,9 @@ enum class Access {
 
 struct Route {
   std::string_view method;  // HEAD goes where GET goes
-  // "/v1/executions/{id}"; a segment {…} matches anything but nothing, "{…}:verb" what ends so.
+  // "/v1/executions/{id}"; a segment {…} matches anything but nothing, "{…}:verb" what ends so; a
+  // last
+  // "{…...}" matches all that is left, slashes included.
   std::string_view pattern;
   Access access = Access::kKey;
   std::vector<std::string_view> query;  // parameters it knows; others are refused

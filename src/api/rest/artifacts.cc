@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/artifacts: the files that a tenant keeps, as downloads that no browser will execute.
 #include <algorithm>
-#include <charconv>
 #include <memory>
 
 #include "api/problem.h"
+#include "api/rest/download.h"
 #include "api/rest/rest.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -19,50 +19,6 @@ constexpr int64_t kMaxList = 500;
 constexpr int64_t kLinkSeconds = 3600;
 constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
 constexpr int64_t kLastSecond = 253'402'300'799;  // of the year 9999
-
-struct ByteRange {
-  uint64_t from = 0;
-  uint64_t to = 0;  // one past the last
-};
-
-std::optional<uint64_t> number(std::string_view text) {
-  uint64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
-
-enum class RangeKind { kWhole, kPart, kNone };
-
-// RFC 9110 §14: one range of bytes; anything else in a Range header is ignored, as it permits.
-RangeKind parseRange(std::string_view header, uint64_t size, ByteRange& range) {
-  range = {0, size};
-  if (!header.starts_with("bytes=")) return RangeKind::kWhole;
-  header.remove_prefix(6);
-  const size_t dash = header.find('-');
-  if (dash == std::string_view::npos || header.contains(',')) return RangeKind::kWhole;
-  const auto first = number(header.substr(0, dash));
-  const auto last = number(header.substr(dash + 1));
-  if (dash == 0) {
-    if (!last) return RangeKind::kWhole;
-    if (*last == 0 || size == 0) return RangeKind::kNone;
-    range.from = size - std::min(*last, size);
-    return RangeKind::kPart;
-  }
-  if (!first || (dash + 1 < header.size() && (!last || *last < *first))) return RangeKind::kWhole;
-  if (*first >= size) return RangeKind::kNone;
-  range.from = *first;
-  if (last) range.to = std::min(size, *last < UINT64_MAX ? *last + 1 : *last);
-  return RangeKind::kPart;
-}
-
-std::string disposition(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  return "attachment; filename*=UTF-8''" + percentEncode(name);
-}
 
 Result<orchestrator::NewArtifact> parseUpload(const Request& request) {
   constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
@@ -190,19 +146,10 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
   const bool ranged = if_range.empty() || if_range == etag;
   const RangeKind kind =
       ranged ? parseRange(request.header("range"), artifact.size, range) : RangeKind::kWhole;
-  const std::string size = std::to_string(artifact.size);
-  if (kind == RangeKind::kNone) {
-    co_return problem(416, "Range: outside the artifact").with("Content-Range", "bytes */" + size);
-  }
-  if (kind == RangeKind::kPart) {
-    response.status = 206;
-    response.with("Content-Range", "bytes " + std::to_string(range.from) + "-" +
-                                       std::to_string(range.to - 1) + "/" + size);
-  }
+  if (kind == RangeKind::kNone) co_return outsideOf(artifact.size);
+  if (kind == RangeKind::kPart) setPart(response, range, artifact.size);
   const auto reader = CO_TRY(parts.artifacts.open(found));
-  response.with("Content-Type", artifact.content_type)
-      .with("Content-Disposition", disposition(artifact.path))
-      .with("Content-Security-Policy", "sandbox");
+  setDownload(response, artifact.content_type, artifact.path);
   response.stream_length = range.to - range.from;
   response.stream = [&parts, reader, range](BodyWriter& out) {
     return streamArtifact(parts, reader, range, out);

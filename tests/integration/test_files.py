@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session's files over HTTP, every answer held to spec/openapi.yaml."""
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+import unittest
+import urllib.parse
+
+import api_case
+import harness
+from api_case import ApiTest
+from session_case import Session
+
+MIB = 1 << 20
+
+
+def setUpModule():
+    api_case.start_server()
+
+
+class Files(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = Session(cls.server, language="python", memory_mb=512)
+        cls.addClassCleanup(cls.session.end)
+
+    def setUp(self):
+        self.sh("find . -mindepth 1 -delete")
+
+    def at(self, path, **query):
+        target = f"{self.session.path}/files/{urllib.parse.quote(path)}"
+        return target + ("?" + urllib.parse.urlencode(query) if query else "")
+
+    def put(self, path, body, status=200, **query):
+        return self.call("PUT", self.at(path, **query), body, status=status)
+
+    def fetch(self, path, headers=None, status=200):
+        return self.call("GET", self.at(path), headers=headers, status=status)
+
+    def listing(self, **query):
+        answer = self.call("GET", f"{self.session.path}/files?{urllib.parse.urlencode(query)}", status=200).json()
+        return {entry["path"]: entry for entry in answer["entries"]}, answer["left_out"]
+
+    def sh(self, script):
+        done = self.session.exec(command=["sh", "-c", script])
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 0), done["stderr"])
+        return done["stdout"]
+
+    def test_a_file_goes_in_and_comes_out(self):
+        body = os.urandom(3 * MIB)
+        made = self.put("in/deep/data.bin", body, mode="640").json()
+        self.assertEqual((made["path"], made["type"], made["size"], made["mode"]),
+                         ("in/deep/data.bin", "file", len(body), "0640"))
+        self.assertEqual(self.sh("sha256sum in/deep/data.bin").split()[0], hashlib.sha256(body).hexdigest())
+        answer = self.fetch("in/deep/data.bin")
+        self.assertEqual(answer.body, body)
+        self.assertEqual(answer.headers["content-security-policy"], "sandbox")
+        self.assertEqual(answer.headers["content-disposition"], "attachment; filename*=UTF-8''data.bin")
+        self.assertEqual(self.fetch("in/deep/data.bin", {"If-None-Match": answer.headers["etag"]}, 304).body, b"")
+        self.assertEqual(self.fetch("in/deep/data.bin", {"Range": "bytes=100-199"}, 206).body, body[100:200])
+        self.assertEqual(self.fetch("in/deep/data.bin", {"Range": "bytes=-7"}, 206).body, body[-7:])
+        self.fetch("in/deep/data.bin", {"Range": f"bytes={len(body)}-"}, 416)
+        self.assertEqual(self.put("empty", b"").json()["size"], 0)
+        self.assertEqual(self.fetch("empty").body, b"")
+        self.put("page.html", b"<!doctype html><script>1</script>")
+        self.assertTrue(self.fetch("page.html").headers["content-type"].startswith("text/plain"))
+
+    def test_it_takes_the_place_of_what_was_there(self):
+        self.sh("printf old > file; chmod 700 file; ln file other")
+        self.put("file", b"new")
+        self.assertEqual(self.sh("cat file other; stat -c %a file"), "newold700\n")
+        self.put("dir/x", b"")
+        self.assertProblem(self.put("dir", b"", status=409), 409, field="url.path")
+
+    def test_an_upload_goes_on_where_it_broke_off(self):
+        self.put("part", b"one", offset=0)
+        self.assertEqual(self.put("part", b"two", offset=3).json()["size"], 6)
+        self.assertProblem(self.put("part", b"again", status=409, offset=3), 409, field="url.path")
+        self.assertEqual(self.fetch("part").body, b"onetwo")
+        self.assertProblem(self.put("part", b"", status=400, offset=0, mode="600"), 400, field="query.mode")
+        self.assertProblem(self.put("part", b"", status=400, mode="4777"), 400, field="query.mode")
+
+    def test_lists(self):
+        self.sh("mkdir -p a/b; touch a/1 a/b/2; ln -s / a/link; mkfifo a/fifo; touch \"$(printf 'new\\nline')\" \"$(printf '\\377')\"")
+        everything, left_out = self.listing(depth=9)
+        self.assertEqual({path: entry["type"] for path, entry in everything.items()},
+                         {"a": "directory", "a/1": "file", "a/b": "directory", "a/b/2": "file", "a/link": "link",
+                          "a/fifo": "other", "new%0Aline": "file", "%FF": "file"})
+        self.assertEqual(left_out, 0)
+        self.assertEqual(set(self.listing()[0]), {"a", "new%0Aline", "%FF"})
+        self.assertEqual(set(self.listing(path="a/b")[0]), {"a/b/2"})
+        self.assertEqual(list(self.listing(path="a/1", depth=0)[0].values())[0]["type"], "file")
+        self.assertEqual(list(self.listing(depth=0)[0].values())[0]["type"], "directory")
+        some, left_out = self.listing(depth=9, limit=3)
+        self.assertEqual(len(some), 3)
+        self.assertGreater(left_out, 0)
+        files = f"{self.session.path}/files"
+        self.assertProblem(self.call("GET", f"{files}?path=gone"), 404, field="query.path")
+        self.assertProblem(self.call("GET", f"{files}?depth=129"), 400, field="query.depth")
+        # A name with a control character can be asked for as it is shown.
+        self.call("DELETE", f"{files}/new%0Aline", status=204)
+
+    def test_moves_makes_and_removes(self):
+        self.put("a/file", b"x")
+        move, make = f"{self.session.path}/files:move", f"{self.session.path}/files:mkdir"
+        self.call("POST", move, {"from": "a/file", "to": "b/c/file"}, status=204)
+        self.put("other", b"y")
+        self.assertProblem(self.call("POST", move, {"from": "other", "to": "b/c/file"}), 409, field="from")
+        self.call("POST", move, {"from": "other", "to": "b/c/file", "overwrite": True}, status=204)
+        self.assertEqual(self.fetch("b/c/file").body, b"y")
+        self.assertProblem(self.call("POST", move, {"from": "gone", "to": "x"}), 404, field="from")
+        self.assertProblem(self.call("POST", move, {"from": "gone"}), 422, field="to")
+        self.assertProblem(self.call("POST", move, {"from": "../x", "to": "y"}), 422, field="from")
+        for _ in range(2):
+            self.assertEqual(self.call("POST", make, {"path": "d/e"}, status=200).json()["type"], "directory")
+        self.assertProblem(self.call("POST", make, {"path": "b/c/file"}), 409, field="path")
+        self.assertProblem(self.call("DELETE", self.at("b")), 409, field="url.path")
+        self.call("DELETE", self.at("b", recursive="true"), status=204)
+        self.assertProblem(self.call("DELETE", self.at("b")), 404, field="url.path")
+        self.call("DELETE", self.at("d/e"), status=204)
+
+    def test_archives_go_both_ways(self):
+        self.sh("mkdir -p src/in; echo one > src/file; echo two > src/in/'a b'; ln -s nowhere src/link; chmod 750 src/file")
+        archive = self.call("GET", f"{self.session.path}/archive?path=src", status=200).body
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            self.assertEqual({m.name: (m.type, m.mode) for m in tar if m.name != "in"},
+                             {"file": (tarfile.REGTYPE, 0o750), "in/a b": (tarfile.REGTYPE, 0o644),
+                              "link": (tarfile.SYMTYPE, 0o777)})
+        done = self.call("PUT", f"{self.session.path}/archive?path=copy/of", archive, status=200).json()
+        self.assertEqual(done, {"left_out": 0})
+        self.assertEqual(self.sh("diff -r --no-dereference src copy/of && echo same"), "same\n")
+        self.assertProblem(self.call("PUT", f"{self.session.path}/archive", b"x" * 1024), 400, field="query.path")
+        self.assertProblem(self.call("GET", f"{self.session.path}/archive?path=gone"), 404, field="query.path")
+
+    def test_a_full_workspace_is_told_and_changes_nothing(self):
+        with Session(self.server, self.call, language="python", disk_mb=8) as small:
+            answer = small.call("PUT", "/files/big", b"x" * (9 * MIB))
+            self.assertProblem(answer, 413, field="url.path")
+            self.assertEqual(small.call("GET", "/files", status=200).json()["entries"], [])
+
+    def test_what_changes_something_is_audited(self):
+        self.put("noted", b"x")
+        self.fetch("noted")
+        self.call("DELETE", self.at("noted"), status=204)
+        rows = [json.loads(line) for line in self.call("GET", "/v1/audit/export").text.splitlines()]
+        rows = [row for row in rows if row["subject"] == self.session.id and row["action"].startswith("file.")]
+        self.assertEqual([(row["action"], row["details"]["arguments"][0]) for row in rows[-2:]],
+                         [("file.written", "noted"), ("file.removed", "noted")])
+
+    def test_only_in_a_session_that_runs_and_is_ours(self):
+        other = self.new_key("other-tenant")["secret"]
+        for method, path in (("GET", "/files"), ("GET", "/files/x"), ("PUT", "/files/x"), ("DELETE", "/files/x"),
+                             ("POST", "/files:move"), ("POST", "/files:mkdir"), ("GET", "/archive"), ("PUT", "/archive")):
+            body = {"POST": {"from": "a", "to": "b"} if "move" in path else {"path": "a"}, "PUT": b"x"}.get(method)
+            with self.subTest(method=method, path=path):
+                self.assertProblem(self.call(method, self.session.path + path, body, key=other), 404)
+                self.assertProblem(self.call(method, "/v1/sessions/ses_" + "0" * 26 + path, body), 404)
+        with Session(self.server, self.call, language="python") as ended:
+            ended.end()
+            self.assertProblem(ended.call("GET", "/files"), 409)
+
+    @unittest.skipUnless(harness.ROOT, "only root may reset another process's peak")
+    def test_large_files_take_little_memory(self):
+        body = os.urandom(MIB) * 200
+        with Session(self.server, self.call, language="python", memory_mb=1024, disk_mb=700) as large:
+            pids = [self.server.pid_of(name) for name in ("cloisterd", "cloister-node")]
+            before = [harness.memory_of(pid) for pid in pids]
+            for pid in pids:
+                with open(f"/proc/{pid}/clear_refs", "w") as peak:
+                    peak.write("5")
+            large.call("PUT", "/files/large", body, status=200)
+            self.assertEqual(large.call("GET", "/files/large", status=200).body, body)
+            for pid, was in zip(pids, before):
+                self.assertLess(harness.memory_of(pid, "VmHWM") - was, 32 * MIB)
+
+
+if __name__ == "__main__":
+    unittest.main()
