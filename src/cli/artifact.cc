@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister artifact …`: stored files.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/download.h"
 #include "cli/outline.h"
 #include "cli/terminal.h"
+#include "cli/transfer.h"
 
 namespace cloister::cli {
 namespace {
@@ -51,42 +49,6 @@ Result<int> list(const Invocation& invocation) {
   return 0;
 }
 
-// A file, or standard input, as a request's body.
-struct Source {
-  Fd file;
-  std::optional<uint64_t> size;
-};
-
-Result<Source> openSource(const std::string& path) {
-  Source source;
-  source.file.reset(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                                : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status{};
-  if (!source.file || ::fstat(source.file.get(), &status) != 0) return failErrno("opening " + path);
-  if (S_ISDIR(status.st_mode)) return fail(Code::kInvalid, "uploading " + path + ": a directory");
-  // Standard input may be in the middle of a file.
-  if (S_ISREG(status.st_mode) && path != "-") source.size = static_cast<uint64_t>(status.st_size);
-  return source;
-}
-
-// Its next bytes. A file that grows is sent as far as it was said to go; one that shrinks is an
-// error.
-Result<std::string> nextPiece(Source& source) {
-  constexpr size_t kPiece = 65'536;
-  std::string piece(source.size ? std::min<uint64_t>(kPiece, *source.size) : kPiece, '\0');
-  ssize_t n = -1;
-  do {
-    n = ::read(source.file.get(), piece.data(), piece.size());
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return failErrno("reading the file");
-  piece.resize(static_cast<size_t>(n));
-  if (source.size && *source.size > 0 && n == 0) {
-    return fail(Code::kInvalid, "reading the file: it became shorter");
-  }
-  if (source.size) *source.size -= piece.size();
-  return piece;
-}
-
 Result<int> put(const Invocation& invocation) {
   constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
   const std::string file =
@@ -98,14 +60,8 @@ Result<int> put(const Invocation& invocation) {
   if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
   Source source = TRY(openSource(file));
   HttpClient client = TRY(connect(invocation.globals));
-  const std::optional<uint64_t> length = source.size;
-  const HttpResponse response =
-      TRY(client.exchange({.method = "POST",
-                           .target = target,
-                           .source = [&source] { return nextPiece(source); },
-                           .length = length}));
-  if (response.head.status >= 300) return std::unexpected(refusal(response.head, response.body));
-  const json::object artifact = TRY(parseObject(response.body));
+  const json::object artifact =
+      TRY(upload(client, "POST", target, [&source] { return nextPiece(source); }, source.size));
   if (invocation.globals.json) {
     printJson(artifact);
   } else {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/api.h"
 #include "cli/terminal.h"
+#include "cli/transfer.h"
 
 namespace cloister::cli {
 namespace {
@@ -27,31 +28,18 @@ bool isPlain(std::string_view path) {
   return true;
 }
 
-constexpr Millis kSilence{60'000};
-
 }  // namespace
 
 Result<> fetchArtifact(HttpClient& client, const json::object& artifact, int file) {
   const std::string path = textOf(artifact, "path");
   const std::string id = textOf(artifact, "id");
-  const HttpHead head =
-      TRY(client.open({.method = "GET",
-                       .target = "/v1/artifacts/" + percentEncode(id) + "/content",
-                       .accept = "*/*"}));
   base::Sha256 digest;
-  std::string piece;
-  for (;;) {
-    piece.clear();
-    const auto got = TRY(client.read(piece, kSilence));
-    if (got == HttpClient::Piece::kTimeout) {
-      return fail(Code::kUnavailable, "downloading " + printable(path) + ": the server is silent");
-    }
-    if (got == HttpClient::Piece::kEnd) break;
-    if (head.status != 200) continue;
+  const auto keep = [&](std::string_view piece) -> Result<> {
     digest.update(piece);
     if (!writeTo(file, piece)) return failErrno("writing " + printable(path));
-  }
-  if (head.status != 200) return std::unexpected(refusal(head, piece));
+    return {};
+  };
+  TRY(download(client, "/v1/artifacts/" + percentEncode(id) + "/content", path, keep));
   if (digest.hex() != textOf(artifact, "sha256")) {
     return fail(Code::kInternal,
                 "downloading " + printable(path) + ": its digest is not the one recorded");
