@@ -61,6 +61,8 @@ extern const Command kSessionRenew;
 extern const Command kSessionEnd;
 extern const Command kSessionRm;
 extern const Command kSessionEvents;
+extern const Command kSessionFiles;
+extern const Command kCopy;
 extern const Command kArtifactList;
 extern const Command kArtifactPut;
 extern const Command kArtifactGet;

@@ -62,9 +62,10 @@ void writeDigits(char* to, pid_t pid) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (program.stderr_fd >= 0) ::dup2(program.stderr_fd, STDERR_FILENO);
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(program.stdout_fd >= 0 ? program.stdout_fd : STDERR_FILENO, STDOUT_FILENO);
+  const int input =
+      program.stdin_fd >= 0 ? program.stdin_fd : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input >= 0) ::dup2(input, STDIN_FILENO);
   for (const int fd : program.pass)
     ::fcntl(fd, F_SETFD, 0);
   for (size_t i = 0; i < program.listeners.size(); ++i)

@@ -19,10 +19,12 @@ struct Program {
   std::vector<int> listeners =
       {};              // become 3, 4, … with LISTEN_FDS and LISTEN_PID (sd_listen_fds(3))
   int stderr_fd = -1;  // -1: ours
+  int stdin_fd = -1;   // -1: none
+  int stdout_fd = -1;  // -1: on stderr
 };
 
-// Starts it in a process group of its own, with default signals, no stdin and stdout on stderr.
-// All descriptors in `pass` and `listeners` must be kFirstSafeFd or higher. Call from a process
+// Starts it in a process group of its own, with default signals. All descriptors given here must be
+// kFirstSafeFd or higher. Call from a process
 // with one thread.
 inline constexpr int kFirstSafeFd = 64;
 Result<pid_t> start(const Program& program);
