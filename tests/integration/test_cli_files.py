@@ -240,8 +240,9 @@ class BrokenOff(FilesCase):
         process.send_signal(signal.SIGSTOP)
         return process
 
-    def large(self, *flags):
-        session = self.session("--memory", "512", *flags)
+    def large(self):
+        session = self.good("session", "create", "--language", "bash", "--memory", "512").strip()
+        self.addCleanup(self.cli, "session", "end", session)
         self.inside(session, "mkdir d; head -c 200M /dev/zero > d/large")
         return session
 
