@@ -28,6 +28,8 @@ std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
     if (wanted.starts_with('{')) {
       const std::string_view suffix = wanted.substr(wanted.find('}') + 1);
       if (segment.size() <= suffix.size() || !segment.ends_with(suffix)) return std::nullopt;
+      // "x:verb" is no id: what has verbs names them.
+      if (suffix.empty() && wanted == pattern && segment.contains(':')) return std::nullopt;
       params.push_back(segment.substr(0, segment.size() - suffix.size()));
     } else if (wanted != segment) {
       return std::nullopt;

@@ -416,42 +416,5 @@ TEST_F(LocalBlobs, ALinkIsGoodForWhatItNamesAlone) {
   }
 }
 
-struct TypeCase {
-  std::string_view path;
-  std::string_view head;
-  std::string_view type;
-};
-
-TEST(ContentType, IsNeverOneThatRunsScripts) {
-  using std::string_view_literals::operator""sv;
-  const TypeCase cases[] = {
-      {"plot.png", "\x89PNG\r\n\x1a\n..."sv, "image/png"},
-      {"plot.txt", "\x89PNG\r\n\x1a\n..."sv, "image/png"},
-      {"plot.png", "not a picture"sv, "text/plain; charset=utf-8"},
-      {"a.html", "<!doctype html><script>"sv, "text/plain; charset=utf-8"},
-      {"a.svg", "<svg xmlns='http://www.w3.org/2000/svg'>"sv, "text/plain; charset=utf-8"},
-      {"a.xml", "<?xml version='1.0'?>"sv, "text/plain; charset=utf-8"},
-      {"a.xhtml", "\xef\xbb\xbf<html>"sv, "text/plain; charset=utf-8"},
-      {"a.js", "alert(1)"sv, "text/plain; charset=utf-8"},
-      {"a.html", "\xff\xfe<\0h\0"sv, "application/octet-stream"},
-      {"a.json", "{}"sv, "application/json"},
-      {"A.CSV", "a,b\n"sv, "text/csv; charset=utf-8"},
-      {"a.json", "\0\0"sv, "application/octet-stream"},
-      {"a", ""sv, "text/plain; charset=utf-8"},
-      {"a", "caf\xc3"sv, "text/plain; charset=utf-8"},
-      {"a", "\xc3\x28"sv, "application/octet-stream"},
-      {"a", "RIFF....WEBPVP8"sv, "image/webp"},
-      {"a", "RIFF"sv, "text/plain; charset=utf-8"},
-      {"a", "%PDF-1.7"sv, "application/pdf"},
-      {"a",
-       "\x7f"
-       "ELF\2\1\1"sv,
-       "application/octet-stream"},
-  };
-  for (const TypeCase& each : cases) {
-    EXPECT_EQ(sniffContentType(each.path, each.head), each.type) << each.path;
-  }
-}
-
 }  // namespace
 }  // namespace cloister::artifacts

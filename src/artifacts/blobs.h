@@ -62,8 +62,4 @@ class Blobs {
 // synced first, and so survives a power cut.
 Result<std::unique_ptr<Blobs>> openLocalBlobs(Keyring& keyring, model::Durability durability);
 
-// The type a browser may be told, from the first bytes and the name; never one that runs scripts:
-// HTML, SVG and XML come out as text/plain.
-std::string sniffContentType(std::string_view path, std::string_view head);
-
 }  // namespace cloister::artifacts

@@ -58,7 +58,7 @@ constexpr Key kKeys[] = {
     {SAME(run.permit_life_seconds), "seconds", 1, 3600},
     {SAME(session.max), "sessions", 0, 100'000},
     {SAME(session.max_per_tenant), "sessions", 0, 100'000},
-    {SAME(session.max_execs), "programs", 1, 4096},
+    {SAME(session.max_execs), "programs", 1, 24},
     {SAME(session.memory_percent), "percent", 1, 100},
     {SAME(session.ttl_seconds), "seconds", 1, 366 * kDay},
     {SAME(session.idle_ttl_seconds), "seconds", 1, 366 * kDay},

@@ -150,8 +150,8 @@ Limits limitsUnasked(const Session& session) {
   return limits;
 }
 
-// What belongs to the sandbox was settled with the session.
-Result<> checkWithin(const Limits& asked, const Limits& session) {
+// What belongs to the sandbox was settled with the session: no program has less of it, or more.
+Result<> checkShared(const Limits& asked, const Limits& session) {
   struct Row {
     std::string_view name;
     uint64_t asked;
@@ -169,11 +169,11 @@ Result<> checkWithin(const Limits& asked, const Limits& session) {
       {limit_name::kPids, asked.pids, session.pids, 1},
   }};
   for (const Row& row : rows) {
-    if (row.asked <= row.has) continue;
-    return invalid(std::string(row.name), std::to_string(row.asked / row.unit) +
-                                              " is more than the session's " +
-                                              std::to_string(row.has / row.unit) +
-                                              "; ask for less, or make a session with more");
+    if (row.asked == row.has) continue;
+    return invalid(std::string(row.name),
+                   "is the session's, " + std::to_string(row.has / row.unit) +
+                       ", for all of its programs; leave it out, or make a session with " +
+                       std::to_string(row.asked / row.unit));
   }
   return {};
 }
@@ -182,6 +182,11 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
   if (run.network_tier != session.network_tier) {
     return invalid("network_policy.tier",
                    "must be the session's, \"" + session.network_tier + "\"; leave it out");
+  }
+  if (!run.artifacts.empty()) {
+    return invalid("artifacts",
+                   "what a session's programs write stays in it: read it from "
+                   "/v1/sessions/{id}/files; leave them out");
   }
   if (!run.deps.empty()) {
     return invalid("deps", "must be asked for when the session is made; leave them out");
@@ -236,7 +241,7 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.keep_input = TRY(reader.boolean("keep_input")).value_or(false);
   request.background = TRY(reader.boolean("background")).value_or(false);
   TRY(reader.finish());
-  TRY(checkWithin(request.run.limits, session.limits));
+  TRY(checkShared(request.run.limits, session.limits));
   TRY(checkSurroundings(request.run, session));
   return request;
 }

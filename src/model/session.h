@@ -85,14 +85,15 @@ Result<Renewal> parseRenewal(const base::json::object& body, const Session& sess
                              const SessionBounds& times);
 
 // The body of POST /v1/sessions/{id}/exec: a run request, for a program in that session. What it
-// leaves out is the session's; no files are collected unless it asks for them: they stay there.
+// leaves out is the session's; no files are collected: they stay there.
 struct ExecRequest {
   RunRequest run = {};
   std::string cwd;          // absolute, "" for /workspace
   bool keep_input = false;  // more input comes later
   bool background = false;  // answer at once
 };
-// As parseRunRequest(). More of the sandbox than the session has is kInvalid.
+// As parseRunRequest(). Another share of the sandbox than the session has is kInvalid: its programs
+// have it together.
 Result<ExecRequest> parseExecRequest(const base::json::object& body, const RequestBounds& bounds,
                                      const Session& session);
 base::json::object toJsonObject(const ExecRequest& request);

@@ -128,13 +128,15 @@ TEST(ExecRequest, TimesAreItsOwn) {
   EXPECT_EQ(exec(R"({"command":"x"})", session)->run.limits.cpu_time, std::chrono::seconds(5));
 }
 
-TEST(ExecRequest, CannotHaveMoreThanTheSandbox) {
+TEST(ExecRequest, CannotHaveAnotherShareOfTheSandbox) {
   const auto more = exec(R"({"command":"x","memory_mb":257})");
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().field, "memory_mb");
-  EXPECT_THAT(more.error().message, HasSubstr("257 is more than the session's 256"));
+  EXPECT_THAT(more.error().message, HasSubstr("is the session's, 256, for all of its programs"));
   EXPECT_EQ(exec(R"({"command":"x","pids":65})").error().field, "pids");
-  EXPECT_TRUE(exec(R"({"command":"x","memory_mb":100,"pids":64})"));
+  EXPECT_EQ(exec(R"({"command":"x","open_files":50})").error().field, "open_files");
+  EXPECT_EQ(exec(R"({"command":"x","artifacts":["**"]})").error().field, "artifacts");
+  EXPECT_TRUE(exec(R"({"command":"x","memory_mb":256,"pids":64,"artifacts":[]})"));
   EXPECT_EQ(exec(R"({"command":"x","network_policy":{"tier":"full"}})").error().field,
             "network_policy.tier");
   EXPECT_EQ(exec(R"({"command":"x","deps":["numpy"]})").error().field, "deps");

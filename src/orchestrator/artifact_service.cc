@@ -5,6 +5,7 @@
 
 #include "artifacts/links.h"
 #include "base/clock.h"
+#include "base/content_type.h"
 #include "base/id.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/recorder.h"
@@ -58,7 +59,7 @@ class ArtifactService::Upload {
 
   Result<> finish() {
     artifact_.ref.sha256 = TRY(writer_->finish());
-    artifact_.ref.content_type = artifacts::sniffContentType(artifact_.ref.path, head_);
+    artifact_.ref.content_type = base::sniffContentType(artifact_.ref.path, head_);
     return {};
   }
 
@@ -119,8 +120,7 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
 }
 
 // What the ledger will say at the end, before anything is sent.
-Result<uint64_t> ArtifactService::roomFor(const std::string& tenant,
-                                          std::optional<uint64_t> size) {
+Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, std::optional<uint64_t> size) {
   const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
   const model::ArtifactQuota& quota = config_.quota;
   if (used.artifacts < quota.artifacts && used.bytes <= quota.bytes &&

@@ -163,6 +163,10 @@ FileCall::~FileCall() {
   state_->giveUp();
 }
 
+void FileCall::abandon() {
+  state_->giveUp();
+}
+
 Task<Result<>> FileCall::send(std::string bytes) {
   return State::send(state_, std::move(bytes));
 }

@@ -43,6 +43,8 @@ class FileCall {
   Task<Result<std::string>> read();
   // To the end of the request, and of its record: only now is it done.
   Task<Result<>> finish();
+  // Ends the request where it is: the session is ending.
+  void abandon();
 
  private:
   class State;

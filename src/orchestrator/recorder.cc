@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/content_type.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -186,7 +187,7 @@ Task<void> Recorder::onFileEnd() {
     co_return;
   }
   artifacts_.push_back({base::newId("art"), file->path, file->size,
-                        artifacts::sniffContentType(file->path, file->head), *std::move(digest)});
+                        base::sniffContentType(file->path, file->head), *std::move(digest)});
 }
 
 void Recorder::complete(model::Execution& execution, bool truncated) {

@@ -54,6 +54,9 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
   runs->endPrograms(session->record.id, programs);
+  for (const auto& each : session->calls) {
+    if (const auto call = each.lock()) call->abandon();
+  }
   runtime::spawn(runs->executor, finish(session));
 }
 

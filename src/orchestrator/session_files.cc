@@ -85,8 +85,12 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
       return runs->ledger.append(event);
     };
   }
-  co_return std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
-                                       std::move(record));
+  auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
+                                         std::move(record));
+  std::erase_if(session->calls, [](const auto& each) { return each.expired(); });
+  session->calls.push_back(call);
+  if (session->ending) call->abandon();  // meanwhile
+  co_return call;
 }
 
 }  // namespace cloister::orchestrator

@@ -51,8 +51,9 @@ Result<> LiveSession::admit() {
         endedError("running in a session", endOfLease(record, lease.limit()).reason));
   }
   if (programs >= max_programs) {
-    return fail(Code::kQuota, "running in a session: " + std::to_string(max_programs) +
-                                  " programs run in it already; wait for one to end");
+    return fail(Code::kQuota,
+                "running in a session: " + std::to_string(max_programs) +
+                    " programs run in it already (session.max_execs); wait for one to end");
   }
   return {};
 }
@@ -207,9 +208,11 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
   }
   const Places& places = runs->places;
   const auto of_tenant = tenants.find(session.record.principal.tenant);
-  if (places.sessions() >= config.max) return full(config.max, "sessions are there already");
+  if (places.sessions() >= config.max)
+    return full(config.max, "sessions are there already (session.max)");
   if (of_tenant != tenants.end() && of_tenant->second >= config.max_per_tenant) {
-    return full(config.max_per_tenant, "sessions of this tenant are there already");
+    return full(config.max_per_tenant,
+                "sessions of this tenant are there already (session.max_per_tenant)");
   }
   if (places.sessions() >= places.forSessions()) {
     return full(places.forSessions(),

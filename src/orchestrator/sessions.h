@@ -36,7 +36,7 @@ struct SessionPatience {
 struct SessionConfig {
   uint32_t max = 240;             // at once, those being created too
   uint32_t max_per_tenant = 200;  // the same, of one tenant
-  uint32_t max_execs = 64;        // programs at once in one
+  uint32_t max_execs = 24;        // programs at once in one
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;

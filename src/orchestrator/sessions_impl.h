@@ -48,11 +48,12 @@ struct LiveSession final : Home {
   model::Principal ended_by;
   base::Monotonic give_up = base::Monotonic::max();
   uint32_t programs = 0;
-  bool begun = false;          // it is known whether there is a sandbox
-  bool abandoned = false;      // its end did not wait for that
-  bool start_refused = false;  // by the ledger
-  bool renewing = false;       // a renewal is being recorded
-  bool closed = false;         // its end is recorded
+  std::vector<std::weak_ptr<FileCall>> calls;  // under way, and a few that no longer are
+  bool begun = false;                          // it is known whether there is a sandbox
+  bool abandoned = false;                      // its end did not wait for that
+  bool start_refused = false;                  // by the ledger
+  bool renewing = false;                       // a renewal is being recorded
+  bool closed = false;                         // its end is recorded
   runtime::Signal changed;
 };
 using SessionPtr = std::shared_ptr<LiveSession>;

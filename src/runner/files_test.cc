@@ -243,9 +243,12 @@ TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
         "mkdir theirs && tar -xf a.tar -C theirs && rm src/fifo &&"
         " diff -r --no-dereference src theirs && stat -c %a-%Y theirs/file");
     EXPECT_EQ(tar.out, "750-1000000000\n") << tar.err;
-    const std::string made = jail_->shell("tar -C src -cf - .").out;
+    shell("ln src/file src/twin");
+    const std::string made = jail_->shell("tar -C src -cf - .; rm src/twin").out;
     EXPECT_EQ(ask({"unpack", "again"}, made).error, 0);
-    EXPECT_EQ(jail_->shell("diff -r --no-dereference src again").out, "");
+    EXPECT_EQ(
+        jail_->shell("ln src/file src/twin; diff -r --no-dereference src again; rm src/twin").out,
+        "");
   }
   EXPECT_EQ(ask({"unpack", "mine"}, archive).error, 0);
   EXPECT_EQ(shell("rm -f src/fifo; diff -r --no-dereference src mine"), 0);

@@ -232,7 +232,7 @@ class Unpacker {
   }
 
   int make(uint64_t size) {
-    trim();
+    trim(path_);
     if (path_[0] == '\0') return skip(header_.type == '5' ? 0 : size);  // "./" itself
     if (!isPlainPath(path_)) return EINVAL;
     switch (header_.type) {
@@ -252,15 +252,16 @@ class Unpacker {
   }
 
   // "./" before it and "/" behind it say nothing.
-  void trim() {
-    char* from = path_;
-    while (from[0] == '.' && from[1] == '/')
+  static void trim(char* path) {
+    char* from = path;
+    while (from[0] == '.' && from[1] == '/') {
       for (from += 2; *from == '/'; ++from) {
       }
-    if (std::strcmp(from, ".") == 0) ++from;
-    std::memmove(path_, from, std::strlen(from) + 1);
-    for (size_t n = std::strlen(path_); n > 1 && path_[n - 1] == '/'; --n)
-      path_[n - 1] = '\0';
+    }
+    if (strcmp(from, ".") == 0) ++from;
+    std::memmove(path, from, std::strlen(from) + 1);
+    for (size_t n = std::strlen(path); n > 1 && path[n - 1] == '/'; --n)
+      path[n - 1] = '\0';
   }
 
   // The directory of path_, made if need be, and the name in it, free for something new.
@@ -322,6 +323,7 @@ class Unpacker {
   int hardLink() {
     Fd parent;
     const char* name = nullptr;
+    trim(link_);
     if (!isPlainPath(link_)) return EINVAL;
     if (const int error = clear(parent, name); error != 0) return error;
     char* slash = std::strrchr(link_, '/');

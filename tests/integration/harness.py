@@ -28,6 +28,8 @@ import tempfile
 import time
 import urllib.parse
 
+from processes import children, descendants, memory_of, program_of  # noqa: F401
+
 REPO = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("CLOISTER_BIN", REPO / "build" / "release" / "bin")).resolve()
 LONG = os.environ.get("CLOISTER_LONG") == "1"
@@ -37,14 +39,6 @@ SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everyt
 # The ordinary user of the rootless tests, when they are started by root.
 USER_ID = 54_321
 UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
-
-
-def memory_of(pid, what="VmRSS"):
-    """Bytes, of a line of /proc/PID/status; 0 if there is none."""
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(what + ":"):
-            return int(line.split()[1]) << 10
-    return 0
 
 
 def wait_for(what, condition, seconds=10.0, every=0.02):
@@ -93,35 +87,6 @@ def http_request(host, port, method, path, body=None, headers=None, timeout=90):
 
 
 # --- the server -----------------------------------------------------------------------------------
-
-
-def descendants(pid):
-    """`pid` and every process below it, as far as this pid namespace shows them."""
-    children = {}
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            text = pathlib.Path(path).read_text()
-            fields = text[text.rindex(")") + 2 :].split()
-            children.setdefault(int(fields[1]), []).append(int(text[: text.index(" ")]))
-    found, todo = [], [pid]
-    while todo:
-        current = todo.pop()
-        found.append(current)
-        todo += children.get(current, [])
-    return found
-
-
-def children(pid):
-    """The pids of the processes that its main thread has started."""
-    return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-
-
-def program_of(pid):
-    """The name of a process as its argv[0] says it, "" when it is gone."""
-    with contextlib.suppress(OSError):
-        argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        return os.path.basename(argv[0].decode(errors="replace"))
-    return ""
 
 
 def user_bin():

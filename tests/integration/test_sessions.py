@@ -244,11 +244,11 @@ class Programs(SessionTest):
         other = self.open()
         self.assertEqual(other.exec(command=["find", "/workspace", "/tmp", "-type", "f"])["stdout"], "")
 
-    def test_files_are_kept_for_who_asks(self):
+    def test_what_is_of_the_whole_sandbox_is_no_program_s(self):
         session = self.open()
-        session.exec("mkdir d; echo kept > d/f; echo not > g")
-        kept = session.exec("echo new > new", artifacts=["**/f", "new"])
-        self.assertEqual([each["path"] for each in kept["artifacts"]], ["d/f", "new"])
+        for field, value in {"artifacts": ["**"], "open_files": 50, "memory_mb": 32, "pids": 5}.items():
+            self.assertProblem(session.post("true", **{field: value}), 422, field=field)
+        self.assertEqual(session.exec("true", memory_mb=64, artifacts=[])["exit_code"], 0)
 
     def test_beside_each_other(self):
         """Two that need each other end only if both run at once."""

@@ -7,8 +7,8 @@
 #include "api/problem.h"
 #include "api/rest/download.h"
 #include "api/rest/requests.h"
-#include "artifacts/blobs.h"
 #include "base/clock.h"
+#include "base/content_type.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "orchestrator/recorder.h"
@@ -200,7 +200,7 @@ Task<Result<Response>> read(RestParts& parts, Request& request) {
   Response response;
   response.with("ETag", etagOf(*entry)).with("Accept-Ranges", "bytes");
   if (kind == RangeKind::kPart) setPart(response, range, entry->size);
-  setDownload(response, artifacts::sniffContentType(path, range.from == 0 ? *head : ""), path);
+  setDownload(response, base::sniffContentType(path, range.from == 0 ? *head : ""), path);
   const uint64_t length = range.to - range.from;
   response.stream_length = length;
   response.stream = [call, head = *std::move(head), length](BodyWriter& out) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <string>
+#include "base/content_type.h"
 
-#include "artifacts/blobs.h"
+#include <algorithm>
+
 #include "base/json.h"
 
-namespace cloister::artifacts {
+namespace cloister::base {
 namespace {
 
 constexpr std::string_view kText = "text/plain; charset=utf-8";
@@ -51,7 +51,7 @@ bool isText(std::string_view head) {
     return byte < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\x1b';
   };
   if (std::ranges::any_of(head, binary)) return false;
-  return base::isUtf8(base::withoutCutCharacter(head));
+  return isUtf8(withoutCutCharacter(head));
 }
 
 }  // namespace
@@ -70,4 +70,4 @@ std::string sniffContentType(std::string_view path, std::string_view head) {
   return std::string(kText);
 }
 
-}  // namespace cloister::artifacts
+}  // namespace cloister::base

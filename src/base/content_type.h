@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Content types, for downloads of bytes that nobody vouches for. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cloister::base {
+
+// The type a browser may be told, from the first bytes and the name; never one that runs scripts:
+// HTML, SVG and XML come out as text/plain.
+std::string sniffContentType(std::string_view path, std::string_view head);
+
+}  // namespace cloister::base
