@@ -22,7 +22,7 @@ LONG = os.environ.get("CLOISTER_LONG") == "1"
 SECONDS = 3000 if LONG else 1200
 BOOT_SECONDS = 120
 # What looks at the kernel and its cgroups; --long runs the rest here as well.
-OF_THE_KERNEL = ("hostile/test_kernel", "hostile/test_processes")
+OF_THE_KERNEL = ("hostile/test_kernel", "hostile/test_processes", "hostile/test_sessions")
 
 
 def suites():
