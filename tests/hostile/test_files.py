@@ -180,7 +180,8 @@ class Files(HostileTest):
         bad = bytearray(huge.tobuf())
         bad[124:136] = b"\x80" + b"\xff" * 11  # a size in base 256
         self.assertEqual(self.call("PUT", "/archive?path=e", bytes(bad)).status, 400)
-        self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
+        if not harness.SANITIZED:  # ASan holds what was freed for a while
+            self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
 
 def tar(*members, format=tarfile.PAX_FORMAT):
     """An archive of (name, content, attributes of TarInfo)."""
