@@ -143,6 +143,17 @@ class Files(HostileTest):
             self.assertEqual({member.name for member in archive if not member.name.startswith(".cloister-")},
                              {"dir", "zero", "grows"})
 
+    def test_p29_a_list_of_long_paths_is_cut(self):
+        """Paths of 2,000 bytes, 4,000 of them: more than a list holds, and it says so."""
+        self.sh("d=$(printf '%0250d/' 1 2 3 4 5 6 7 8); mkdir -p $d; cd $d; seq -f 'f%g' 4000 | xargs touch")
+        daemon = self.server.pid_of("cloisterd")
+        before = harness.memory_of(daemon)
+        told = self.call("GET", "/files?depth=128&limit=10000").json()
+        self.assertEqual(len(told["entries"]) + told["left_out"], 4008)
+        self.assertGreater(told["left_out"], 1000)
+        if not harness.SANITIZED:
+            self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
+
     def test_p27_archives_that_climb(self):
         link = ("l", b"", {"type": tarfile.SYMTYPE, "linkname": "/tmp"})
         bad = {"climbs": tar(("../x", b"x")), "absolute": tar(("/tmp/x", b"x")), "through a link": tar(link, ("l/x", b"x")),

@@ -5,6 +5,7 @@
 
 #include "api/problem.h"
 #include "api/rest/download.h"
+#include "api/rest/requests.h"
 #include "api/rest/rest.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -15,7 +16,6 @@ namespace cloister::api {
 namespace {
 
 constexpr size_t kPiece = size_t{256} << 10;
-constexpr int64_t kMaxList = 500;
 constexpr int64_t kLinkSeconds = 3600;
 constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
 constexpr int64_t kLastSecond = 253'402'300'799;  // of the year 9999
@@ -72,12 +72,6 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   if (artifacts.size() == query.limit) cursor = base::toBase64(artifacts.back().ref.id);
   co_return jsonResponse(
       200, base::json::object{{"artifacts", std::move(items)}, {"next_cursor", std::move(cursor)}});
-}
-
-Response noContent() {
-  Response response;
-  response.status = 204;
-  return response;
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {

@@ -61,18 +61,13 @@ Task<Result<Response>> signal(RestParts& parts, Request& request) {
 
 Result<store::ListQuery> parseListQuery(const Request& request) {
   store::ListQuery query;
-  query.agent = queryText(request, "agent").value_or("");
+  TRY(readPage(request, query));
   query.session_id = queryText(request, "session_id").value_or("");
   if (const auto status = queryText(request, "status")) {
     query.status = model::statusFromName(*status);
     if (!query.status) {
       return fail(Code::kInvalid, "query parameter status: not a status", "query.status");
     }
-  }
-  const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
-  if (limit) query.limit = static_cast<uint32_t>(*limit);
-  if (const auto cursor = queryText(request, "cursor")) {
-    query.before_seq = TRY(parseCursor(*cursor));
   }
   return query;
 }

@@ -25,6 +25,7 @@ using CallPtr = std::shared_ptr<FileCall>;
 constexpr int64_t kMaxDepth = files::kMaxDepth;
 constexpr int64_t kMaxEntries = 10'000;
 constexpr int64_t kEntries = 1'000;
+constexpr size_t kMaxPathBytes = size_t{4} << 20;  // of all paths of a list; a path may have 4 KiB
 constexpr size_t kMaxPath = 4'095;
 
 // As the sandbox takes them; it refuses what else is no path of a workspace.
@@ -105,13 +106,18 @@ struct Listed {
 
 Task<Result<Listed>> collect(CallPtr call) {
   Listed listed;
+  size_t bytes = 0;
   while (const auto part = CO_TRY(co_await call->next())) {
     if (const auto* end = std::get_if<files::EndOfEntries>(&*part)) {
-      listed.left_out = end->left_out;
-    } else if (listed.entries.size() < kMaxEntries) {
-      listed.entries.push_back(std::get<files::Entry>(*part));
+      listed.left_out += end->left_out;
+      continue;
+    }
+    const auto& entry = std::get<files::Entry>(*part);
+    bytes += entry.path.size();
+    if (listed.entries.size() < kMaxEntries && bytes <= kMaxPathBytes) {
+      listed.entries.push_back(entry);
     } else {
-      co_return fail(Code::kInternal, "more than was asked for");
+      ++listed.left_out;
     }
   }
   std::ranges::sort(listed.entries, {}, &files::Entry::path);
@@ -243,12 +249,6 @@ Task<Result<Response>> write(RestParts& parts, Request& request) {
   const auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(entry.error(), "writing", path, "url.path");
   co_return jsonResponse(200, entryObject(*entry, path));
-}
-
-Response noContent() {
-  Response response;
-  response.status = 204;
-  return response;
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {

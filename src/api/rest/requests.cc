@@ -46,6 +46,12 @@ base::json::value cursorBefore(uint64_t seq) {
   return base::json::string(base::toBase64(std::string(kCursorPrefix) + std::to_string(seq)));
 }
 
+Response noContent() {
+  Response response;
+  response.status = 204;
+  return response;
+}
+
 Response executionResponse(int status, const model::Execution& execution) {
   return jsonResponse(status, model::toJsonObject(execution))
       .with("Location", "/v1/executions/" + execution.id);

@@ -42,6 +42,20 @@ Task<Result<T>> readBody(RestParts& parts, std::string body,
 Result<uint64_t> parseCursor(const std::string& cursor);
 base::json::value cursorBefore(uint64_t seq);
 
+// What every list takes: `agent`, `limit` and `cursor`.
+template <class Query>
+Result<> readPage(const Request& request, Query& query) {
+  query.agent = queryText(request, "agent").value_or("");
+  const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
+  if (limit) query.limit = static_cast<uint32_t>(*limit);
+  if (const auto cursor = queryText(request, "cursor")) {
+    query.before_seq = TRY(parseCursor(*cursor));
+  }
+  return {};
+}
+
+// 204
+Response noContent();
 Response executionResponse(int status, const model::Execution& execution);
 // With `wait`, the execution as it is once it has ended or so many seconds have passed: 200, or 202
 // while it goes on; otherwise 201 at once.

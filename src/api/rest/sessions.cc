@@ -37,17 +37,12 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 
 Result<store::SessionQuery> parseListQuery(const Request& request) {
   store::SessionQuery query;
-  query.agent = queryText(request, "agent").value_or("");
+  TRY(readPage(request, query));
   if (const auto status = queryText(request, "status")) {
     query.status = model::sessionStatusFromName(*status);
     if (!query.status) {
       return fail(Code::kInvalid, "query parameter status: not a session's status", "query.status");
     }
-  }
-  const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
-  if (limit) query.limit = static_cast<uint32_t>(*limit);
-  if (const auto cursor = queryText(request, "cursor")) {
-    query.before_seq = TRY(parseCursor(*cursor));
   }
   return query;
 }
