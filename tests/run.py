@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of the tree over builds that are already there (`./dev test` makes them).
 
-    tests/run.py [--long] [--list] [PATTERN]
+    tests/run.py [--long] [--list] [--build PRESET]… [PATTERN]
 
 A suite is one file or program with a name such as style/layers, unit/base, integration/api,
 hostile/kernel, user/hostile/kernel (the same as an ordinary user), warm/hostile/kernel (the same in
 copies of a zygote), fault/kill, guest,
 asan/unit/base, tsan/unit/store, fuzz/json. PATTERN picks the suites whose name contains it.
 Suites that look at nothing but themselves run side by side; those that count what a sandbox leaves
-on the machine run one at a time. The last line is `N passed, N failed, N skipped`.
+on the machine run one at a time. With --build, that preset is built (`./dev build PRESET`) at the lowest
+priority while the suites of the release build run; its own suites follow.
+
+A suite that failed is run once more at the end, with nothing beside it, if no more than three failed and no
+sanitizer spoke: the machines this runs on are shared. What passed only then is named above the last line,
+which is `N passed, N failed, N skipped`.
 """
 
 import argparse
@@ -34,6 +39,9 @@ sys.path.insert(0, str(HERE / "integration"))
 import harness  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
+PRESETS = ("release", "asan", "tsan")
+SECOND_TRIES = 3  # more failed suites than this are no accident
+SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
 # Units whose programs run in sandboxes, at the lowest weight: beside another suite they would starve.
 UNITS_ALONE = ("runtime",)
@@ -113,13 +121,19 @@ def fuzz_suites(long):
         yield Suite(name, command, "fuzz", timeout=each + 120, env=dict(SANITIZER_ENV))
 
 
-def discover(long):
-    """Every suite, in the order in which they are started."""
+def discover(long, presets=PRESETS):
+    """Every suite of these presets' builds, in the order in which they are started."""
+    suites = release_suites(long) if "release" in presets else []
+    for preset in presets:
+        if preset != "release":
+            suites += sanitized_suites(preset, long)
+    return suites
+
+
+def release_suites(long):
     suites = [python_suite(p, alone=False, timeout=3600 if long else 900)
               for p in sorted((HERE / "style").glob("check_*.py"))]
-    for preset in ("release", "asan", "tsan"):
-        suites += unit_suites(preset)
-    suites += fuzz_suites(long)
+    suites += unit_suites("release")
     limit = 7200 if long else 600
     for folder in ("integration", "security", "hostile", "fault"):
         suites += [python_suite(p, timeout=limit) for p in sorted((HERE / folder).glob("test_*.py"))]
@@ -128,14 +142,18 @@ def discover(long):
                    for p in sorted((HERE / "hostile").glob("test_*.py"))]
     suites += [python_suite(HERE / folder / f"test_{name}.py", prefix="warm", timeout=limit, CLOISTER_WARM="1")
                for folder, names in WARM_SUITES.items() for name in names]
-    for preset, patterns in SANITIZED_SUITES.items():
-        if (BUILD / preset / "bin" / "cloisterd").exists():
-            paths = sorted({p for pattern in patterns for p in HERE.glob(
-                f"{pattern}.py" if "/" in pattern else f"{pattern}/test_*.py")})
-            suites += [python_suite(p, preset, preset, timeout=1200) for p in paths]
-    if (HERE / "guest" / "guest.py").exists():
-        suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], alone=True,
-                            timeout=3600 if long else 1500))
+    suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], alone=True,
+                        timeout=3600 if long else 1500))
+    return suites
+
+
+def sanitized_suites(preset, long):
+    suites = list(unit_suites(preset))
+    if preset == "asan":
+        suites += fuzz_suites(long)
+    if (BUILD / preset / "bin" / "cloisterd").exists():
+        paths = sorted({p for pattern in SANITIZED_SUITES[preset] for p in HERE.glob(f"{pattern}.py")})
+        suites += [python_suite(p, preset, preset, timeout=1200) for p in paths]
     return suites
 
 
@@ -235,6 +253,11 @@ class Printer:
     def __init__(self, total):
         self._lock, self._done, self._total = threading.Lock(), 0, total
         self.cases = []
+        self.second = []  # the names of what passed only when it ran again
+
+    def more(self, suites):
+        with self._lock:
+            self._total += suites
 
     def suite(self, suite, cases, output, seconds):
         counts = collections.Counter(case.outcome for case in cases)
@@ -251,6 +274,15 @@ class Printer:
             if counts["failed"] and suite.kind == "python" and output.strip():
                 print(f"--- {suite.name}: its output ends\n{output[-6000:].rstrip()}\n", flush=True)
 
+    def again(self, suite, cases):
+        """The second run of a suite that failed: its cases take the place of the first one's."""
+        if any(case.outcome == "failed" for case in cases):
+            return
+        with self._lock:
+            self.second += [f"{one.name} {case.name}" for one, case in self.cases
+                            if one is suite and case.outcome == "failed"]
+            self.cases = [pair for pair in self.cases if pair[0] is not suite] + [(suite, case) for case in cases]
+
     def summary(self):
         reasons = collections.defaultdict(list)
         for suite, case in self.cases:
@@ -265,24 +297,81 @@ class Printer:
             print("\nFailed:")
             for name in failed:
                 print(f"  {name}")
+        if self.second:
+            print("\nPassed only when run again, alone:")
+            for name in self.second:
+                print(f"  {name}")
         counts = collections.Counter(case.outcome for _, case in self.cases)
         print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
         return counts["failed"] == 0 and counts["passed"] > 0
 
 
-def run_all(suites, long):
-    printer = Printer(len(suites))
+class Builder:
+    """Makes the presets' builds one after the other beside the suites, at the lowest priority."""
+
+    def __init__(self, presets):
+        self._builds = {preset: concurrent.futures.Future() for preset in presets}
+        if presets:
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self):
+        for preset, done in self._builds.items():
+            command = ["chrt", "--idle", "0", "nice", "-n", "19", str(REPO / "dev"), "build", preset]
+            done.set_result(subprocess.run(command, stdin=subprocess.DEVNULL).returncode)
+
+    def wait(self, preset):
+        """→ whether there is a build of it; at once for one that nobody asked for."""
+        return preset not in self._builds or self._builds[preset].result() == 0
+
+
+def run_suites(suites, long, printer):
+    """→ [(suite, output)] of those that failed."""
+    failed = []
 
     def one(suite):
         start = time.monotonic()
         cases, output = run_suite(suite, long)
         printer.suite(suite, cases, output, time.monotonic() - start)
+        if any(case.outcome == "failed" for case in cases):
+            failed.append((suite, output + "".join(case.detail for case in cases)))
 
     with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
         list(pool.map(one, [suite for suite in suites if not suite.alone]))
     for suite in suites:
         if suite.alone:
             one(suite)
+    return failed
+
+
+def run_again(failed, long, printer):
+    """Once more, each by itself, what failed and may have been the machine's fault."""
+    if len(failed) > SECOND_TRIES:
+        return
+    for suite, output in failed:
+        if suite.kind == "fuzz" or any(word in output for word in SANITIZER_REPORTS):
+            continue
+        print(f"again: {suite.name}", flush=True)
+        cases, text = run_suite(suite, long)
+        for case in cases:
+            if case.outcome == "failed":
+                print(f"\n--- again: {suite.name} {case.name}\n{case.detail.rstrip()}\n{text[-4000:]}\n", flush=True)
+        printer.again(suite, cases)
+
+
+def run_all(options):
+    builder = Builder(options.build)
+    printer, failed = Printer(0), []
+    for preset in PRESETS:
+        if not builder.wait(preset):
+            broken = Suite(f"{preset}/build", [])
+            printer.suite(broken, [Case("build", "failed", f"./dev build {preset} failed")], "", 0)
+            continue
+        suites = [suite for suite in discover(options.long, (preset,)) if options.pattern in suite.name]
+        printer.more(len(suites))
+        failed += run_suites(suites, options.long, printer)
+    run_again(failed, options.long, printer)
+    if not printer.cases:
+        print(f"no suite has {options.pattern!r} in its name; --list names them", file=sys.stderr)
     return printer.summary()
 
 
@@ -290,16 +379,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true", help="full kill, soak and fuzz counts")
     parser.add_argument("--list", action="store_true", help="name the suites and run nothing")
+    parser.add_argument("--build", action="append", default=[], choices=PRESETS[1:], metavar="PRESET",
+                        help="build it beside the suites of the release build, then run its own")
     parser.add_argument("pattern", nargs="?", default="")
     options = parser.parse_args()
-    suites = [suite for suite in discover(options.long) if options.pattern in suite.name]
     if options.list:
-        print("\n".join(suite.name for suite in suites))
-        return 0
-    if not suites:
-        print(f"no suite has {options.pattern!r} in its name; --list names them", file=sys.stderr)
-        return 2
-    return 0 if run_all(suites, options.long) else 1
+        names = [suite.name for suite in discover(options.long) if options.pattern in suite.name]
+        print("\n".join(names))
+        return 0 if names else 2
+    return 0 if run_all(options) else 1
 
 
 if __name__ == "__main__":
