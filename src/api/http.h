@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/network.h"
 #include "base/result.h"
 #include "model/principal.h"
 
@@ -67,7 +68,8 @@ struct Request {
   bool http11 = true;
   bool keep_alive = true;
   bool has_body = false;
-  bool local = false;  // came over a loopback or Unix listener
+  bool local = false;                 // came over a loopback or Unix listener
+  std::optional<base::Address> peer;  // whoever is at the other end of the connection; none: Unix
   // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
   std::optional<uint64_t> stream_limit;
   BodyReader* incoming = nullptr;  // there while such a handler runs

@@ -132,7 +132,8 @@ Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local
     : shared_(std::move(shared)),
       socket_(std::move(socket)),
       timer_(socket_.get_executor()),
-      local_(local) {
+      local_(local),
+      peer_(base::Address::ofPeer(socket_.native_handle())) {
   boost::system::error_code ignored;
   socket_.non_blocking(true, ignored);
   ++shared_->open;
@@ -156,6 +157,7 @@ Task<void> Connection::run() {
     }
     Request request = std::move(*head);
     request.local = local_;
+    request.peer = peer_;
     keep_alive_ = request.keep_alive && !shared_->stopping;
     const base::Monotonic begin = base::monotonicNow();
     Response response = co_await answer(request);
@@ -209,7 +211,7 @@ Task<bool> Connection::fill(size_t size) {
 
 Task<Response> Connection::answer(Request& request) {
   std::optional<Response> refused = checkOrigin(request, shared_->host_names);
-  if (!refused) refused = shared_->handler->admit(request);
+  if (!refused) refused = co_await shared_->handler->admit(request);
   if (!refused) {
     const auto small =
         parser_->limitBody(request.stream_limit.value_or(shared_->limits.body_bytes));

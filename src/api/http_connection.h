@@ -74,6 +74,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Socket socket_;
   boost::asio::steady_timer timer_;
   bool local_;
+  std::optional<base::Address> peer_;
   bool open_ = true;
   bool keep_alive_ = true;
   bool watching_ = false;

@@ -27,7 +27,7 @@ class HttpHandler {
  public:
   virtual ~HttpHandler() = default;
   // Sees the head alone. An answer refuses the request before its body is read.
-  virtual std::optional<Response> admit(Request& request) = 0;
+  virtual Task<std::optional<Response>> admit(Request& request) = 0;
   virtual Task<Response> handle(Request& request) = 0;
   // After each answer, refusals included.
   virtual void answered(const Request& request, int status, double seconds) = 0;

@@ -43,10 +43,10 @@ class Handler : public HttpHandler {
   explicit Handler(asio::any_io_executor executor)
       : gate_(executor, asio::steady_timer::time_point::max()) {}
 
-  std::optional<Response> admit(Request& request) override {
-    if (request.path[0] == "refused") return problem(401, "no");
+  Task<std::optional<Response>> admit(Request& request) override {
+    if (request.path[0] == "refused") co_return problem(401, "no");
     if (request.path[0] == "upload" || request.path[0] == "ignore") request.stream_limit = 1 << 20;
-    return std::nullopt;
+    co_return std::nullopt;
   }
 
   Task<Response> handle(Request& request) override {

@@ -94,6 +94,18 @@ Response problem(const Error& error, const Request& request) {
   return response;
 }
 
+Response lacks(model::Permission permission) {
+  const model::Grant& grant = model::grants()[static_cast<size_t>(permission)];
+  const std::string message =
+      "this needs the permission " + std::string(grant.name) + " (" + std::string(grant.what) +
+      "), which these roles have: " + model::toText(grant.roles) + "; see GET /v1/whoami";
+  return document(403, message,
+                  {{"type", type::kPermissionDenied},
+                   {"message", message},
+                   {"details", base::json::object{{"permission", grant.name}}},
+                   {"retryable", false}});
+}
+
 Response problem(int status, std::string_view detail) {
   return document(status, detail,
                   {{"type", status >= 500 ? type::kInternal : type::kInvalidRequest},

@@ -18,5 +18,7 @@ Response problem(const Error& error, const Request& request);
 
 // A problem of HTTP itself (405, 415, …).
 Response problem(int status, std::string_view detail);
+// 403: the credential is good, and its roles do not give `permission`.
+Response lacks(model::Permission permission);
 
 }  // namespace cloister::api

@@ -49,6 +49,9 @@ std::string_view credential(const Request& request) {
   return authorization.empty() ? request.header("x-api-key") : std::string_view();
 }
 
+constexpr std::string_view kMcpPath = "/mcp";
+constexpr std::string_view kMetadataPath = "/.well-known/oauth-protected-resource";
+
 std::optional<Response> checkBody(const Request& request, const Route& route) {
   if (!request.has_body) return std::nullopt;
   if (!route.json_body && !route.stream_body) {
@@ -89,12 +92,12 @@ Router::Router(std::vector<Route> routes, auth::Authenticator& authenticator,
                ServiceMetrics& metrics)
     : routes_(std::move(routes)), authenticator_(authenticator), metrics_(metrics) {}
 
-std::optional<Response> Router::admit(Request& request) {
-  if (auto refused = match(request)) return refused;
-  if (auto refused = identify(request)) return refused;
-  if (auto refused = checkQuery(request, *request.matched)) return refused;
+Task<std::optional<Response>> Router::admit(Request& request) {
+  if (auto refused = match(request)) co_return refused;
+  if (auto refused = co_await identify(request)) co_return refused;
+  if (auto refused = checkQuery(request, *request.matched)) co_return refused;
   request.stream_limit = request.matched->stream_body;
-  return checkBody(request, *request.matched);
+  co_return checkBody(request, *request.matched);
 }
 
 std::optional<Response> Router::match(Request& request) const {
@@ -118,21 +121,38 @@ std::optional<Response> Router::match(Request& request) const {
   return problem(405, "this path takes " + allow).with("Allow", allow);
 }
 
-std::optional<Response> Router::identify(Request& request) {
+Task<std::optional<Response>> Router::identify(Request& request) {
   const Access access = request.matched->access;
-  if (access == Access::kOpen || (access == Access::kLocal && request.local)) return std::nullopt;
-  if (access == Access::kLink && queryText(request, "signature")) return std::nullopt;
-  auto principal = authenticator_.authenticate(credential(request));
+  const std::optional<Permission> needed = access.permission();
+  if (!needed || (access.orElse() == Access::Or::kLocal && request.local)) co_return std::nullopt;
+  if (access.orElse() == Access::Or::kLink && queryText(request, "signature")) {
+    co_return std::nullopt;
+  }
+  auto principal = co_await authenticator_.identify(credential(request), request.peer);
   if (!principal) {
-    metrics_.refused("unauthorized");
-    return problem(principal.error(), request);
+    metrics_.refused(principal.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");
+    Response refused = problem(principal.error(), request);
+    challenge(request, refused);
+    co_return refused;
   }
   request.principal = std::move(*principal);
-  if (access == Access::kAdmin && !request.principal.isAdmin()) {
+  if (!request.principal.may(*needed)) {
     metrics_.refused("forbidden");
-    return problem(Error{Code::kDenied, "this needs an administrator's key", ""}, request);
+    co_return lacks(*needed);
   }
-  return std::nullopt;
+  co_return std::nullopt;
+}
+
+// RFC 9728 §5.1: who is refused learns where tokens come from.
+void Router::challenge(const Request& request, Response& refused) const {
+  const std::string& resource = authenticator_.options().resource;
+  if (refused.status != 401 || resource.empty()) return;
+  const std::string suffix = request.route == kMcpPath ? std::string(kMcpPath) : "";
+  for (Header& header : refused.headers) {
+    if (header.name != "WWW-Authenticate") continue;
+    header.value =
+        "Bearer resource_metadata=\"" + resource + std::string(kMetadataPath) + suffix + "\"";
+  }
 }
 
 Task<Response> Router::handle(Request& request) {

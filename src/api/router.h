@@ -13,17 +13,45 @@
 #include "api/metrics.h"
 #include "auth/auth.h"
 #include "base/result.h"
+#include "model/roles.h"
 
 namespace cloister::api {
 
-enum class Access {
-  kOpen,   // anyone
-  kLocal,  // anyone on a local listener, elsewhere a key
-  kKey,    // any valid key
-  kAdmin,  // an administrator's key
-  kLink,  // any valid key, or a `signature` in the query, which the handler verifies: then there is
-          // no principal
+using model::Permission;
+
+// Who may use a route: anyone(), or needs(Permission::kSessionUse). There is no default, so a route
+// that does not say it does not compile; spec/openapi.yaml says the same in `x-permission`, and a
+// test holds the two together.
+class Access {
+ public:
+  enum class Or : uint8_t {
+    kNobody,
+    kLocal,  // whoever comes over a local listener, without a credential
+    kLink,   // or with a `signature` in the query, which the handler verifies; then there is no
+             // principal
+  };
+
+  [[nodiscard]] constexpr std::optional<Permission> permission() const { return permission_; }
+  [[nodiscard]] constexpr Or orElse() const { return or_; }
+
+ private:
+  constexpr Access(std::optional<Permission> permission, Or other)
+      : permission_(permission), or_(other) {}
+  friend constexpr Access anyone();
+  friend constexpr Access needs(Permission permission, Access::Or other);
+
+  std::optional<Permission> permission_;
+  Or or_;
 };
+
+// Anyone, without a credential.
+constexpr Access anyone() {
+  return {std::nullopt, Access::Or::kNobody};
+}
+// A credential that has it.
+constexpr Access needs(Permission permission, Access::Or other = Access::Or::kNobody) {
+  return {permission, other};
+}
 
 struct Route {
   std::string_view method;  // HEAD goes where GET goes
@@ -31,7 +59,7 @@ struct Route {
   // last
   // "{…...}" matches all that is left, slashes included.
   std::string_view pattern;
-  Access access = Access::kKey;
+  Access access;
   std::vector<std::string_view> query;  // parameters it knows; others are refused
   std::function<Task<Result<Response>>(Request&)> handle;
   bool json_body = false;  // takes a JSON body
@@ -44,14 +72,15 @@ class Router : public HttpHandler {
  public:
   Router(std::vector<Route> routes, auth::Authenticator& authenticator, ServiceMetrics& metrics);
 
-  std::optional<Response> admit(Request& request) override;
+  Task<std::optional<Response>> admit(Request& request) override;
   Task<Response> handle(Request& request) override;
   void answered(const Request& request, int status, double seconds) override;
   void connections(size_t open) override;
 
  private:
   std::optional<Response> match(Request& request) const;
-  std::optional<Response> identify(Request& request);
+  Task<std::optional<Response>> identify(Request& request);
+  void challenge(const Request& request, Response& refused) const;
 
   std::vector<Route> routes_;
   auth::Authenticator& authenticator_;

@@ -30,15 +30,36 @@ Task<Result<Response>> bad(Request&) {
 
 std::vector<Route> routes() {
   return {
-      {.method = "GET", .pattern = "/open", .access = Access::kOpen, .query = {}, .handle = ok},
-      {.method = "GET", .pattern = "/local", .access = Access::kLocal, .query = {}, .handle = ok},
-      {.method = "GET", .pattern = "/v1/things", .query = {"limit", "all"}, .handle = ok},
-      {.method = "POST", .pattern = "/v1/things", .query = {}, .handle = bad, .json_body = true},
-      {.method = "GET", .pattern = "/v1/things/{id}", .query = {}, .handle = ok},
-      {.method = "POST", .pattern = "/v1/things/{id}:poke", .query = {}, .handle = ok},
+      {.method = "GET", .pattern = "/open", .access = anyone(), .query = {}, .handle = ok},
+      {.method = "GET",
+       .pattern = "/local",
+       .access = needs(Permission::kMetricsRead, Access::Or::kLocal),
+       .query = {},
+       .handle = ok},
+      {.method = "GET",
+       .pattern = "/v1/things",
+       .access = needs(Permission::kExecutionRead),
+       .query = {"limit", "all"},
+       .handle = ok},
+      {.method = "POST",
+       .pattern = "/v1/things",
+       .access = needs(Permission::kExecutionRun),
+       .query = {},
+       .handle = bad,
+       .json_body = true},
+      {.method = "GET",
+       .pattern = "/v1/things/{id}",
+       .access = needs(Permission::kExecutionRead),
+       .query = {},
+       .handle = ok},
+      {.method = "POST",
+       .pattern = "/v1/things/{id}:poke",
+       .access = needs(Permission::kExecutionRun),
+       .query = {},
+       .handle = ok},
       {.method = "DELETE",
        .pattern = "/v1/things/{id}",
-       .access = Access::kAdmin,
+       .access = needs(Permission::kTenantErase),
        .query = {},
        .handle = ok},
   };
@@ -64,7 +85,7 @@ class RouterTest : public testing::Test {
   std::string enrol(const std::string& tenant, model::Role role) {
     model::Principal principal;
     principal.tenant = tenant;
-    principal.role = role;
+    principal.roles = role;
     const auth::NewKey key = auth::makeKey(principal, "test", 0);
     std::promise<bool> stored;
     model::AuditEvent event;
@@ -86,7 +107,10 @@ class RouterTest : public testing::Test {
     request_.local = local;
     request_.has_body = body;
     EXPECT_TRUE(parseTarget(target, request_));
-    refused_ = router_->admit(request_);
+    asio::io_context context;
+    auto refused = asio::co_spawn(context, router_->admit(request_), asio::use_future);
+    context.run();
+    refused_ = refused.get();
     return refused_ ? refused_->status : 0;
   }
 
@@ -112,7 +136,8 @@ TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("GET", "/open"), 0);
   EXPECT_EQ(admit("GET", "/local"), 0);
   EXPECT_EQ(admit("GET", "/local", {}, false), 401);
-  EXPECT_EQ(admit("GET", "/local", {{"x-api-key", agent_}}, false), 0);
+  EXPECT_EQ(admit("GET", "/local", {{"x-api-key", agent_}}, false), 403);
+  EXPECT_EQ(admit("GET", "/local", {{"x-api-key", admin_}}, false), 0);
   EXPECT_EQ(admit("GET", "/v1/things"), 401);
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Bearer " + agent_}}), 0);
   EXPECT_EQ(request_.principal.tenant, "tenant-a");
@@ -122,6 +147,7 @@ TEST_F(RouterTest, LetsInByAccess) {
   // A scheme that is not ours is an answer, not something to look past.
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Basic x"}, {"x-api-key", agent_}}), 401);
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", agent_}}), 403);
+  EXPECT_THAT(refused_->body, HasSubstr(R"("permission":"tenant.erase")"));
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", admin_}}), 0);
 }
 

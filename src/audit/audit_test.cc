@@ -396,7 +396,7 @@ TEST(CanonicalForm, IsAsDocumented) {
                                                   .app = "app",
                                                   .agent = "a\"b",
                                                   .user = "",
-                                                  .role = model::Role::kAgent,
+                                                  .roles = model::Role::kAgent,
                                                   .key_id = "key_1"},
                                     .details = {{"z", 1},
                                                 {"a", base::json::array{true, nullptr, "é\x01\n"}},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "auth/auth.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
@@ -13,17 +15,30 @@ constexpr size_t kSecretBytes = 32;
 constexpr size_t kMaxSecret = 256;
 constexpr size_t kMaxCached = 1024;
 constexpr int64_t kCachedMicros = 1'000'000;
-
-// The same words whatever is wrong, so that a caller learns nothing about keys that exist.
-std::unexpected<Error> refused() {
-  return fail(Code::kUnauthorized, "the API key is missing, unknown, expired or revoked");
-}
+constexpr int64_t kGoodMicros = int64_t{600} * 1'000'000;
 
 bool isOver(int64_t expires_at, int64_t now) {
   return expires_at != 0 && now >= expires_at;
 }
 
+// A Unix socket is of this machine.
+bool mayComeFrom(const std::vector<base::Network>& networks, std::optional<base::Address> peer) {
+  if (networks.empty()) return true;
+  const base::Address address = peer.value_or(base::Address::loopback());
+  return std::ranges::any_of(
+      networks, [&](const base::Network& network) { return network.contains(address); });
+}
+
+// JWS Compact Serialization (RFC 7515 §3.1); no key has a dot.
+bool looksLikeToken(std::string_view credential) {
+  return std::ranges::count(credential, '.') == 2;
+}
+
 }  // namespace
+
+std::unexpected<Error> refused() {
+  return fail(Code::kUnauthorized, "the credential is missing, unknown, expired or revoked");
+}
 
 store::KeyRecord recordFor(std::string_view secret, model::Principal principal, std::string name) {
   store::KeyRecord record;
@@ -44,29 +59,75 @@ NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at)
   return key;
 }
 
-Authenticator::Authenticator(store::Store& store) : store_(store) {}
+Authenticator::Authenticator(store::Store& store, AuthOptions options)
+    : store_(store), options_(std::move(options)), attempts_(options_.failures_per_minute) {}
 
-Result<model::Principal> Authenticator::authenticate(std::string_view secret) {
-  if (secret.empty() || secret.size() > kMaxSecret) return refused();
+Task<Result<model::Principal>> Authenticator::identify(std::string_view credential,
+                                                       std::optional<base::Address> peer) {
+  if (credential.empty()) co_return refused();  // no guess
+  const std::string hash = base::sha256Hex(credential);
   const int64_t now = base::wallMicros();
-  const std::string hash = base::sha256Hex(secret);
+  const auto good = good_.find(hash);
+  const bool was_good = good != good_.end() && now - good->second < kGoodMicros;
+  if (peer && !was_good) {
+    if (const int seconds = attempts_.waitSeconds(*peer, base::monotonicNow()); seconds > 0) {
+      Error error{Code::kQuota, "too many wrong credentials came from this address", ""};
+      error.retry_after_seconds = seconds;
+      co_return std::unexpected(std::move(error));
+    }
+  }
+  Result<model::Principal> principal = refused();
+  if (options_.tokens != nullptr && looksLikeToken(credential)) {
+    principal = co_await options_.tokens->verify(std::string(credential));
+  } else {
+    principal = authenticate(credential, peer);
+  }
+  if (principal) {
+    if (good_.size() >= kMaxCached && !good_.contains(hash)) good_.clear();
+    good_[hash] = now;
+  } else if (principal.error().code == Code::kUnauthorized && peer) {
+    good_.erase(hash);
+    attempts_.failed(*peer, base::monotonicNow());
+  }
+  co_return principal;
+}
+
+Result<model::Principal> Authenticator::authenticate(std::string_view secret,
+                                                     std::optional<base::Address> peer) {
+  if (secret.empty() || secret.size() > kMaxSecret) return refused();
+  const Entry* entry = TRY(find(base::sha256Hex(secret), base::wallMicros()));
+  if (!mayComeFrom(entry->networks, peer)) return refused();
+  return entry->principal;
+}
+
+Result<const Authenticator::Entry*> Authenticator::find(const std::string& hash, int64_t now) {
   if (const auto cached = cache_.find(hash); cached != cache_.end()) {
     const Entry& entry = cached->second;
     // A clock that was set back must not make an old answer last.
     const bool fresh = now < entry.until && now >= entry.until - kCachedMicros;
-    if (fresh && !isOver(entry.expires_at, now)) return entry.principal;
+    if (fresh && !isOver(entry.expires_at, now)) return &entry;
     cache_.erase(cached);
   }
   const std::optional<store::KeyRecord> record = TRY(store_.keyByHash(hash));
-  if (!record || record->sha256 != hash || record->revoked_at != 0 ||
+  // What is compared are digests of what was offered: their order in an index tells nothing.
+  if (!record || !base::equalSecret(record->sha256, hash) || record->revoked_at != 0 ||
       isOver(record->expires_at, now) || record->principal.tenant.empty()) {
     return refused();
   }
+  noteUse(*record, now);
   model::Principal principal = record->principal;
   principal.key_id = record->id;
   if (cache_.size() >= kMaxCached) cache_.clear();
-  cache_[hash] = {principal, now + kCachedMicros, record->expires_at};
-  return principal;
+  Entry& entry = cache_[hash];
+  entry = {principal, now + kCachedMicros, record->expires_at, record->networks};
+  return &entry;
+}
+
+// Roughly: a write for each use would cost more than the use.
+void Authenticator::noteUse(const store::KeyRecord& record, int64_t now) {
+  const int64_t at = now - now % store::kUseGrain;
+  if (at <= record.last_used_at) return;
+  store_.noteKeyUse(record.id, at, [](const Result<void>&) {});
 }
 
 void Authenticator::forget() {

@@ -136,7 +136,7 @@ TEST_F(AuthenticatorTest, ACachedAnswerEndsWithItsKey) {
 
 TEST_F(AuthenticatorTest, TakesAnExistingSecret) {
   model::Principal admin = tenant("default");
-  admin.role = model::Role::kAdmin;
+  admin.roles = model::Role::kAdmin;
   put(recordFor("the secret of admin.key", admin, "admin"));
   Authenticator authenticator(*store_);
   EXPECT_TRUE(authenticator.authenticate("the secret of admin.key")->isAdmin());

@@ -26,6 +26,7 @@
 #include "api/router.h"
 #include "artifacts/blobs.h"
 #include "auth/auth.h"
+#include "auth/tokens.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
@@ -275,6 +276,23 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   return run;
 }
 
+// What this service is called by its clients (RFC 9728 §2, `resource`).
+std::string resourceUrl(const model::Config& config) {
+  const std::string& configured = config.auth.oidc.resource;
+  std::string url = configured.empty() ? "http://" + config.listen : configured;
+  while (url.ends_with('/'))
+    url.pop_back();
+  return url;
+}
+
+auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* tokens) {
+  const std::string url = tokens == nullptr ? "" : resourceUrl(config);
+  return {.failures_per_minute = config.auth.failures_per_minute,
+          .tokens = tokens,
+          .resource = url,
+          .issuer = config.auth.oidc.issuer};
+}
+
 orchestrator::SessionConfig sessionConfig(const model::Config& config) {
   return {.max = config.session.max,
           .max_per_tenant = config.session.max_per_tenant,
@@ -329,7 +347,7 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
   model::Principal admin;
   admin.tenant = "default";
   admin.user = "admin";
-  admin.role = model::Role::kAdmin;
+  admin.roles = model::Role::kAdmin;
   const store::KeyRecord wanted = auth::recordFor(secret, admin, std::string(auth::kAdminKeyName));
   const auto event = [&](std::string_view action, const std::string& id) {
     return model::AuditEvent{.action = std::string(action),
@@ -337,20 +355,26 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
                              .principal = admin,
                              .details = {{"name", auth::kAdminKeyName}}};
   };
-  bool known = false;
-  for (const store::KeyRecord& key : TRY(store.keys(store::Scope::allTenants()))) {
+  const auto keys = TRY(store.keys(store::Scope::allTenants()));
+  const auto known = std::ranges::find(keys, wanted.sha256, &store::KeyRecord::sha256);
+  if (known != keys.end() && known->revoked_at != 0) {
+    base::log(Level::kWarn, "the key in admin.key is revoked; remove the file to get another",
+              {{"key", known->id}});
+  }
+  if (known == keys.end()) {
+    TRY(await([&](store::Done<void> done) {
+      store.putKey(wanted, event("key.created", wanted.id), std::move(done));
+    }));
+  }
+  for (const store::KeyRecord& key : keys) {
     if (key.name != auth::kAdminKeyName || key.revoked_at != 0) continue;
-    known |= key.sha256 == wanted.sha256;
     if (key.sha256 == wanted.sha256) continue;
     TRY(await([&](store::Done<void> done) {
       store.revokeKey(store::Scope::allTenants(), key.id, event("key.revoked", key.id),
                       std::move(done));
     }));
   }
-  if (known) return {};
-  return await([&](store::Done<void> done) {
-    store.putKey(wanted, event("key.created", wanted.id), std::move(done));
-  });
+  return {};
 }
 
 // --- serving
@@ -440,6 +464,7 @@ Result<> serve(const Options& options) {
                          options.config.http.allowed_hosts);
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
+  const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
   TRY(confine(options, data.seccomp));
 
   const auto store = TRY(store::openSqlite(storeOptions(options, data)));
@@ -454,7 +479,7 @@ Result<> serve(const Options& options) {
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
-  auth::Authenticator authenticator(*store);
+  auth::Authenticator authenticator(*store, authOptions(options.config, tokens.get()));
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config));

@@ -95,6 +95,27 @@ constexpr Key kKeys[] = {
     {SAME(retention.archive_after_days), "days", 0, 36'500},
     {SAME(retention.delete_after_days), "days", 0, 36'500},
     {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},
+    {SAME(auth.failures_per_minute), "attempts", 1, 1'000'000},
+    {SAME(auth.oidc.issuer)},
+    {SAME(auth.oidc.audience)},
+    {SAME(auth.oidc.resource)},
+    {SAME(auth.oidc.algorithms)},
+    {SAME(auth.oidc.ca_file)},
+    {SAME(auth.oidc.leeway_seconds), "seconds", 0, 300},
+    {SAME(auth.oidc.max_life_seconds), "seconds", 60, 366 * kDay},
+    {SAME(auth.oidc.keys_seconds), "seconds", 1, 7 * kDay},
+    {SAME(auth.oidc.stale_seconds), "seconds", 0, 30 * kDay},
+    {SAME(auth.oidc.refresh_seconds), "seconds", 1, 3600},
+    {SAME(auth.oidc.fetch_timeout_ms), "milliseconds", 100, 60'000},
+    {SAME(auth.oidc.tenant_claim)},
+    {SAME(auth.oidc.tenant)},
+    {SAME(auth.oidc.app_claim)},
+    {SAME(auth.oidc.agent_claim)},
+    {SAME(auth.oidc.user_claim)},
+    {SAME(auth.oidc.roles_claim)},
+    {SAME(auth.oidc.roles)},
+    {SAME(auth.oidc.default_roles)},
+    {SAME(auth.oidc.require)},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
 };
@@ -259,7 +280,12 @@ struct Describer {
   ConfigKey& row;
 
   void operator()(const std::string* value) const { set("text", shown(*value)); }
-  void operator()(const Names*) const { set("list of text", "[]"); }
+  void operator()(const Names* value) const {
+    std::string all;
+    for (const std::string& item : *value)
+      all += (all.empty() ? "" : ", ") + item;
+    set("list of text", "[" + all + "]");
+  }
   void operator()(const Durability*) const { set("process or power", "process"); }
   void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
   void operator()(const uint32_t* value) const { number(*value); }

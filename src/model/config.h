@@ -96,6 +96,34 @@ struct Config {
     uint64_t keep_at_most = 1'000'000;
   } retention;
 
+  struct Auth {
+    uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
+
+    // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
+    struct Oidc {
+      std::string issuer;                 // "": tokens are not taken
+      std::vector<std::string> audience;  // one of them must be in `aud`
+      std::string resource;               // our own URL (RFC 9728); "": of `listen`
+      std::vector<std::string> algorithms = {"RS256", "ES256", "EdDSA"};
+      std::string ca_file;                 // "" = the system's authorities
+      uint32_t leeway_seconds = 30;        // between the provider's clock and ours
+      uint32_t max_life_seconds = 86'400;  // of a token, from `iat` to `exp`
+      uint32_t keys_seconds = 3600;        // the provider's keys are fetched anew after this
+      uint32_t stale_seconds = 86'400;     // and used for so long when that fails
+      uint32_t refresh_seconds = 30;       // at least, between fetches for a key we do not have
+      uint32_t fetch_timeout_ms = 5000;
+      std::string tenant_claim = "tenant";
+      std::string tenant;  // of tokens without that claim; "": they are refused
+      std::string app_claim = "client_id";
+      std::string agent_claim = "agent";
+      std::string user_claim = "sub";
+      std::string roles_claim = "roles";
+      std::vector<std::string> roles;          // "value of the claim = role"
+      std::vector<std::string> default_roles;  // of tokens to which none of them applies
+      std::vector<std::string> require;        // "claim = value", "claim contains value"
+    } oidc;
+  } auth;
+
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries
     std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints

@@ -60,6 +60,13 @@ class BrittleStore final : public store::Store {
                  store::Done<void> done) override {
     real_->revokeKey(scope, std::move(id), std::move(event), std::move(done));
   }
+  void rotateKey(const store::Scope& scope, store::KeyRecord key, int64_t ends_at,
+                 model::AuditEvent event, store::Done<void> done) override {
+    real_->rotateKey(scope, std::move(key), ends_at, std::move(event), std::move(done));
+  }
+  void noteKeyUse(std::string id, int64_t at, store::Done<void> done) override {
+    real_->noteKeyUse(std::move(id), at, std::move(done));
+  }
   void retain(const store::Retention& rules, store::Done<store::Retained> done) override {
     real_->retain(rules, std::move(done));
   }
@@ -113,6 +120,9 @@ class BrittleStore final : public store::Store {
   }
   Result<std::vector<store::KeyRecord>> keys(const store::Scope& scope) override {
     return real_->keys(scope);
+  }
+  Result<store::KeyRecord> key(const store::Scope& scope, const std::string& id) override {
+    return real_->key(scope, id);
   }
   Result<std::vector<model::AuditEntry>> audit(const store::Scope& scope, uint64_t after,
                                                uint32_t limit) override {

@@ -308,7 +308,7 @@ TEST_F(ServiceTest, TenantsSeeOnlyTheirOwn) {
   EXPECT_TRUE(is_hidden(await(service_->wait(principal("other"), id, Millis{10}))));
   EXPECT_TRUE(service_->list(principal("other"), {})->empty());
   auto admin = principal("ops");
-  admin.role = model::Role::kAdmin;
+  admin.roles = model::Role::kAdmin;
   EXPECT_TRUE(service_->get(admin, id));
   fake_->release();
   EXPECT_EQ(ended(id).status, Status::kCompleted);

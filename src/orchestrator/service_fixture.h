@@ -135,7 +135,7 @@ class ServiceTest : public testing::Test {
             .app = "app",
             .agent = "agent",
             .user = "user",
-            .role = model::Role::kAgent,
+            .roles = model::Role::kAgent,
             .key_id = "key_1"};
   }
   static model::RunRequest request(std::vector<std::string> argv) {

@@ -288,7 +288,7 @@ TEST_F(SessionsTest, IsItsTenantsOnly) {
   EXPECT_EQ(exec(id, {"echo"}, "other").error().code, Code::kNotFound);
   EXPECT_TRUE(sessions_->list(principal("other"), {})->empty());
   model::Principal admin = principal("ops");
-  admin.role = model::Role::kAdmin;
+  admin.roles = model::Role::kAdmin;
   EXPECT_TRUE(sessions_->get(admin, id));
   const auto foreign = await(sessions_->exec(admin, id, program({"echo"}), ""));
   EXPECT_EQ(foreign.error().code, Code::kDenied);

@@ -26,7 +26,7 @@ model::AuditEvent cleanEvent(const model::AuditEvent& event) {
                         .app = cleanText(who.app),
                         .agent = cleanText(who.agent),
                         .user = cleanText(who.user),
-                        .role = who.role,
+                        .roles = who.roles,
                         .key_id = cleanText(who.key_id)},
           .details = cleanObject(event.details)};
 }
@@ -101,7 +101,7 @@ Result<model::AuditEntry> readEntry(const Statement& row) {
                                                   .app = row.text(5),
                                                   .agent = row.text(6),
                                                   .user = row.text(7),
-                                                  .role = model::Role::kAgent,
+                                                  .roles = model::Role::kAgent,
                                                   .key_id = row.text(8)},
                                     .details = {}},
                           .prev = row.text(10),

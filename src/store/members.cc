@@ -60,7 +60,7 @@ void decode(Members from, model::Principal& who) {
   who.app = from.text("app");
   who.agent = from.text("agent");
   who.user = from.text("user");
-  who.role = from.boolean("admin") ? model::Role::kAdmin : model::Role::kAgent;
+  who.roles = from.boolean("admin") ? model::Role::kAdmin : model::Role::kAgent;
   who.key_id = from.text("key");
 }
 

@@ -134,6 +134,22 @@ class SqliteStore final : public Store {
         std::move(done));
   }
 
+  void rotateKey(const Scope& scope, KeyRecord key, int64_t ends_at, model::AuditEvent event,
+                 Done<void> done) override {
+    submit<void>(
+        {},
+        [scope, key = std::move(key), ends_at, event = std::move(event)](Transaction tx) {
+          return rotateKeyRow(tx, scope, key, ends_at, event);
+        },
+        std::move(done));
+  }
+
+  void noteKeyUse(std::string id, int64_t at, Done<void> done) override {
+    submit<void>(
+        {}, [id = std::move(id), at](Transaction tx) { return noteKeyUseRow(tx, id, at); },
+        std::move(done));
+  }
+
   void retain(const Retention& rules, Done<Retained> done) override {
     submit<Retained>(
         {}, [rules](Transaction tx) { return retainBatch(tx, rules, base::wallMicros()); },
@@ -189,6 +205,10 @@ class SqliteStore final : public Store {
 
   Result<std::vector<KeyRecord>> keys(const Scope& scope) override {
     return read("", [&](Database& db) { return listKeys(db, scope); });
+  }
+
+  Result<KeyRecord> key(const Scope& scope, const std::string& id) override {
+    return read("", [&](Database& db) { return getKey(db, scope, id); });
   }
 
   Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,

@@ -113,19 +113,28 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
     const auto store = openSqlite(optionsIn(dir)).value();
     e = testing::finished(*store, testing::queued()).value();
   }
-  runSql(dir.file("ledger.db"),
-         "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
-         "sessions;"
-         "CREATE TABLE artifacts(id TEXT PRIMARY KEY, execution INTEGER NOT NULL REFERENCES"
-         " executions(seq) ON DELETE CASCADE, sha256 TEXT NOT NULL) STRICT, WITHOUT ROWID;"
-         "CREATE INDEX artifacts_by_execution ON artifacts(execution);"
-         "CREATE INDEX artifacts_by_sha256 ON artifacts(sha256);"
-         "UPDATE executions SET record=json_set(record, '$.artifacts', json('[{\"id\":\"art_1\","
-         "\"path\":\"a.txt\",\"size\":7,\"content_type\":\"text/plain\",\"sha256\":\"d\"}]'));"
-         "INSERT INTO artifacts VALUES ('art_1', 1, 'd'), ('art_2', 1, 'whole');"
-         "PRAGMA user_version=1");
+  runSql(
+      dir.file("ledger.db"),
+      "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
+      "sessions; DROP TABLE api_keys;"
+      "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
+      " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
+      " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
+      " revoked_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+      "INSERT INTO api_keys VALUES ('key_1', '11', 'ci', 'acme', '', '', '', 0, 1, 0, 0),"
+      " ('key_2', '22', 'ops', 'ops', '', '', '', 1, 2, 0, 0);"
+      "CREATE TABLE artifacts(id TEXT PRIMARY KEY, execution INTEGER NOT NULL REFERENCES"
+      " executions(seq) ON DELETE CASCADE, sha256 TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+      "CREATE INDEX artifacts_by_execution ON artifacts(execution);"
+      "CREATE INDEX artifacts_by_sha256 ON artifacts(sha256);"
+      "UPDATE executions SET record=json_set(record, '$.artifacts', json('[{\"id\":\"art_1\","
+      "\"path\":\"a.txt\",\"size\":7,\"content_type\":\"text/plain\",\"sha256\":\"d\"}]'));"
+      "INSERT INTO artifacts VALUES ('art_1', 1, 'd'), ('art_2', 1, 'whole');"
+      "PRAGMA user_version=1");
   const auto store = openSqlite(optionsIn(dir));
   ASSERT_TRUE(store) << store.error().message;
+  EXPECT_FALSE((*store)->keyByHash("11")->value().principal.isAdmin());
+  EXPECT_TRUE((*store)->keyByHash("22")->value().principal.isAdmin());
   const auto artifact = (*store)->artifact(Scope::of(testing::principal("acme")), "art_1");
   ASSERT_TRUE(artifact) << artifact.error().message;
   EXPECT_EQ(artifact->ref.path, "a.txt");

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/crypto.h"
+#include "base/network.h"
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/audit_entry.h"
@@ -116,7 +117,13 @@ struct KeyRecord {
   int64_t created_at = 0;
   int64_t expires_at = 0;  // 0: never
   int64_t revoked_at = 0;
+  std::vector<base::Network> networks = {};  // it is good from there only; none: from anywhere
+  int64_t last_used_at = 0;                  // by kUseGrain; 0: never
+  std::string replaces = {};                 // the key that this one succeeds, "" if none
 };
+
+// A key that is used is noted to be so at most this often.
+inline constexpr int64_t kUseGrain = int64_t{15} * 60 * 1'000'000;
 
 struct Checkpoint {
   uint64_t seq = 0;
@@ -189,8 +196,15 @@ class Store {
   virtual void removeArtifacts(std::string tenant, model::AuditEvent event,
                                Done<uint64_t> done) = 0;
   virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
+  // kConflict for the last valid key of an administrator.
   virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
                          Done<void> done) = 0;
+  // Stores `key`, the successor of the valid key `key.replaces`, which ends at `ends_at` unless it
+  // ends before; its audit row too.
+  virtual void rotateKey(const Scope& scope, KeyRecord key, int64_t ends_at,
+                         model::AuditEvent event, Done<void> done) = 0;
+  // Notes that a key was used. No audit row: what was done with it has one.
+  virtual void noteKeyUse(std::string id, int64_t at, Done<void> done) = 0;
   // Applies retention to at most a few hundred records; call again while it did any. Each batch has
   // an audit row "ledger.retained".
   virtual void retain(const Retention& rules, Done<Retained> done) = 0;
@@ -221,6 +235,7 @@ class Store {
   virtual Result<std::vector<model::Session>> unfinishedSessions() = 0;
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
+  virtual Result<KeyRecord> key(const Scope& scope, const std::string& id) = 0;
   // Entries with seq > after, oldest first, at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;

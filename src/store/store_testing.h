@@ -52,7 +52,7 @@ inline model::Principal principal(const std::string& tenant, const std::string& 
           .app = "app",
           .agent = agent,
           .user = "user",
-          .role = model::Role::kAgent,
+          .roles = model::Role::kAgent,
           .key_id = "key_1"};
 }
 
@@ -61,7 +61,7 @@ inline model::Principal admin() {
           .app = "",
           .agent = "",
           .user = "root",
-          .role = model::Role::kAdmin,
+          .roles = model::Role::kAdmin,
           .key_id = "key_0"};
 }
 

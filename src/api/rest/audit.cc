@@ -76,17 +76,17 @@ Task<Result<Response>> exportAll(RestParts& parts, Request& request) {
 std::vector<Route> auditRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/audit",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kAuditRead),
            .query = {"after", "limit"},
            .handle = [&parts](Request& request) { return list(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/audit/verify",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kAuditVerify),
            .query = {},
            .handle = [&parts](Request& request) { return verify(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/audit/export",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kAuditRead),
            .query = {"after"},
            .handle = [&parts](Request& request) { return exportAll(parts, request); }}};
 }

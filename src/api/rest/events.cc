@@ -56,6 +56,7 @@ Task<Result<Response>> events(RestParts& parts, Request& request) {
 std::vector<Route> eventRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/executions/{id}/events",
+           .access = needs(Permission::kExecutionRead),
            .query = {"last_event_id"},
            .handle = [&parts](Request& request) { return events(parts, request); }}};
 }

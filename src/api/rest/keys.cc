@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/keys: API keys. The secret is in the answer to its creation and nowhere else.
+// /v1/keys: API keys. A secret is in the answer to its creation or rotation and nowhere else.
+// /v1/whoami: what a credential is and may do. /.well-known/oauth-protected-resource: where tokens
+// come from.
 #include <algorithm>
 
 #include "api/rest/awaiting.h"
+#include "api/rest/requests.h"
 #include "api/rest/rest.h"
 
 namespace cloister::api {
@@ -12,14 +15,26 @@ namespace json = base::json;
 
 constexpr size_t kMaxLabel = 128;
 constexpr size_t kMaxBody = 16'384;
+constexpr size_t kMaxNetworks = 32;
+constexpr size_t kMaxRoles = 6;
+constexpr int64_t kMicros = 1'000'000;
 constexpr int64_t kMaxLifeSeconds = int64_t{10} * 365 * 24 * 3600;
+constexpr int64_t kOverlapSeconds = 24 * 3600;
+constexpr int64_t kMaxOverlapSeconds = 30 * kOverlapSeconds;
 
 json::value timeOrNull(int64_t wall_micros) {
   return wall_micros == 0 ? json::value(nullptr) : json::value(base::formatTime(wall_micros));
 }
 
-std::string_view roleName(model::Role role) {
-  return role == model::Role::kAdmin ? "admin" : "agent";
+json::array toJsonArray(const std::vector<std::string_view>& names) {
+  return json::array(names.begin(), names.end());
+}
+
+json::array toJsonArray(const std::vector<base::Network>& networks) {
+  json::array out;
+  for (const base::Network& network : networks)
+    out.emplace_back(network.text());
+  return out;
 }
 
 json::object toJsonObject(const store::KeyRecord& key) {
@@ -29,10 +44,13 @@ json::object toJsonObject(const store::KeyRecord& key) {
           {"app", key.principal.app},
           {"agent", key.principal.agent},
           {"user", key.principal.user},
-          {"role", roleName(key.principal.role)},
+          {"roles", toJsonArray(model::names(key.principal.roles))},
+          {"networks", toJsonArray(key.networks)},
           {"created_at", timeOrNull(key.created_at)},
           {"expires_at", timeOrNull(key.expires_at)},
-          {"revoked_at", timeOrNull(key.revoked_at)}};
+          {"last_used_at", timeOrNull(key.last_used_at)},
+          {"revoked_at", timeOrNull(key.revoked_at)},
+          {"replaces", key.replaces.empty() ? json::value(nullptr) : json::value(key.replaces)}};
 }
 
 Result<std::string> label(base::ObjectReader& reader, std::string_view name) {
@@ -46,13 +64,59 @@ Result<std::string> label(base::ObjectReader& reader, std::string_view name) {
   return text;
 }
 
+Result<std::vector<std::string>> texts(base::ObjectReader& reader, std::string_view name,
+                                       size_t most) {
+  std::vector<std::string> out;
+  const json::array* items = TRY(reader.array(name));
+  if (items == nullptr) return out;
+  for (const json::value& item : *items) {
+    if (!item.is_string() || items->size() > most) {
+      return fail(
+          Code::kInvalid,
+          std::string(name) + ": must be a list of at most " + std::to_string(most) + " texts",
+          std::string(name));
+    }
+    out.emplace_back(item.get_string());
+  }
+  return out;
+}
+
 struct KeyRequest {
   std::string name;
   model::Principal principal;
   int64_t expires_at = 0;
+  std::vector<base::Network> networks;
 };
 
-Result<KeyRequest> parseKeyRequest(std::string_view body) {
+Result<model::Roles> readRoles(base::ObjectReader& reader) {
+  std::vector<std::string> names = TRY(texts(reader, "roles", kMaxRoles));
+  if (const auto one = TRY(reader.text("role"))) {
+    if (!names.empty()) return fail(Code::kInvalid, "role: not together with roles", "role");
+    if (!model::roleFromName(*one)) {
+      return fail(Code::kInvalid,
+                  "role: must be viewer, agent, operator, approver, tenant-admin or admin", "role");
+    }
+    names.push_back(*one);
+  }
+  if (names.empty()) return model::Roles(model::Role::kAgent);
+  const model::Roles roles = TRY(model::rolesFromNames(names));
+  TRY(model::goTogether(roles));
+  return roles;
+}
+
+Result<std::vector<base::Network>> readNetworks(base::ObjectReader& reader) {
+  std::vector<base::Network> networks;
+  for (const std::string& text : TRY(texts(reader, "networks", kMaxNetworks))) {
+    auto network = base::Network::parse(text);
+    if (!network) {
+      return fail(Code::kInvalid, "networks: " + network.error().message, "networks");
+    }
+    networks.push_back(*network);
+  }
+  return networks;
+}
+
+Result<KeyRequest> parseKeyRequest(const model::Principal& maker, std::string_view body) {
   const json::value value = TRY(base::parseJson(body, {.max_bytes = kMaxBody, .max_depth = 4}));
   if (!value.is_object()) return fail(Code::kInvalid, "request body: must be a JSON object");
   base::ObjectReader reader(value.get_object(), "");
@@ -65,34 +129,116 @@ Result<KeyRequest> parseKeyRequest(std::string_view body) {
   key.principal.app = TRY(label(reader, "app"));
   key.principal.agent = TRY(label(reader, "agent"));
   key.principal.user = TRY(label(reader, "user"));
-  const std::string role = TRY(reader.text("role")).value_or("agent");
+  key.principal.roles = TRY(readRoles(reader));
+  key.networks = TRY(readNetworks(reader));
   const auto seconds = TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
   TRY(reader.finish());
+  if (key.principal.tenant.empty() && !maker.isAdmin()) key.principal.tenant = maker.tenant;
   if (key.principal.tenant.empty()) return fail(Code::kInvalid, "tenant: required", "tenant");
-  if (role != "agent" && role != "admin") {
-    return fail(Code::kInvalid, "role: must be agent or admin", "role");
-  }
-  key.principal.role = role == "admin" ? model::Role::kAdmin : model::Role::kAgent;
-  if (seconds) key.expires_at = base::wallMicros() + *seconds * 1'000'000;
+  if (seconds) key.expires_at = base::wallMicros() + *seconds * kMicros;
   return key;
 }
 
-Task<Result<Response>> create(RestParts& parts, Request& request) {
-  const KeyRequest wanted = CO_TRY(parseKeyRequest(request.body));
-  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
-  const store::KeyRecord record = key.record;
-  const model::AuditEvent event{.action = "key.created",
-                                .subject = record.id,
-                                .principal = request.principal,
-                                .details = {{"name", record.name},
-                                            {"tenant", record.principal.tenant},
-                                            {"role", roleName(record.principal.role)}}};
-  auto stored = co_await committed<void>(
-      [&](auto done) { parts.store.putKey(record, event, std::move(done)); });
-  if (!stored) co_return std::unexpected(stored.error());
-  json::object answer = toJsonObject(record);
+// Nobody gives more than they have: tenant, roles, and, of a key, where and how long it is good.
+Result<> mayMake(RestParts& parts, const model::Principal& maker, const KeyRequest& wanted) {
+  if (!maker.isAdmin() && wanted.principal.tenant != maker.tenant) {
+    return fail(Code::kDenied, "tenant: a key is made for your own tenant", "tenant");
+  }
+  if (!model::mayGive(maker.roles).hasAll(wanted.principal.roles)) {
+    return fail(Code::kDenied,
+                "roles: you may give " + model::toText(model::mayGive(maker.roles)) +
+                    ", and manage the keys that have those",
+                "roles");
+  }
+  const auto own = parts.store.key(store::Scope::of(maker), maker.key_id);
+  if (!own) return {};  // a token: it has neither
+  if (own->expires_at != 0 && (wanted.expires_at == 0 || wanted.expires_at > own->expires_at)) {
+    return fail(Code::kDenied, "expires_in_seconds: it would outlive your own key",
+                "expires_in_seconds");
+  }
+  const auto within = [&](const base::Network& network) {
+    return std::ranges::any_of(own->networks,
+                               [&](const base::Network& mine) { return mine.contains(network); });
+  };
+  if (!own->networks.empty() &&
+      (wanted.networks.empty() || !std::ranges::all_of(wanted.networks, within))) {
+    return fail(Code::kDenied, "networks: must lie within those of your own key", "networks");
+  }
+  return {};
+}
+
+model::AuditEvent eventOf(std::string action, const Request& request,
+                          const store::KeyRecord& record) {
+  return {.action = std::move(action),
+          .subject = record.id,
+          .principal = request.principal,
+          .details = {{"name", record.name},
+                      {"tenant", record.principal.tenant},
+                      {"roles", toJsonArray(model::names(record.principal.roles))}}};
+}
+
+Response createdKey(const auth::NewKey& key) {
+  json::object answer = toJsonObject(key.record);
   answer["secret"] = key.secret;
-  co_return jsonResponse(201, answer).with("Location", "/v1/keys/" + record.id);
+  return jsonResponse(201, answer).with("Location", "/v1/keys/" + key.record.id);
+}
+
+Task<Result<Response>> create(RestParts& parts, Request& request) {
+  const KeyRequest wanted = CO_TRY(parseKeyRequest(request.principal, request.body));
+  CO_TRY(mayMake(parts, request.principal, wanted));
+  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
+  key.record.networks = wanted.networks;
+  auto stored = co_await committed<void>([&](auto done) {
+    parts.store.putKey(key.record, eventOf("key.created", request, key.record), std::move(done));
+  });
+  if (!stored) co_return std::unexpected(stored.error());
+  co_return createdKey(key);
+}
+
+// The key of the path, which the asker may manage.
+Result<store::KeyRecord> managed(RestParts& parts, const Request& request) {
+  store::KeyRecord key =
+      TRY(parts.store.key(store::Scope::of(request.principal), request.params[0]));
+  if (!model::mayGive(request.principal.roles).hasAll(key.principal.roles)) {
+    return fail(Code::kDenied,
+                "this key has roles that you may not give: " + model::toText(key.principal.roles));
+  }
+  return key;
+}
+
+Task<Result<Response>> rotate(RestParts& parts, Request& request) {
+  const store::KeyRecord old = CO_TRY(managed(parts, request));
+  if (old.name == auth::kAdminKeyName) {
+    co_return fail(Code::kConflict,
+                   "this is the key in admin.key: to rotate it, remove that file and start again");
+  }
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  base::ObjectReader reader(body, "");
+  const auto overlap = CO_TRY(reader.integer("overlap_seconds", 0, kMaxOverlapSeconds));
+  const auto seconds = CO_TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
+  CO_TRY(reader.finish());
+  const int64_t now = base::wallMicros();
+  // Unless asked, the new one has the life that the old one was given.
+  const int64_t life = old.expires_at == 0 ? 0 : old.expires_at - old.created_at;
+  KeyRequest wanted{.name = old.name,
+                    .principal = old.principal,
+                    .expires_at = life == 0 ? 0 : now + life,
+                    .networks = old.networks};
+  if (seconds) wanted.expires_at = now + *seconds * kMicros;
+  CO_TRY(mayMake(parts, request.principal, wanted));
+  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
+  key.record.networks = wanted.networks;
+  key.record.replaces = old.id;
+  model::AuditEvent event = eventOf("key.rotated", request, key.record);
+  event.details["replaces"] = old.id;
+  auto stored = co_await committed<void>([&](auto done) {
+    parts.store.rotateKey(store::Scope::of(request.principal), key.record,
+                          now + overlap.value_or(kOverlapSeconds) * kMicros, event,
+                          std::move(done));
+  });
+  parts.authenticator.forget();
+  if (!stored) co_return std::unexpected(stored.error());
+  co_return createdKey(key);
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
@@ -103,41 +249,101 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   co_return jsonResponse(200, json::object{{"keys", std::move(items)}});
 }
 
+Task<Result<Response>> show(RestParts& parts, Request& request) {
+  co_return jsonResponse(200, toJsonObject(CO_TRY(parts.store.key(
+                                  store::Scope::of(request.principal), request.params[0]))));
+}
+
 Task<Result<Response>> revoke(RestParts& parts, Request& request) {
-  const model::AuditEvent event{.action = "key.revoked",
-                                .subject = request.params[0],
-                                .principal = request.principal,
-                                .details = {}};
+  const store::KeyRecord key = CO_TRY(managed(parts, request));
   auto revoked = co_await committed<void>([&](auto done) {
-    parts.store.revokeKey(store::Scope::of(request.principal), request.params[0], event,
-                          std::move(done));
+    parts.store.revokeKey(store::Scope::of(request.principal), key.id,
+                          eventOf("key.revoked", request, key), std::move(done));
   });
   parts.authenticator.forget();
   if (!revoked) co_return std::unexpected(revoked.error());
-  Response response;
-  response.status = 204;
-  co_return response;
+  co_return noContent();
+}
+
+Task<Result<Response>> whoami(RestParts& parts, Request& request) {
+  const model::Principal& who = request.principal;
+  std::vector<std::string_view> permissions;
+  for (const model::Grant& grant : model::grants()) {
+    if (who.may(grant.permission)) permissions.push_back(grant.name);
+  }
+  const auto key = parts.store.key(store::Scope::of(who), who.key_id);
+  co_return jsonResponse(
+      200, json::object{{"tenant", who.tenant},
+                        {"app", who.app},
+                        {"agent", who.agent},
+                        {"user", who.user},
+                        {"roles", toJsonArray(model::names(who.roles))},
+                        {"permissions", toJsonArray(permissions)},
+                        {"credential", who.key_id},
+                        {"networks", key ? toJsonArray(key->networks) : json::array()},
+                        {"expires_at", key ? timeOrNull(key->expires_at) : json::value(nullptr)}});
+}
+
+// RFC 9728 §3.2. What there is depends on the configuration alone.
+Task<Result<Response>> metadata(RestParts& parts, std::string_view suffix) {
+  const auth::AuthOptions& options = parts.authenticator.options();
+  if (options.resource.empty()) {
+    co_return fail(Code::kNotFound, "no identity provider is configured (auth.oidc.issuer)");
+  }
+  co_return jsonResponse(200, json::object{{"resource", options.resource + std::string(suffix)},
+                                           {"authorization_servers", json::array{options.issuer}},
+                                           {"bearer_methods_supported", json::array{"header"}},
+                                           {"resource_name", "Cloister"}});
 }
 
 }  // namespace
 
 std::vector<Route> keyRoutes(RestParts& parts) {
+  const auto with = [&parts](auto handler) {
+    return [&parts, handler](Request& request) { return handler(parts, request); };
+  };
   return {{.method = "POST",
            .pattern = "/v1/keys",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kKeyManage),
            .query = {},
-           .handle = [&parts](Request& request) { return create(parts, request); },
+           .handle = with(create),
            .json_body = true},
           {.method = "GET",
            .pattern = "/v1/keys",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kKeyRead),
            .query = {},
-           .handle = [&parts](Request& request) { return list(parts, request); }},
+           .handle = with(list)},
+          {.method = "GET",
+           .pattern = "/v1/keys/{id}",
+           .access = needs(Permission::kKeyRead),
+           .query = {},
+           .handle = with(show)},
+          {.method = "POST",
+           .pattern = "/v1/keys/{id}:rotate",
+           .access = needs(Permission::kKeyManage),
+           .query = {},
+           .handle = with(rotate),
+           .json_body = true},
           {.method = "DELETE",
            .pattern = "/v1/keys/{id}",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kKeyManage),
            .query = {},
-           .handle = [&parts](Request& request) { return revoke(parts, request); }}};
+           .handle = with(revoke)},
+          {.method = "GET",
+           .pattern = "/.well-known/oauth-protected-resource",
+           .access = anyone(),
+           .query = {},
+           .handle = [&parts](Request&) { return metadata(parts, ""); }},
+          {.method = "GET",
+           .pattern = "/.well-known/oauth-protected-resource/mcp",
+           .access = anyone(),
+           .query = {},
+           .handle = [&parts](Request&) { return metadata(parts, "/mcp"); }},
+          {.method = "GET",
+           .pattern = "/v1/whoami",
+           .access = needs(Permission::kServiceRead),
+           .query = {},
+           .handle = with(whoami)}};
 }
 
 }  // namespace cloister::api

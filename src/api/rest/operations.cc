@@ -111,10 +111,12 @@ std::vector<Route> operationRoutes(RestParts& parts) {
                  .query = {},
                  .handle = [&parts, handler](Request& request) { return handler(parts, request); }};
   };
-  return {
-      get("/healthz", Access::kOpen, healthz),      get("/readyz", Access::kOpen, readyz),
-      get("/openapi.yaml", Access::kOpen, openapi), get("/metrics", Access::kLocal, metrics),
-      get("/v1/node", Access::kKey, node),          get("/v1/languages", Access::kKey, languages)};
+  return {get("/healthz", anyone(), healthz),
+          get("/readyz", anyone(), readyz),
+          get("/openapi.yaml", anyone(), openapi),
+          get("/metrics", needs(Permission::kMetricsRead, Access::Or::kLocal), metrics),
+          get("/v1/node", needs(Permission::kServiceRead), node),
+          get("/v1/languages", needs(Permission::kServiceRead), languages)};
 }
 
 }  // namespace cloister::api

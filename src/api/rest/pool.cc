@@ -67,7 +67,7 @@ std::optional<PoolStats> poolStats(const RestParts& parts) {
 std::vector<Route> poolRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/pool",
-           .access = Access::kAdmin,
+           .access = needs(Permission::kPoolRead),
            .query = {},
            .handle = [&parts](Request& request) { return pool(parts, request); }}};
 }

@@ -91,7 +91,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
     request.headers = std::move(headers);
     request.headers.push_back({"authorization", "Bearer " + secret_});
     EXPECT_TRUE(parseTarget(target, request));
-    std::optional<Response> refused = router_->admit(request);
+    std::optional<Response> refused = co_await router_->admit(request);
     const Response response = refused ? *std::move(refused) : co_await router_->handle(request);
     Collected collected;
     collected.body = response.body;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attempts: how many wrong credentials a peer may still offer. A bucket for each peer (an IPv4
+// address, or a /64 of IPv6, which is what one host can have of it), refilled evenly. When the
+// table is full the peer that was not seen for longest is forgotten, so memory is bounded and a
+// flood from many addresses costs only itself. One owner thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+
+#include "base/clock.h"
+#include "base/network.h"
+
+namespace cloister::auth {
+
+class Attempts {
+ public:
+  explicit Attempts(uint32_t per_minute) : per_minute_(per_minute) {}
+
+  // 0: the peer may try. Otherwise so many seconds until it may.
+  [[nodiscard]] int waitSeconds(const base::Address& peer, base::Monotonic now);
+  // It offered a wrong one.
+  void failed(const base::Address& peer, base::Monotonic now);
+  [[nodiscard]] size_t peers() const { return peers_.size(); }
+
+  static constexpr size_t kMaxPeers = 8192;
+
+ private:
+  struct Peer {
+    double left = 0;
+    base::Monotonic at;
+    std::list<base::Address>::iterator seen;
+  };
+  void refill(Peer& peer, base::Monotonic now) const;
+
+  uint32_t per_minute_;
+  std::map<base::Address, Peer> peers_;
+  std::list<base::Address> order_;  // the one seen last is last
+};
+
+}  // namespace cloister::auth

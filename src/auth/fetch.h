@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// One document from the identity provider: GET over HTTPS with strict verification, or over HTTP
+// from loopback. Bounded in time and size; no redirect is followed, since where it leads to is not
+// for the answer to say. On the io thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace cloister::auth {
+
+struct Url {
+  bool tls = true;
+  std::string host;  // without the brackets of an IPv6 address
+  std::string port;
+  std::string target;  // "/path?query"
+};
+
+// "https://host[:port]/path", or "http://" of loopback. kInvalid for anything else: credentials,
+// fragments, other schemes.
+Result<Url> parseUrl(std::string_view text);
+
+struct FetchLimits {
+  Millis timeout{5'000};
+  size_t bytes = size_t{256} << 10;
+};
+
+boost::asio::awaitable<Result<std::string>> fetch(Url url, boost::asio::ssl::context& tls,
+                                                  FetchLimits limits);
+
+// Trusts the authorities of `ca_file`, or the system's ("").
+Result<boost::asio::ssl::context> clientTls(const std::string& ca_file);
+
+}  // namespace cloister::auth

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public keys of a provider: a JSON Web Key Set (RFC 7517, RFC 7518 §6, RFC 8037), of which
+// those are taken that verify signatures we take.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "auth/jwt.h"
+#include "base/result.h"
+
+namespace cloister::auth {
+
+// One key, for one algorithm: a token cannot have it used for another. Immutable; any threads.
+class PublicKey {
+ public:
+  // RSA of 2048 to 8192 bits, P-256, Ed25519; else kInvalid.
+  static Result<PublicKey> fromJwk(const base::json::object& jwk);
+  PublicKey(PublicKey&&) noexcept;
+  PublicKey& operator=(PublicKey&&) noexcept;
+  PublicKey(const PublicKey&) = delete;
+  PublicKey& operator=(const PublicKey&) = delete;
+  ~PublicKey();
+
+  [[nodiscard]] Algorithm algorithm() const { return algorithm_; }
+  [[nodiscard]] bool verify(std::string_view text, std::string_view signature) const;
+
+ private:
+  struct State;
+  PublicKey(Algorithm algorithm, std::unique_ptr<State> state);
+  Algorithm algorithm_;
+  std::unique_ptr<State> state_;
+};
+
+using KeySet = std::map<std::string, PublicKey, std::less<>>;  // by kid
+
+inline constexpr size_t kMaxKeys = 100;
+
+// The keys of a set that have a name and are of use; the others (symmetric, for encryption, weak)
+// are passed over. A name that is given twice names no key: which one is meant would be a guess.
+// kInvalid for what is no set.
+Result<KeySet> parseKeySet(std::string_view text);
+
+}  // namespace cloister::auth

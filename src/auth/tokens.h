@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens of an OpenID Connect provider: its keys are found by discovery (OpenID Connect Discovery
+// 1.0), kept for a while, and fetched anew when a token names one that we do not have.
+//
+// Nothing that a token says leads to a request: only the configured provider is asked, and only for
+// a token whose claims would be good, by a key of an ordinary name, once in a while
+// (`refresh_seconds`). Where the provider does not answer, keys that are known go on being used for
+// `stale_seconds`; then tokens are refused with kUnavailable.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include "auth/auth.h"
+#include "auth/claims.h"
+#include "auth/fetch.h"
+#include "auth/jwks.h"
+#include "base/clock.h"
+#include "model/config.h"
+
+namespace cloister::auth {
+
+// When to ask the provider.
+struct KeyTimes {
+  std::chrono::seconds fresh{3600};
+  std::chrono::seconds stale{86'400};
+  std::chrono::seconds refresh{30};
+  Millis timeout{5'000};
+};
+
+// One owner thread; it outlives what it has started (until its executor is gone).
+class OidcTokens final : public TokenVerifier {
+ public:
+  // Gets the provider's key set, as text.
+  using Fetch = std::function<Task<Result<std::string>>()>;
+
+  OidcTokens(boost::asio::any_io_executor executor, TokenRules rules, KeyTimes times, Fetch fetch);
+
+  Task<Result<model::Principal>> verify(std::string token) override;
+
+ private:
+  struct State;
+  // Those to look for the token's key in.
+  Task<Result<std::shared_ptr<const KeySet>>> keysFor(const Jwt& jwt);
+  Task<void> refresh();
+  static Task<void> ask(std::shared_ptr<State> state);
+  [[nodiscard]] bool mayAsk(base::Monotonic now) const;
+
+  TokenRules rules_;
+  KeyTimes times_;
+  std::shared_ptr<State> state_;
+};
+
+// One whose keys come from the configured provider. Reads the authorities it trusts, so before the
+// process gives up its view of the file system. kInvalid names the key that is wrong; nullptr if
+// there is no provider.
+Result<std::unique_ptr<OidcTokens>> openTokens(boost::asio::any_io_executor executor,
+                                               const model::Config::Auth::Oidc& config);
+
+}  // namespace cloister::auth

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roles and permissions: the one table of who may do what. A route names the permission it needs
+// (api/router.h), a credential has roles, and the table in roles.cc has which roles give which
+// permission. docs/IDENTITY.md shows the table; a test holds the two together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace cloister::model {
+
+enum class Role : uint8_t {
+  kViewer,       // sees what its tenant has
+  kAgent,        // and runs code
+  kOperator,     // stops what runs, and sees how the service fares
+  kApprover,     // sees all of its tenant, the audit log too, and does nothing of it itself
+  kTenantAdmin,  // keys and the audit log of its tenant
+  kAdmin,        // everything, every tenant
+};
+inline constexpr Role kAllRoles[] = {Role::kViewer,   Role::kAgent,       Role::kOperator,
+                                     Role::kApprover, Role::kTenantAdmin, Role::kAdmin};
+
+std::string_view roleName(Role role);
+std::optional<Role> roleFromName(std::string_view name);
+
+// A set of roles; one role is a set of itself.
+class Roles {
+ public:
+  constexpr Roles() = default;
+  constexpr Roles(Role role) : bits_(bit(role)) {}  // NOLINT(google-explicit-constructor)
+
+  constexpr void add(Role role) { bits_ |= bit(role); }
+  [[nodiscard]] constexpr Roles with(Roles more) const {
+    Roles both = *this;
+    both.bits_ |= more.bits_;
+    return both;
+  }
+  [[nodiscard]] constexpr bool has(Role role) const { return (bits_ & bit(role)) != 0; }
+  [[nodiscard]] constexpr bool hasAny(Roles other) const { return (bits_ & other.bits_) != 0; }
+  [[nodiscard]] constexpr bool hasAll(Roles other) const {
+    return (bits_ & other.bits_) == other.bits_;
+  }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  bool operator==(const Roles&) const = default;
+
+ private:
+  static constexpr uint8_t bit(Role role) {
+    return static_cast<uint8_t>(1U << static_cast<uint8_t>(role));
+  }
+  uint8_t bits_ = 0;
+};
+
+enum class Permission : uint8_t {
+  kServiceRead,
+  kExecutionRead,
+  kExecutionRun,
+  kExecutionStop,
+  kSessionRead,
+  kSessionUse,
+  kSessionEnd,
+  kFileRead,
+  kFileWrite,
+  kArtifactRead,
+  kArtifactWrite,
+  kArtifactDelete,
+  kTenantErase,
+  kKeyRead,
+  kKeyManage,
+  kAuditRead,
+  kAuditVerify,
+  kPoolRead,
+  kMetricsRead,
+};
+
+// One row of the table.
+struct Grant {
+  Permission permission;
+  std::string_view name;  // "execution.run"
+  Roles roles;            // that have it
+  std::string_view what;  // it allows
+};
+// All of them, in the order of Permission.
+const std::vector<Grant>& grants();
+std::string_view permissionName(Permission permission);
+
+bool may(Roles roles, Permission permission);
+// The roles that one with `roles` may give to a key.
+Roles mayGive(Roles roles);
+// kInvalid, naming them, for roles that one credential must not have together: who runs code, who
+// approves it and who gives out keys are three, and an administrator needs no other role.
+Result<> goTogether(Roles roles);
+
+// "agent, viewer": in the order of the enumeration.
+std::string toText(Roles roles);
+std::vector<std::string_view> names(Roles roles);
+// From such names. kInvalid for an unknown one, with those that there are.
+Result<Roles> rolesFromNames(const std::vector<std::string>& names);
+
+}  // namespace cloister::model
