@@ -7,11 +7,11 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 
 namespace cloister::auth {
 namespace {
@@ -63,7 +63,7 @@ Task<Result<std::string>> exchange(Stream& stream, const Url& url, size_t max_by
 
 Task<Result<std::string>> secured(beast::tcp_stream plain, asio::ssl::context& tls, const Url& url,
                                   size_t max_bytes) {
-  beast::ssl_stream<beast::tcp_stream> stream(std::move(plain), tls);
+  asio::ssl::stream<beast::tcp_stream> stream(std::move(plain), tls);
   stream.set_verify_mode(asio::ssl::verify_peer);
   stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
   if (SSL_set_tlsext_host_name(stream.native_handle(), url.host.c_str()) != 1) {

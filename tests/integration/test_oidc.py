@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens of a real OpenID Connect provider (npm oidc-provider), good ones and every kind of bad."""
+
+import base64
+import hashlib
+import hmac
+import json
+import socket
+import threading
+import time
+import unittest
+
+import harness
+import openapi
+from oidc_provider import Oidc
+
+DOCUMENT = openapi.Document()
+
+
+def encode(value):
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode(part):
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+class Trap:
+    """Somewhere on loopback that counts who comes."""
+
+    def __enter__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/jwks"
+        self.visits = 0
+        threading.Thread(target=self._count, daemon=True).start()
+        return self
+
+    def _count(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            self.visits += 1
+            peer.close()
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+class OidcCase(unittest.TestCase):
+    def whoami(self, token, server=None):
+        answer = (server or self.server).request("GET", "/v1/whoami", key=token)
+        DOCUMENT.check("GET", "/v1/whoami", answer)
+        return answer
+
+    def good(self, **more):
+        """Claims that this service takes."""
+        now = int(time.time())
+        claims = {"iss": self.oidc.issuer, "aud": Oidc.RESOURCE, "sub": "s", "iat": now,
+                  "exp": now + 60, "tenant": "acme", "roles": ["runner"], **more}
+        return {name: value for name, value in claims.items() if value is not None}
+
+
+class Tokens(OidcCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.oidc = cls.enterClassContext(Oidc())
+        cls.oidc.do("claims", {"agent": {"tenant": "acme", "roles": ["runner"], "agent": "bot"},
+                               "keeper": {"tenant": "acme", "roles": ["keys"]},
+                               "boss": {"tenant": "ops", "roles": ["root"]}})
+        cls.server = cls.enterClassContext(harness.Server(config=cls.oidc.config()))
+
+    def test_a_token_is_a_principal(self):
+        token = self.oidc.token()
+        who = self.whoami(token).json()
+        self.assertEqual((who["tenant"], who["app"], who["agent"], who["user"], who["roles"]),
+                         ("acme", "agent", "bot", "agent", ["agent"]))
+        self.assertEqual(who["credential"], "jwt_" + hashlib.sha256(token.encode()).hexdigest()[:16])
+        done = self.server.submit("print(6*7)", key=token).json()
+        self.assertEqual((done["stdout"], done["principal"]["tenant"]), ("42\n", "acme"))
+        self.assertEqual(self.server.request("GET", "/v1/keys", key=token).status, 403)
+
+    def test_roles_are_those_that_are_mapped(self):
+        self.assertEqual(self.whoami(self.oidc.token("keeper")).json()["roles"], ["tenant-admin"])
+        self.assertEqual(self.whoami(self.oidc.token("boss")).json()["roles"], ["admin"])
+        for roles in (["admin"], [], ["root "], "admin", None, 7, [["root"]]):
+            with self.subTest(roles):
+                answer = self.whoami(self.oidc.sign(self.good(roles=roles)))
+                self.assertEqual(answer.status, 403, answer.text)
+                self.assertIn("role", answer.json()["detail"])
+        answer = self.whoami(self.oidc.sign(self.good(roles=["runner", "keys"])))
+        self.assertEqual(answer.status, 403)
+        self.assertIn("do not go together", answer.json()["detail"])
+
+    def test_a_tenant_sees_its_own(self):
+        done = self.server.submit("print('mine')", key=self.oidc.token()).json()
+        other = self.oidc.sign(self.good(tenant="rival"))
+        self.assertEqual(self.server.request("GET", f"/v1/executions/{done['id']}", key=other).status, 404)
+        self.assertEqual(self.whoami(self.oidc.sign(self.good(tenant=None))).status, 403)
+        for tenant in (7, "a\nb", "x" * 200, ["acme"]):
+            self.assertEqual(self.whoami(self.oidc.sign(self.good(tenant=tenant))).status, 403)
+
+    def test_each_algorithm(self):
+        for key in ("rsa", "ec", "ed"):
+            with self.subTest(key):
+                self.assertEqual(self.whoami(self.oidc.sign(self.good(), key=key)).status, 200)
+
+    def test_claims(self):
+        now = int(time.time())
+        wrong = {
+            "another audience": {"aud": "https://other.test/"}, "no audience": {"aud": None},
+            "audience in part": {"aud": Oidc.RESOURCE[:-1]}, "audience of objects": {"aud": [{}]},
+            "another issuer": {"iss": "https://evil.test"}, "no issuer": {"iss": None},
+            "issuer with a slash": {"iss": self.oidc.issuer + "/"}, "issuer list": {"iss": [self.oidc.issuer]},
+            "expired": {"exp": now - 1, "iat": now - 60}, "no exp": {"exp": None}, "no iat": {"iat": None},
+            "exp as text": {"exp": str(now + 60)}, "exp beyond time": {"exp": 1e300},
+            "negative": {"exp": -1}, "of the future": {"iat": now + 600, "exp": now + 900},
+            "not yet": {"nbf": now + 600}, "nbf as text": {"nbf": "0"},
+            "too long a life": {"exp": now + 10 * 86400}, "exp before iat": {"exp": now + 1, "iat": now + 1},
+        }
+        for what, claims in wrong.items():
+            with self.subTest(what):
+                self.refused(self.oidc.sign(self.good(**claims)))
+        self.assertEqual(self.whoami(self.oidc.sign(self.good(aud=["x", Oidc.RESOURCE], nbf=now))).status, 200)
+        self.refused(self.oidc.token(resource="https://other.test/"))
+
+    def test_time_ends_a_token(self):
+        self.oidc.do("ttl", 2)
+        token = self.oidc.token()
+        self.oidc.do("ttl", 300)
+        self.assertEqual(self.whoami(token).status, 200)
+        harness.wait_for("the token to expire", lambda: self.whoami(token).status == 401, 20)
+
+    def refused(self, token):
+        answer = self.whoami(token)
+        self.assertEqual(answer.status, 401, answer.text)
+        self.assertEqual(answer.headers["www-authenticate"].split("=")[0], "Bearer resource_metadata")
+        shape = {**answer.json()}
+        self.assertEqual(shape, self.whoami("clo_" + "0" * 64).json(), "as for a key that is unknown")
+
+    def test_forged(self):
+        """Whatever the header says, nothing is fetched from where it points."""
+        claims, keys = encode(self.good()), {k["name"]: k for k in self.oidc.do("keys")}
+        rsa = keys["rsa"]
+        token = self.oidc.token()
+        head, body, signature = token.split(".")
+
+        def none(alg):
+            return f"{encode({'alg': alg, 'kid': rsa['kid']})}.{claims}."
+
+        def hs256(secret):
+            text = f"{encode({'alg': 'HS256', 'kid': rsa['kid']})}.{claims}"
+            return f"{text}.{encode(hmac.new(secret, text.encode(), 'sha256').digest())}"
+
+        with Trap() as trap:
+            before = self.oidc.do("hits").get("/jwks", 0)
+            forged = {
+                "none": none("none"), "None": none("None"), "NONE": none("nOnE"), "no alg": none(""),
+                "none, with a signature": none("none") + signature,
+                "HS256 with the public key": hs256(rsa["pem"].encode()),
+                "HS256 with its JWK": hs256(json.dumps(rsa["jwk"]).encode()),
+                "another's claims": f"{head}.{claims}.{signature}",
+                "no signature": f"{head}.{body}.", "half a signature": f"{head}.{body}.{signature[:-40]}",
+                "one bit": f"{head}.{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}",
+                "padding": token + "=", "two parts": f"{head}.{body}", "four parts": token + ".x",
+                "ES256 by the RSA key": self.oidc.sign(self.good(), {"alg": "ES256"}),
+                "RS256 by the EC key": self.oidc.sign(self.good(), {"alg": "RS256"}, "ec"),
+                "the EC key's name": self.oidc.sign(self.good(), {"kid": keys["ec"]["kid"]}),
+                "RS512": self.oidc.sign(self.good(), {"alg": "RS512"}),
+                "no kid": self.oidc.sign(self.good(), {"kid": ""}),
+                "jku": self.oidc.sign(self.good(), {"jku": trap.url}),
+                "x5u": self.oidc.sign(self.good(), {"x5u": trap.url}),
+                "jwk": self.oidc.sign(self.good(), {"jwk": rsa["jwk"]}),
+                "x5c": self.oidc.sign(self.good(), {"x5c": ["AAAA"]}),
+                "crit": self.oidc.sign(self.good(), {"crit": ["exp"]}),
+                "b64": self.oidc.sign(self.good(), {"b64": False}),
+                "zip": self.oidc.sign(self.good(), {"zip": "DEF"}),
+                "another type": self.oidc.sign(self.good(), {"typ": "logout+jwt"}),
+                "kid as a URL": self.oidc.sign(self.good(), {"kid": trap.url}),
+                "kid as a path": self.oidc.sign(self.good(), {"kid": "../../../../dev/null"}),
+                "kid as SQL": self.oidc.sign(self.good(), {"kid": "x' UNION SELECT 'k' --"}),
+                "kid as a number": self.oidc.sign(self.good(), {"kid": 1}),
+                "long kid": self.oidc.sign(self.good(), {"kid": "k" * 300}),
+            }
+            for what, bad in forged.items():
+                with self.subTest(what):
+                    self.refused(bad)
+            self.assertEqual(trap.visits, 0)
+            self.assertEqual(self.oidc.do("hits").get("/jwks", 0), before, "nothing was fetched")
+        self.assertEqual(self.whoami(token).status, 200)
+
+    def test_members_given_twice(self):
+        good = json.dumps(self.good())
+        key = self.oidc.do("keys")[0]["kid"]
+        for header, claims in (
+                ('{"alg":"RS256","alg":"none","kid":"%s"}' % key, good),
+                ('{"alg":"RS256","kid":"%s"}' % key, good[:-1] + ',"tenant":"rival"}'),
+                ('{"alg":"RS256","kid":"%s"}' % key, good[:-1] + ',"exp":9999999999}')):
+            self.refused(f"{encode(header.encode())}.{encode(claims.encode())}.{encode(b'x' * 256)}")
+
+    def test_size(self):
+        self.refused(self.oidc.sign(self.good(padding="x" * 5000), {"kid": "unknown"}))
+        self.refused(self.oidc.sign(self.good(deep=json.loads("[" * 20 + "]" * 20))))
+        big = self.oidc.sign(self.good(padding="x" * 1_000_000))
+        self.assertEqual(self.server.request("GET", "/v1/whoami", key=big).status, 431)
+
+    def test_metadata(self):
+        for suffix in ("", "/mcp"):
+            path = "/.well-known/oauth-protected-resource" + suffix
+            answer = self.server.request("GET", path, key=False)
+            DOCUMENT.check("GET", path, answer)
+            self.assertEqual(answer.json()["authorization_servers"], [self.oidc.issuer])
+        refused = self.server.request("GET", "/v1/whoami", key=False)
+        self.assertIn('/.well-known/oauth-protected-resource"', refused.headers["www-authenticate"])
+
+    def test_the_log_has_no_token(self):
+        token = self.oidc.token()
+        self.whoami(token)
+        self.refused(token[:-10] + "AAAAAAAAAA")
+        log = self.server.log.read_text(errors="replace")
+        self.assertNotIn(token.split(".")[2][:40], log)
+
+
+class Life(OidcCase):
+    def test_keys_are_rotated(self):
+        with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:
+            old = self.oidc.sign(self.good(), key="rsa")
+            self.assertEqual(self.whoami(old).status, 200)
+            self.oidc.do("rotate")
+            fresh = self.oidc.sign(self.good())
+            harness.wait_for("the new key", lambda: self.whoami(fresh).status == 200, 10)
+            self.assertEqual(self.whoami(old).status, 401, "its key is no longer the provider's")
+            hits = self.oidc.do("hits")["/jwks"]
+            begin = time.monotonic()
+            for i in range(300):
+                unknown = self.oidc.sign(self.good(), {"kid": f"unknown-{i}"})
+                self.assertEqual(self.whoami(unknown).status, 401)
+            asked = self.oidc.do("hits")["/jwks"] - hits
+            self.assertLessEqual(asked, 2 + (time.monotonic() - begin), "once a second at most")
+
+    def test_the_provider_is_down(self):
+        with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:
+            token = self.oidc.sign(self.good())
+            unknown = self.oidc.sign(self.good(), {"kid": "unknown"})
+            self.assertEqual(self.whoami(token).status, 200)
+            self.oidc.stop()
+            self.assertEqual(self.whoami(unknown).status, 401)
+            self.assertEqual(self.whoami(token).status, 200, "its key is known")
+            self.server.stop()
+            self.server.start()
+            answer = self.whoami(token)
+            self.assertEqual(answer.status, 503, "no key is known now")
+            self.assertIn("retry-after", answer.headers)
+            self.assertEqual(self.server.request("GET", "/v1/whoami").status, 200, "keys are not affected")
+
+    def test_another_issuer(self):
+        """The same claims, signed by a provider that is real and is not ours."""
+        with Oidc() as self.oidc, Oidc() as other, \
+                harness.Server(config=self.oidc.config()) as self.server:
+            self.assertEqual(self.whoami(self.oidc.sign(self.good())).status, 200)
+            self.assertEqual(self.whoami(other.sign(self.good())).status, 401)
+            self.assertEqual(self.whoami(other.token()).status, 401)
+
+    def test_its_certificate_is_verified(self):
+        with Oidc() as self.oidc, Oidc() as other:
+            with harness.Server(config=self.oidc.config(ca_file=str(other.ca))) as self.server:
+                self.assertEqual(self.whoami(self.oidc.sign(self.good())).status, 503)
+                self.assertIn("certificate verify failed", self.server.log.read_text())
+            name = self.oidc.issuer.replace("127.0.0.1", "localhost")  # not what the certificate says
+            with harness.Server(config=self.oidc.config(issuer=name)) as self.server:
+                self.assertEqual(self.whoami(self.oidc.sign(self.good(iss=name))).status, 503)
+
+    def test_attribute_rules(self):
+        config = {"require": ["email_verified = true", "groups contains eng"], "default_roles": ["viewer"],
+                  "tenant_claim": "org.name", "roles_claim": "realm.roles", "tenant": "fallback"}
+        with Oidc() as self.oidc, harness.Server(config=self.oidc.config(**config)) as self.server:
+            def status(**more):
+                return self.whoami(self.oidc.sign(self.good(**more)))
+
+            both = {"email_verified": True, "groups": ["ops", "eng"]}
+            who = status(**both, org={"name": "acme"}, realm={"roles": ["runner"]}).json()
+            self.assertEqual((who["tenant"], who["roles"]), ("acme", ["agent"]))
+            who = status(**both).json()
+            self.assertEqual((who["tenant"], who["roles"]), ("fallback", ["viewer"]))
+            for more in ({"groups": ["eng"]}, {**both, "email_verified": "yes"}, {**both, "groups": "engine"},
+                         {**both, "groups": ["engine"]}, {**both, "groups": {"eng": 1}}):
+                self.assertEqual(status(**more).status, 403, more)
+            self.assertEqual(status(**{**both, "groups": "ops eng"}).status, 200, "words of a text")
+
+
+class Configuration(unittest.TestCase):
+    def test_what_is_wrong_is_named(self):
+        good = {"issuer": "https://login.test", "audience": ["a"]}
+        for field, more in {"auth.oidc.issuer": {"issuer": "http://login.test"},
+                            "auth.oidc.audience": {"audience": []},
+                            "auth.oidc.algorithms": {"algorithms": ["HS256"]},
+                            "auth.oidc.roles": {"roles": ["x = root"]},
+                            "auth.oidc.default_roles": {"default_roles": ["admin"]},
+                            "auth.oidc.require": {"require": ["nothing"]},
+                            "auth.oidc.ca_file": {"ca_file": "/nonexistent"}}.items():
+            with self.subTest(field):
+                server = harness.Server(config="auth:\n  oidc: " + json.dumps({**good, **more}), ready=False)
+                with server:
+                    server.process.wait(30)
+                    self.assertNotEqual(server.process.returncode, 0)
+                    self.assertIn(field, server.log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
