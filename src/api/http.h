@@ -82,6 +82,9 @@ struct Request {
 
   // From now on, close the connection when the peer goes away. For answers that take long.
   std::function<void()> watch_peer = [] {};
+  // The same, and calls `act` once the connection is closed before the answer has been given: then,
+  // or at the answer's end, it is let go of.
+  std::function<void(std::function<void()>)> when_gone = [](const std::function<void()>&) {};
 
   // The first header of that (lower-case) name, "" if there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const;

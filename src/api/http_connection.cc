@@ -163,6 +163,7 @@ Task<void> Connection::run() {
     Response response = co_await answer(request);
     const int status = response.websocket ? 101 : response.status;
     const bool sent = co_await respond(request, std::move(response));
+    gone_ = nullptr;
     const std::chrono::duration<double> took = base::monotonicNow() - begin;
     shared_->handler->answered(request, status, took.count());
     releaseBody();
@@ -270,6 +271,10 @@ Task<Response> Connection::callHandler(Request& request) {
     request.body = parser_->takeBody();
   }
   request.watch_peer = [this] { watchPeer(); };
+  request.when_gone = [this](std::function<void()> act) {
+    gone_ = std::move(act);
+    watchPeer();
+  };
   try {
     co_return co_await shared_->handler->handle(request);
   } catch (const std::exception& e) {  // of a library: nothing of ours throws
@@ -423,6 +428,7 @@ void Connection::close() {
   boost::system::error_code ignored;
   timer_.cancel();
   socket_.close(ignored);
+  if (const auto act = std::exchange(gone_, nullptr)) act();
 }
 
 }  // namespace cloister::api

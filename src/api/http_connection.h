@@ -2,6 +2,7 @@
 // One connection of HttpServer; internal to http_server*.cc.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -78,6 +79,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool open_ = true;
   bool keep_alive_ = true;
   bool watching_ = false;
+  std::function<void()> gone_;  // see Request::when_gone
   std::optional<std::list<Connection*>::iterator> waiting_;
   size_t held_ = 0;
   // Of the present request's body.

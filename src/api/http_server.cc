@@ -223,6 +223,10 @@ Result<std::string> HttpServer::adopt(Fd listener) {
   return impl_->add(std::move(own));
 }
 
+bool HttpServer::allLocal() const {
+  return std::ranges::all_of(impl_->listeners, [](const auto& each) { return each->local; });
+}
+
 void HttpServer::start(HttpHandler& handler) {
   impl_->shared->handler = &handler;
   for (auto& listener : impl_->listeners) {

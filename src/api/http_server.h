@@ -52,6 +52,9 @@ class HttpServer {
   // A listening stream socket from whoever started us (sd_listen_fds(3)).
   Result<std::string> adopt(Fd listener);
 
+  // Whether only this machine can connect: loopback addresses and Unix sockets.
+  [[nodiscard]] bool allLocal() const;
+
   // Begins to accept on all listeners. `handler` outlives the server.
   void start(HttpHandler& handler);
   // Stops accepting, closes what is idle, and waits at most `grace` for answers being given. May be

@@ -125,6 +125,9 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   const Access access = request.matched->access;
   const std::optional<Permission> needed = access.permission();
   if (!needed || (access.orElse() == Access::Or::kLocal && request.local)) co_return std::nullopt;
+  if (access.orElse() == Access::Or::kAnonymous && request.local && credential(request).empty()) {
+    co_return std::nullopt;
+  }
   if (access.orElse() == Access::Or::kLink && queryText(request, "signature")) {
     co_return std::nullopt;
   }

@@ -26,9 +26,10 @@ class Access {
  public:
   enum class Or : uint8_t {
     kNobody,
-    kLocal,  // whoever comes over a local listener, without a credential
-    kLink,   // or with a `signature` in the query, which the handler verifies; then there is no
-             // principal
+    kLocal,      // whoever comes over a local listener, without a credential
+    kAnonymous,  // the same, but a credential that is shown must be valid
+    kLink,       // or with a `signature` in the query, which the handler verifies; then there is no
+                 // principal
   };
 
   [[nodiscard]] constexpr std::optional<Permission> permission() const { return permission_; }

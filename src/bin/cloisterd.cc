@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <future>
+#include <iterator>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -21,6 +23,8 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/http_server.h"
+#include "api/mcp/definitions.h"
+#include "api/mcp/server.h"
 #include "api/metrics.h"
 #include "api/rest/rest.h"
 #include "api/router.h"
@@ -57,6 +61,7 @@ constexpr Flag kFlags[] = {
     {.name = "listen", .value = "ADDR", .help = "host:port or unix:/path", .many = true},
     {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
     {.name = "ready-fd", .value = "FD", .help = "write the address here when it listens"},
+    {.name = "mcp-conformance-fixtures", .value = "", .help = "for the official MCP suite only"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
 };
 
@@ -69,6 +74,7 @@ constexpr std::string_view kUsage =
 struct Options {
   bool help = false;
   bool init = false;
+  bool mcp_fixtures = false;
   model::Config config;
   std::string state;
   std::vector<std::string> listen;
@@ -81,6 +87,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   const Flags flags = TRY(Flags::parse(kFlags, arguments));
   Options options;
   options.help = flags.has("help");
+  options.mcp_fixtures = flags.has("mcp-conformance-fixtures");
   if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
   options.state = flags.text("state").value_or(model::stateDir(options.config));
   options.listen = flags.all("listen");
@@ -185,6 +192,7 @@ struct Data {
   model::LanguageSet languages;
   policy::Policy policy;
   std::string openapi;
+  std::string mcp;
   linux::SeccompProgram seccomp;
 };
 
@@ -209,6 +217,7 @@ Result<Data> readData(const Options& options) {
       .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
                                         options.config.limits)),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
+      .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
   };
 }
@@ -458,12 +467,26 @@ void sayReady(int fd, const std::string& address) {
   ::close(fd);
 }
 
+Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts& parts,
+                                                  const std::string& definitions,
+                                                  const Options& options) {
+  api::mcp::Settings settings;
+  settings.fixtures = options.mcp_fixtures;
+  return api::mcp::Server::make(io.get_executor(), parts,
+                                api::mcp::fillIn(definitions, parts, settings), settings);
+}
+
 Result<> serve(const Options& options) {
   IoContext io(1);
   api::HttpServer server(io.get_executor(), httpLimits(options.config.http),
                          options.config.http.allowed_hosts);
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
+  if (options.mcp_fixtures && !server.allLocal()) {
+    return fail(Code::kInvalid,
+                "--mcp-conformance-fixtures: anyone who connects may use them, so every listener "
+                "must be a loopback address");
+  }
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
   TRY(confine(options, data.seccomp));
 
@@ -498,7 +521,10 @@ Result<> serve(const Options& options) {
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
                        .background = background};
-  api::Router router(api::restRoutes(parts), authenticator, metrics);
+  const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
+  std::vector<api::Route> routes = api::restRoutes(parts);
+  std::ranges::move(mcp->routes(), std::back_inserter(routes));
+  api::Router router(std::move(routes), authenticator, metrics);
 
   bool stopping = false;
   const StopWatch watch(io, options.lifeline, [&](std::string_view why) {

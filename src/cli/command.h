@@ -47,6 +47,7 @@ Result<std::string> completionScript(std::string_view shell);
 int runCommandLine(const std::vector<std::string>& arguments);
 
 extern const Command kServe;
+extern const Command kMcp;
 extern const Command kRun;
 extern const Command kExecutionList;
 extern const Command kExecutionShow;

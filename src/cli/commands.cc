@@ -30,6 +30,7 @@ const Command* const kCommands[] = {
     &kExec,
     &kCopy,
     &kServe,
+    &kMcp,
     &kSessionCreate,
     &kSessionList,
     &kSessionShow,

@@ -130,9 +130,14 @@ Result<> serve(const ServeOptions& options) {
   TRY(initialise(place, lock.get()));
   if (listeners.empty()) listeners.push_back(TRY(listenOn(place.listen, kPatience)));
   const std::string address = addressOf(listeners.front().get());
+  if (options.mcp_fixtures && !isLoopback(address)) {
+    return fail(Code::kInvalid, "--mcp-conformance-fixtures: only on a loopback address, not " +
+                                    address + "; anyone who connects may use them");
+  }
 
   SupervisorConfig config;
   config.control = programOf("cloisterd", place, lock.get());
+  if (options.mcp_fixtures) config.control.argv.emplace_back("--mcp-conformance-fixtures");
   for (const Fd& listener : listeners)
     config.control.listeners.push_back(listener.get());
   config.node = programOf("cloister-node", place, lock.get());

@@ -14,6 +14,7 @@ struct ServeOptions {
   std::optional<std::string> state;   // else the configuration's
   std::optional<std::string> config;  // a file
   bool private_server = false;        // for one `cloister run`: quiet, and the state goes with it
+  bool mcp_fixtures = false;          // the official MCP suite's; only on loopback
   int lifeline = -1;                  // stop at its end of file
   int ready_fd = -1;                  // "host:port\n" is written here when ready
 };

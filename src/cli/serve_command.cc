@@ -12,6 +12,9 @@ constexpr Flag kFlags[] = {
      .value = "ADDRESS:PORT",
      .help = "where clients connect (default 127.0.0.1:8750; port 0: any free one)"},
     {.name = "config", .value = "FILE", .help = "the configuration, see docs/CONFIGURATION.md"},
+    {.name = "mcp-conformance-fixtures",
+     .value = "",
+     .help = "add what the official MCP conformance suite calls; only on loopback, never in use"},
     {.name = "private", .value = "", .help = ""},
     {.name = "lifeline", .value = "FD", .help = ""},
     {.name = "ready-fd", .value = "FD", .help = ""},
@@ -24,6 +27,7 @@ Result<int> serveCommand(const Invocation& invocation) {
   options.listen = flags.text("listen");
   options.state = invocation.globals.state;
   options.config = flags.text("config");
+  options.mcp_fixtures = flags.has("mcp-conformance-fixtures");
   options.private_server = flags.has("private");
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));

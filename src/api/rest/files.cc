@@ -7,6 +7,7 @@
 #include "api/problem.h"
 #include "api/rest/download.h"
 #include "api/rest/requests.h"
+#include "api/workspace.h"
 #include "base/clock.h"
 #include "base/content_type.h"
 #include "base/json.h"
@@ -23,18 +24,7 @@ using orchestrator::FileRequest;
 using CallPtr = std::shared_ptr<FileCall>;
 
 constexpr int64_t kMaxDepth = files::kMaxDepth;
-constexpr int64_t kMaxEntries = 10'000;
 constexpr int64_t kEntries = 1'000;
-constexpr size_t kMaxPathBytes = size_t{4} << 20;  // of all paths of a list; a path may have 4 KiB
-constexpr size_t kMaxPath = 4'095;
-
-// As the sandbox takes them; it refuses what else is no path of a workspace.
-Result<std::string> checkedPath(std::string path, const std::string& field) {
-  if (path.starts_with("/workspace/")) path.erase(0, std::string_view("/workspace/").size());
-  if (path.size() <= kMaxPath && !path.contains('\0')) return path;
-  return fail(Code::kInvalid, field + ": must be a path in the workspace, of at most 4095 bytes",
-              field);
-}
 
 Result<std::string> pathInUrl(const Request& request) {
   return checkedPath(request.params[1], "url.path");
@@ -44,51 +34,8 @@ Result<std::string> pathInQuery(const Request& request) {
   return checkedPath(queryText(request, "path").value_or(""), "query.path");
 }
 
-// What the file server said of `path`, which `field` of the request had.
-std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
-                             const std::string& field) {
-  const bool of_path = error.field == "path";
-  const std::string shown = path.empty() ? "/workspace" : orchestrator::displayPath(path);
-  Error told = std::move(error).within(doing + " " + (shown.empty() ? "a file" : shown));
-  told.field = of_path ? field : "";
-  return std::unexpected(std::move(told));
-}
-
 Task<Result<CallPtr>> ask(RestParts& parts, Request& request, FileRequest wanted) {
   return parts.sessions.files(request.principal, request.params[0], std::move(wanted));
-}
-
-std::string_view typeName(files::Kind kind) {
-  switch (kind) {
-    case files::Kind::kFile:
-      return "file";
-    case files::Kind::kDirectory:
-      return "directory";
-    case files::Kind::kLink:
-      return "link";
-    case files::Kind::kEnd:
-    case files::Kind::kOther:
-      break;
-  }
-  return "other";
-}
-
-json::object entryObject(const files::Entry& entry, const std::string& path) {
-  std::string mode = "0000";
-  for (size_t digit = 0; digit < 4; ++digit)
-    mode[3 - digit] = static_cast<char>('0' + ((entry.mode >> (3 * digit)) & 7));
-  return {{"path", path},
-          {"type", typeName(entry.kind)},
-          {"size", entry.size},
-          {"mode", mode},
-          {"modified_at", base::formatTime(entry.modified_at)}};
-}
-
-// One entry, once the request is done.
-Task<Result<files::Entry>> onlyEntry(CallPtr call) {
-  files::Entry entry = CO_TRY(co_await call->entry());
-  CO_TRY(co_await call->finish());
-  co_return entry;
 }
 
 Task<Result<files::Entry>> statOf(RestParts& parts, Request& request, std::string path,
@@ -97,37 +44,6 @@ Task<Result<files::Entry>> statOf(RestParts& parts, Request& request, std::strin
   auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(std::move(entry).error(), "looking at", path, field);
   co_return entry;
-}
-
-struct Listed {
-  std::vector<files::Entry> entries;
-  uint32_t left_out = 0;
-};
-
-Task<Result<Listed>> collect(CallPtr call) {
-  Listed listed;
-  size_t bytes = 0;
-  while (const auto part = CO_TRY(co_await call->next())) {
-    if (const auto* end = std::get_if<files::EndOfEntries>(&*part)) {
-      listed.left_out += end->left_out;
-      continue;
-    }
-    const auto& entry = std::get<files::Entry>(*part);
-    bytes += entry.path.size();
-    if (listed.entries.size() < kMaxEntries && bytes <= kMaxPathBytes) {
-      listed.entries.push_back(entry);
-    } else {
-      ++listed.left_out;
-    }
-  }
-  std::ranges::sort(listed.entries, {}, &files::Entry::path);
-  co_return listed;
-}
-
-// `path` in the directory `under`, for show: it may be any bytes.
-std::string shown(const std::string& under, const std::string& path) {
-  return orchestrator::displayPath(under.empty() || path.empty() ? under + path
-                                                                 : under + "/" + path);
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {

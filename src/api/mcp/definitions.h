@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec/mcp.json as it is told: its %NAMES% are the limits that are in force. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/mcp/server.h"
+
+namespace cloister::api::mcp {
+
+std::string fillIn(std::string_view definitions, const RestParts& rest, const Settings& settings);
+
+}  // namespace cloister::api::mcp

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The MCP server: one dispatcher, a table of methods, for both eras and every transport. It calls
+// the services that REST calls, and tells no story of its own about a run. Everything happens on
+// the io thread.
+//
+//   POST /mcp → parseMessage → Call (era, principal, capabilities) → dispatch → Exchange → answer
+//
+// To add a method: a handler and its row in kMethods (server.cc). To add a tool: its definition in
+// spec/mcp.json and its row in kTools (tools.cc).
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "api/http.h"
+#include "api/mcp/approval.h"
+#include "api/mcp/exchange.h"
+#include "api/mcp/legacy.h"
+#include "api/mcp/message.h"
+#include "api/rest/rest.h"
+#include "api/router.h"
+
+namespace cloister::api::mcp {
+
+struct Settings {
+  size_t text_bytes = size_t{16} << 10;  // of each output stream in an answer, unless asked
+  size_t inline_images = 4;
+  size_t inline_image_bytes = size_t{256} << 10;  // of each
+  size_t download_bytes = size_t{1} << 20;        // by one call, and of one resource
+  Millis sync_wait{45'000};  // for a program, where no progress was asked for; clients give up at 60 s
+  Millis heartbeat{5'000};   // between notifications of progress, at most
+  LegacySessions::Bounds legacy;
+  Millis approval_life{600'000};
+  bool fixtures = false;  // the official conformance suite's, for anyone on a local listener
+};
+
+// What a request came with.
+struct Call {
+  Era era = Era::kModern;
+  std::string version;
+  model::Principal principal;
+  json::object capabilities;  // the client's
+  json::value id;
+  json::value progress_token;  // null: none
+  std::string log_level;       // "": none asked for
+  ExchangePtr exchange;
+  LegacyPtr session;  // of the legacy era
+
+  [[nodiscard]] bool modern() const { return era == Era::kModern; }
+  // Nobody: a local client of the conformance fixtures, without a key.
+  [[nodiscard]] bool anonymous() const { return principal.tenant.empty(); }
+  [[nodiscard]] bool may(Permission permission) const {
+    return !anonymous() && principal.may(permission);
+  }
+  // A notification of progress, if it was asked for. `progress` grows from one to the next.
+  void progress(uint64_t progress, std::optional<uint64_t> total, std::string_view message) const;
+};
+
+// A client that listens for changes (subscriptions/listen).
+struct Listener {
+  ExchangePtr exchange;
+  json::value id;
+  json::object wanted;
+};
+
+class Server {
+ public:
+  // `rest` outlives it. kInvalid: `definitions`, the text of spec/mcp.json, does not fit.
+  static Result<std::unique_ptr<Server>> make(boost::asio::any_io_executor executor,
+                                              RestParts& rest, std::string_view definitions,
+                                              Settings settings);
+
+  // POST, GET and DELETE /mcp. It outlives what is made of them.
+  std::vector<Route> routes();
+
+  [[nodiscard]] RestParts& rest() { return rest_; }
+  [[nodiscard]] const Settings& settings() const { return settings_; }
+  [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
+  // spec/mcp.json: "instructions", "tools", "prompts", "resources", "templates".
+  [[nodiscard]] const json::object& definitions() const { return definitions_; }
+  Approvals& approvals() { return approvals_; }
+  LegacySessions& sessions() { return sessions_; }
+  std::list<Listener>& listeners() { return listeners_; }
+
+  // Answers a request, of whichever era.
+  Task<Reply> dispatch(Call& call, const std::string& method, json::object params);
+
+ private:
+  Server(boost::asio::any_io_executor executor, RestParts& rest, json::object definitions,
+         Settings settings);
+
+  Task<Result<Response>> post(Request& request);
+  Task<Result<Response>> get(Request& request);
+  Task<Result<Response>> remove(Request& request);
+  Task<Result<Response>> start(Request& request, Message message, Call call);
+  Result<Response> initialize(Request& request, Message message);
+  Result<Response> tell(const Request& request, const Message& message);
+  Rpc<Call> readCall(const Request& request, const Message& message);
+  Task<void> work(std::shared_ptr<Call> call, std::string method, json::object params);
+
+  boost::asio::any_io_executor executor_;
+  RestParts& rest_;
+  json::object definitions_;
+  Settings settings_;
+  Approvals approvals_;
+  LegacySessions sessions_;
+  std::list<Listener> listeners_;
+};
+
+// Handlers, by file.
+Task<Reply> discover(Server& server, Call& call, const json::object& params);
+Task<Reply> listTools(Server& server, Call& call, const json::object& params);
+Task<Reply> callTool(Server& server, Call& call, const json::object& params);
+Task<Reply> listResources(Server& server, Call& call, const json::object& params);
+Task<Reply> listTemplates(Server& server, Call& call, const json::object& params);
+Task<Reply> readResource(Server& server, Call& call, const json::object& params);
+Task<Reply> listPrompts(Server& server, Call& call, const json::object& params);
+Task<Reply> getPrompt(Server& server, Call& call, const json::object& params);
+Task<Reply> complete(Server& server, Call& call, const json::object& params);
+Task<Reply> listen(Server& server, Call& call, const json::object& params);
+
+// What `server/discover` and `initialize` say of the server.
+json::object capabilitiesOf(const Server& server, Era era);
+// The HTTP answer of an error.
+Response errorResponse(const json::value& id, const RpcError& error);
+
+}  // namespace cloister::api::mcp

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// tools/list and tools/call: the table of tools, and the shape of what they answer.
+#include <algorithm>
+
+#include "api/mcp/fixtures.h"
+#include "api/mcp/tool.h"
+#include "base/crypto.h"
+
+namespace cloister::api::mcp {
+namespace {
+
+struct Tool {
+  std::string_view name;
+  Permission permission;
+  ToolHandler handle;
+};
+
+constexpr Tool kTools[] = {
+    {"run", Permission::kExecutionRun, runTool},
+    {"create_session", Permission::kSessionUse, createSessionTool},
+    {"exec", Permission::kExecutionRun, execTool},
+    {"get_logs", Permission::kExecutionRead, logsTool},
+    {"cancel", Permission::kExecutionStop, cancelTool},
+    {"upload", Permission::kFileWrite, uploadTool},
+    {"download", Permission::kFileRead, downloadTool},
+    {"list_artifacts", Permission::kArtifactRead, listArtifactsTool},
+    {"list_sessions", Permission::kSessionRead, listSessionsTool},
+    {"terminate", Permission::kSessionEnd, terminateTool},
+};
+
+std::string_view typeOf(Code code) {
+  switch (code) {
+    case Code::kUnauthorized:
+    case Code::kDenied:
+      return model::error_type::kPermissionDenied;
+    case Code::kQuota:
+      return model::error_type::kQuotaExceeded;
+    case Code::kInvalid:
+    case Code::kNotFound:
+    case Code::kConflict:
+    case Code::kTooLarge:
+    case Code::kUnsupported:
+      return model::error_type::kInvalidRequest;
+    case Code::kUnavailable:
+    case Code::kNoSpace:
+    case Code::kInternal:
+      break;
+  }
+  return model::error_type::kInternal;
+}
+
+std::string nextStep(const Error& error) {
+  switch (error.code) {
+    case Code::kInvalid:
+    case Code::kTooLarge:
+    case Code::kUnsupported:
+      return error.field.empty() ? "correct the arguments and call again"
+                                 : "correct the argument " + error.field + " and call again";
+    case Code::kNotFound:
+      return "check the id: list_sessions and list_artifacts show what there is; what has ended is "
+             "gone, so make a new session with create_session";
+    case Code::kConflict:
+      return "look at its state with list_sessions or get_logs; a session that has ended is gone: "
+             "make a new one with create_session";
+    case Code::kUnauthorized:
+    case Code::kDenied:
+      return "do without it, or ask the operator to allow it in the policy";
+    case Code::kQuota:
+    case Code::kUnavailable:
+      return error.retry_after_seconds > 0
+                 ? "call again in " + std::to_string(error.retry_after_seconds) + " s"
+                 : std::string("call again later; end sessions that are not needed with terminate");
+    case Code::kNoSpace:
+    case Code::kInternal:
+      break;
+  }
+  return "call again once; if it stays, tell the operator";
+}
+
+}  // namespace
+
+json::object textBlock(std::string_view text) {
+  return {{"type", "text"}, {"text", text}};
+}
+
+json::object imageBlock(std::string_view bytes, std::string_view content_type) {
+  return {{"type", "image"}, {"data", base::toBase64(bytes)}, {"mimeType", content_type}};
+}
+
+Answer errorAnswer(const Error& error) {
+  const bool ours = error.code == Code::kInternal;
+  const std::string message = ours ? "internal error; the server's log says more" : error.message;
+  const bool retryable = error.code == Code::kQuota || error.code == Code::kUnavailable;
+  const std::string next = nextStep(error);
+  json::object told{{"type", typeOf(error.code)},
+                    {"message", message},
+                    {"next_step", next},
+                    {"retryable", retryable}};
+  if (!error.field.empty()) told["field"] = error.field;
+  Answer answer;
+  answer.structured = {{"status", "error"}, {"error", std::move(told)}};
+  answer.text = "Error: " + message + "\nNext step: " + next;
+  answer.is_error = true;
+  return answer;
+}
+
+json::object toResult(Answer answer) {
+  json::array content{textBlock(answer.text)};
+  for (json::value& block : answer.more)
+    content.push_back(std::move(block));
+  json::object result{{"content", std::move(content)}};
+  if (!answer.structured.empty()) result["structuredContent"] = std::move(answer.structured);
+  result["isError"] = answer.is_error;
+  return result;
+}
+
+Task<Reply> listTools(Server& server, Call& call, const json::object& params) {
+  if (!textIn(params, "cursor").empty()) {
+    co_return rpcError(code::kInvalidParams, "cursor: not one of this server");
+  }
+  json::array tools;
+  for (const json::value& tool : server.definitions().at("tools").as_array()) {
+    const auto* row = std::ranges::find(kTools, textIn(tool.get_object(), "name"), &Tool::name);
+    if (row != std::end(kTools) && call.may(row->permission)) tools.push_back(tool);
+  }
+  if (server.settings().fixtures) fixtures::addTools(call, tools);
+  co_return json::object{
+      {"tools", std::move(tools)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
+}
+
+Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
+  const std::string name = textIn(params, "name");
+  const json::value* given = params.if_contains("arguments");
+  if (given != nullptr && !given->is_object() && !given->is_null()) {
+    co_return rpcError(code::kInvalidParams, "arguments: must be an object");
+  }
+  json::object arguments = objectIn(params, "arguments");
+  if (server.settings().fixtures && fixtures::hasTool(name)) {
+    co_return co_await fixtures::callTool(server, call, name, params);
+  }
+  const auto* tool = std::ranges::find(kTools, name, &Tool::name);
+  if (tool == std::end(kTools) || call.anonymous()) {
+    co_return rpcError(code::kInvalidParams,
+                       "there is no tool \"" + name.substr(0, 64) + "\"; tools/list names them");
+  }
+  if (!call.may(tool->permission)) {
+    co_return toResult(errorAnswer(
+        Error{Code::kDenied, "this credential lacks the permission " +
+                                 std::string(model::permissionName(tool->permission))}));
+  }
+  Outcome outcome = co_await tool->handle(server, call, std::move(arguments));
+  co_return toResult(outcome ? *std::move(outcome) : errorAnswer(outcome.error()));
+}
+
+}  // namespace cloister::api::mcp

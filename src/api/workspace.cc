@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/workspace.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "base/clock.h"
+#include "orchestrator/recorder.h"
+
+namespace cloister::api {
+namespace {
+
+namespace json = base::json;
+namespace files = wire::files;
+
+constexpr size_t kMaxPathBytes = size_t{4} << 20;  // of all paths of a list; a path may have 4 KiB
+constexpr size_t kMaxPath = 4'095;
+
+std::string_view typeName(files::Kind kind) {
+  switch (kind) {
+    case files::Kind::kFile:
+      return "file";
+    case files::Kind::kDirectory:
+      return "directory";
+    case files::Kind::kLink:
+      return "link";
+    case files::Kind::kEnd:
+    case files::Kind::kOther:
+      break;
+  }
+  return "other";
+}
+
+}  // namespace
+
+Result<std::string> checkedPath(std::string path, const std::string& field) {
+  if (path.starts_with("/workspace/")) path.erase(0, std::string_view("/workspace/").size());
+  if (path.size() <= kMaxPath && !path.contains('\0')) return path;
+  return fail(Code::kInvalid, field + ": must be a path in the workspace, of at most 4095 bytes",
+              field);
+}
+
+std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
+                             const std::string& field) {
+  const bool of_path = error.field == "path";
+  const std::string shown = path.empty() ? "/workspace" : orchestrator::displayPath(path);
+  Error told = std::move(error).within(doing + " " + (shown.empty() ? "a file" : shown));
+  told.field = of_path ? field : "";
+  return std::unexpected(std::move(told));
+}
+
+json::object entryObject(const files::Entry& entry, const std::string& path) {
+  std::string mode = "0000";
+  for (size_t digit = 0; digit < 4; ++digit)
+    mode[3 - digit] = static_cast<char>('0' + ((entry.mode >> (3 * digit)) & 7));
+  return {{"path", path},
+          {"type", typeName(entry.kind)},
+          {"size", entry.size},
+          {"mode", mode},
+          {"modified_at", base::formatTime(entry.modified_at)}};
+}
+
+Task<Result<files::Entry>> onlyEntry(FileCallPtr call) {
+  files::Entry entry = CO_TRY(co_await call->entry());
+  CO_TRY(co_await call->finish());
+  co_return entry;
+}
+
+Task<Result<Listed>> collect(FileCallPtr call) {
+  Listed listed;
+  size_t bytes = 0;
+  while (const auto part = CO_TRY(co_await call->next())) {
+    if (const auto* end = std::get_if<files::EndOfEntries>(&*part)) {
+      listed.left_out += end->left_out;
+      continue;
+    }
+    const auto& entry = std::get<files::Entry>(*part);
+    bytes += entry.path.size();
+    if (listed.entries.size() < kMaxEntries && bytes <= kMaxPathBytes) {
+      listed.entries.push_back(entry);
+    } else {
+      ++listed.left_out;
+    }
+  }
+  std::ranges::sort(listed.entries, {}, &files::Entry::path);
+  co_return listed;
+}
+
+std::string shown(const std::string& under, const std::string& path) {
+  return orchestrator::displayPath(under.empty() || path.empty() ? under + path
+                                                                 : under + "/" + path);
+}
+
+}  // namespace cloister::api

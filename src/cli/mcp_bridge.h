@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// McpBridge: MCP's stdio transport on one side (one JSON-RPC message a line), POST /mcp on the
+// other. It understands as little as it can: which era a message is of, for the headers that HTTP
+// wants, and what is cancelled. Each request has a thread and a connection of its own; a modern one
+// that is cancelled is so by closing that connection.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/json.h"
+#include "cli/http_client.h"
+#include "cli/relay.h"
+#include "cli/server.h"
+
+namespace cloister::cli {
+
+class McpBridge {
+ public:
+  static constexpr size_t kMaxLine = size_t{32} << 20;
+  static constexpr size_t kMaxUnderWay = 64;  // requests at once; more are refused
+
+  // Lines for the client go to the descriptor `out`, and nothing else does.
+  McpBridge(Endpoint endpoint, int out) : endpoint_(std::move(endpoint)), out_(out) {}
+  McpBridge(const McpBridge&) = delete;
+  McpBridge& operator=(const McpBridge&) = delete;
+  ~McpBridge();  // ends what is under way
+
+  // One line of the client's, without its end.
+  void take(std::string_view line);
+  // The client sent a line over kMaxLine.
+  void refuseLine();
+  // False once the client does not read any more.
+  [[nodiscard]] bool alive() const { return alive_; }
+  // Cancels all that is under way, and waits for it.
+  void finish();
+
+ private:
+  struct Job {
+    base::json::value id;
+    std::string key;  // the id as JSON
+    std::string body;
+    bool modern = false;
+    std::map<std::string, std::string> headers;
+    Latch stop;
+    std::thread thread;
+    bool cancelled = false;  // under mutex_, as the next
+    bool done = false;
+  };
+  using JobPtr = std::shared_ptr<Job>;
+
+  void start(const base::json::object& message, std::string_view line);
+  void run(const JobPtr& job);
+  Result<bool> exchange(const JobPtr& job);  // true: an answer was passed on
+  Result<bool> pass(HttpClient& client, const HttpHead& head, const JobPtr& job);
+  Result<bool> passEvents(HttpClient& client, const JobPtr& job);
+  void initialize(const base::json::object& message, std::string_view line);
+  void forward(const base::json::object& message, std::string_view line);
+  void cancel(const base::json::object& message);
+  Result<HttpResponse> post(std::string_view body, const std::map<std::string, std::string>& headers);
+  Result<> renew(const std::string& lost);
+  std::map<std::string, std::string> legacyHeaders();
+  void say(std::string_view message);
+  void complain(const base::json::value& id, int code, const std::string& message);
+  void reap();
+
+  Endpoint endpoint_;
+  int out_;
+  std::mutex writing_;
+  std::atomic<bool> alive_ = true;
+  std::mutex mutex_;
+  std::list<JobPtr> jobs_;
+  std::string session_;  // of the legacy era
+  std::string version_;
+  std::string hello_;  // the initialize request, to make the session again
+};
+
+}  // namespace cloister::cli
