@@ -129,8 +129,8 @@ Task<Reply> complete(Server& server, Call& call, const json::object& params) {
     co_return rpcError(code::kInvalidParams, "ref.type: must be ref/prompt or ref/resource");
   }
   std::vector<std::string> known;
-  if (name == "session_id" && !call.anonymous()) known = sessionIds(server, call);
-  if (name == "artifact_id" && !call.anonymous()) known = artifactIds(server, call);
+  if (name == "session_id" && call.may(Permission::kSessionRead)) known = sessionIds(server, call);
+  if (name == "artifact_id" && call.may(Permission::kArtifactRead)) known = artifactIds(server, call);
   std::erase_if(known, [&](const std::string& id) { return !id.starts_with(begun); });
   json::array values;
   for (size_t i = 0; i < std::min(known.size(), kCompletions); ++i)
