@@ -12,20 +12,45 @@
 
 namespace cloister::api::mcp::fixtures {
 
+struct Tool {
+  std::string_view name;
+  uint8_t eras;  // of Era
+  std::string_view description;
+  std::string_view schema;  // JSON; "" for no arguments
+  Task<Reply> (*handle)(Server&, Call&, const json::object& params);
+};
+
 void addCapabilities(json::object& capabilities, Era era);
 void addTools(const Call& call, json::array& tools);
 bool hasTool(std::string_view name);
 // `params` of tools/call.
-Task<Reply> callTool(Server& server, Call& call, std::string name, json::object params);
-// The schema of a tool's arguments, nullptr if there is none.
-const json::object* schemaOf(std::string_view name);
+Task<Reply> callTool(Server& server, Call& call, std::string name, const json::object& params);
+// The schema of a tool's arguments; empty if there is none.
+json::object schemaOf(std::string_view name);
 
 void addResources(json::array& resources);
 void addTemplates(json::array& templates);
 std::optional<json::object> readResource(std::string_view uri);
 
 void addPrompts(json::array& prompts);
-// Nothing for a prompt that is not one of these.
-std::optional<Reply> getPrompt(Server& server, Call& call, const json::object& params);
+bool hasPrompt(std::string_view name);
+Task<Reply> getPrompt(Server& server, Call& call, const json::object& params);
+
+// In fixtures_ask.cc: those that ask the client.
+json::object textResult(std::string_view text);
+Task<Reply> sampling(Server& server, Call& call, const json::object& params);
+Task<Reply> elicit(Server& server, Call& call, const json::object& params);
+Task<Reply> elicitDefaults(Server& server, Call& call, const json::object& params);
+Task<Reply> elicitEnums(Server& server, Call& call, const json::object& params);
+Task<Reply> missingCapability(Server& server, Call& call, const json::object& params);
+Task<Reply> streamingElicitation(Server& server, Call& call, const json::object& params);
+Task<Reply> inputElicitation(Server& server, Call& call, const json::object& params);
+Task<Reply> inputSampling(Server& server, Call& call, const json::object& params);
+Task<Reply> inputRoots(Server& server, Call& call, const json::object& params);
+Task<Reply> inputState(Server& server, Call& call, const json::object& params);
+Task<Reply> inputMultiple(Server& server, Call& call, const json::object& params);
+Task<Reply> inputRounds(Server& server, Call& call, const json::object& params);
+Task<Reply> inputCapabilities(Server& server, Call& call, const json::object& params);
+Task<Reply> inputPrompt(Server& server, Call& call, const json::object& params);
 
 }  // namespace cloister::api::mcp::fixtures

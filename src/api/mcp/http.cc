@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/mcp/fixtures.h"
 #include "api/mcp/headers.h"
 #include "api/mcp/server.h"
 #include "api/rest/requests.h"
@@ -189,6 +190,12 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
                                               "\" must be given as an object", 400);
   }
   call.capabilities = capabilities->get_object();
+  if (message.method == "tools/call" && settings_.fixtures) {
+    const json::object schema = fixtures::schemaOf(textIn(message.params, "name"));
+    if (auto bad = checkParameters(request, schema, objectIn(message.params, "arguments"))) {
+      return rpcError(code::kHeaderMismatch, *std::move(bad), 400);
+    }
+  }
   call.log_level = textIn(about, meta::kLogLevel);
   return call;
 }

@@ -104,8 +104,8 @@ Task<Reply> listPrompts(Server& server, Call& call, const json::object& params) 
 
 Task<Reply> getPrompt(Server& server, Call& call, const json::object& params) {
   const std::string name = textIn(params, "name");
-  if (server.settings().fixtures) {
-    if (auto reply = fixtures::getPrompt(server, call, params)) co_return *std::move(reply);
+  if (server.settings().fixtures && fixtures::hasPrompt(name)) {
+    co_return co_await fixtures::getPrompt(server, call, params);
   }
   const json::object* prompt = find(server.definitions().at("prompts").as_array(), name);
   if (prompt == nullptr) {

@@ -37,6 +37,11 @@ Task<Outcome> uploadTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> downloadTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> listArtifactsTool(Server& server, Call& call, json::object arguments);
 
+// Takes a text out of the arguments; "" where it is not given.
+Result<std::string> takeText(json::object& arguments, std::string_view name);
+// The same for `idempotency_key`, as REST's Idempotency-Key.
+Result<std::string> takeKey(json::object& arguments);
+
 // The result of tools/call.
 json::object toResult(Answer answer);
 Answer errorAnswer(const Error& error);
@@ -49,8 +54,9 @@ struct FileFacts {
   std::string uri;
   std::string id;  // of an artifact
   uint64_t size = 0;
-  std::string content_type;
+  std::string content_type;  // "" if it is not known
 };
+std::string lineOf(const FileFacts& file);
 json::object fileObject(const FileFacts& file);
 json::object linkBlock(const FileFacts& file);
 bool isFigure(std::string_view content_type);

@@ -4,6 +4,7 @@
 
 #include "api/mcp/fixtures.h"
 #include "api/mcp/tool.h"
+#include "api/rest/requests.h"
 #include "base/crypto.h"
 
 namespace cloister::api::mcp {
@@ -78,6 +79,27 @@ std::string nextStep(const Error& error) {
 }
 
 }  // namespace
+
+Result<std::string> takeText(json::object& arguments, std::string_view name) {
+  const json::value* value = arguments.if_contains(name);
+  if (value == nullptr || value->is_null()) {
+    arguments.erase(name);
+    return "";
+  }
+  if (!value->is_string()) {
+    return fail(Code::kInvalid, std::string(name) + ": must be a string", std::string(name));
+  }
+  std::string text(value->get_string());
+  arguments.erase(name);
+  return text;
+}
+
+Result<std::string> takeKey(json::object& arguments) {
+  std::string key = TRY(takeText(arguments, "idempotency_key"));
+  if (key.empty()) return key;
+  TRY(checkIdempotencyKey(key, "idempotency_key"));
+  return key;
+}
 
 json::object textBlock(std::string_view text) {
   return {{"type", "text"}, {"text", text}};

@@ -24,6 +24,36 @@ Task<Result<FileCallPtr>> ask(Server& server, Call& call, std::string session, F
   return server.rest().sessions.files(call.principal, std::move(session), std::move(wanted));
 }
 
+// What the name says, where nothing was read; "" where it says nothing.
+std::string typeByName(std::string_view path) {
+  struct Row {
+    std::string_view ending;
+    std::string_view type;
+  };
+  constexpr Row kRows[] = {
+      {".png", "image/png"},   {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"},
+      {".gif", "image/gif"},   {".webp", "image/webp"}, {".json", "application/json"},
+      {".csv", "text/plain"},  {".txt", "text/plain"}, {".md", "text/plain"},
+      {".py", "text/plain"},   {".js", "text/plain"},  {".ts", "text/plain"},
+      {".log", "text/plain"},  {".html", "text/plain"}, {".svg", "text/plain"},
+  };
+  for (const Row& row : kRows) {
+    if (path.ends_with(row.ending)) return std::string(row.type);
+  }
+  return "";
+}
+
+// What nobody asks for: hidden files, caches, and the code that was run.
+bool isIncidental(std::string_view path) {
+  for (size_t at = 0; at <= path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, end - at);
+    if (part.starts_with('.') || part == "__pycache__" || part == "node_modules") return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 // Of a path in a URI: slashes stay.
 std::string encodePath(std::string_view path) {
   std::string encoded;
@@ -43,8 +73,7 @@ bool isText(std::string_view content_type, std::string_view bytes) {
 std::string listText(const std::vector<FileFacts>& found) {
   std::string text;
   for (const FileFacts& file : found) {
-    text += file.path + " (" + file.content_type + ", " + std::to_string(file.size) + " bytes) " +
-            (file.id.empty() ? file.uri : file.id) + "\n";
+    text += lineOf(file) + "\n";
   }
   return text.empty() ? "no files\n" : text;
 }
@@ -88,6 +117,11 @@ Task<Result<files::Entry>> send(FileCallPtr file, const std::string& bytes) {
 
 }  // namespace
 
+std::string lineOf(const FileFacts& file) {
+  return file.path + " (" + (file.content_type.empty() ? "" : file.content_type + ", ") +
+         std::to_string(file.size) + " bytes) " + (file.id.empty() ? file.uri : file.id);
+}
+
 std::string artifactUri(std::string_view id) {
   return "cloister://artifacts/" + std::string(id);
 }
@@ -104,18 +138,17 @@ bool isFigure(std::string_view content_type) {
 json::object fileObject(const FileFacts& file) {
   json::object object{{"path", file.path},
                       {"uri", file.uri},
-                      {"size", file.size},
-                      {"content_type", file.content_type}};
+                      {"size", file.size}};
+  if (!file.content_type.empty()) object["content_type"] = file.content_type;
   if (!file.id.empty()) object["id"] = file.id;
   return object;
 }
 
 json::object linkBlock(const FileFacts& file) {
-  return {{"type", "resource_link"},
-          {"uri", file.uri},
-          {"name", file.path},
-          {"mimeType", file.content_type},
-          {"size", file.size}};
+  json::object block{
+      {"type", "resource_link"}, {"uri", file.uri}, {"name", file.path}, {"size", file.size}};
+  if (!file.content_type.empty()) block["mimeType"] = file.content_type;
+  return block;
 }
 
 Task<Result<FilePart>> readFile(Server& server, Call& call, std::string session, std::string path,
@@ -165,6 +198,8 @@ Task<Result<std::pair<std::vector<FileFacts>, uint32_t>>> listFiles(Server& serv
   std::pair<std::vector<FileFacts>, uint32_t> found{{}, listed->left_out};
   for (const files::Entry& entry : listed->entries) {
     if (entry.kind != files::Kind::kFile || entry.modified_at < wanted.since) continue;
+    if (entry.path.starts_with(".cloister-")) continue;
+    if (wanted.since > 0 && isIncidental(entry.path)) continue;
     if (static_cast<int64_t>(found.first.size()) >= wanted.limit) {
       ++found.second;
       continue;
@@ -174,7 +209,7 @@ Task<Result<std::pair<std::vector<FileFacts>, uint32_t>>> listFiles(Server& serv
                            .uri = fileUri(session, whole),
                            .id = {},
                            .size = entry.size,
-                           .content_type = base::sniffContentType(whole, "")});
+                           .content_type = typeByName(whole)});
   }
   co_return found;
 }

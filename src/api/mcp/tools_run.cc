@@ -7,6 +7,7 @@
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
 #include "base/clock.h"
+#include "base/content_type.h"
 #include "runtime/spawn.h"
 
 namespace cloister::api::mcp {
@@ -42,20 +43,6 @@ Result<> toBody(json::object& arguments) {
     *policy = json::object{{"tier", policy->get_string()}};
   }
   return {};
-}
-
-Result<std::string> takeText(json::object& arguments, std::string_view name) {
-  const json::value* value = arguments.if_contains(name);
-  if (value == nullptr || value->is_null()) {
-    arguments.erase(name);
-    return "";
-  }
-  if (!value->is_string()) {
-    return fail(Code::kInvalid, std::string(name) + ": must be a string", std::string(name));
-  }
-  std::string text(value->get_string());
-  arguments.erase(name);
-  return text;
 }
 
 Result<bool> takeFlag(json::object& arguments, std::string_view name) {
@@ -213,10 +200,8 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
   stream("stdout", out, run.out.total);
   stream("stderr", err, run.err.total);
   if (!files.empty()) text += "\n--- files it left behind";
-  for (const FileFacts& file : files) {
-    text += "\n" + file.path + " (" + file.content_type + ", " + std::to_string(file.size) +
-            " bytes) " + (file.id.empty() ? file.uri : file.id);
-  }
+  for (const FileFacts& file : files)
+    text += "\n" + lineOf(file);
   return text;
 }
 
@@ -235,7 +220,9 @@ Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
         file.id.empty()
             ? co_await readFile(server, call, run.session_id, file.path, 0, file.size)
             : co_await readArtifact(server, call, file.id, 0, file.size, found);
-    if (part && part->size == file.size) {
+    // The name is a claim: the bytes are what counts.
+    if (part && part->size == file.size &&
+        base::sniffContentType(file.path, part->bytes) == file.content_type) {
       images.push_back(imageBlock(part->bytes, file.content_type));
     }
   }
@@ -286,11 +273,13 @@ Task<Outcome> present(Server& server, Call& call, Execution run) {
 Task<Outcome> inSession(Server& server, Call& call, std::string session_id,
                         json::object arguments) {
   RestParts& rest = server.rest();
+  std::string key = CO_TRY(takeKey(arguments));
   const model::Session session = CO_TRY(rest.sessions.get(call.principal, session_id));
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(arguments, rest.bounds, session));
   const bool background = wanted.background;
   Execution run =
-      CO_TRY(co_await rest.sessions.exec(call.principal, session_id, std::move(wanted), ""));
+      CO_TRY(co_await rest.sessions.exec(call.principal, session_id, std::move(wanted),
+                                         std::move(key)));
   if (background) co_return co_await present(server, call, std::move(run));
   run = CO_TRY(co_await follow(server, call, std::move(run)));
   co_return co_await present(server, call, std::move(run));
@@ -303,9 +292,11 @@ Task<Outcome> runTool(Server& server, Call& call, json::object arguments) {
   const std::string session = CO_TRY(takeText(arguments, "session_id"));
   if (!session.empty()) co_return co_await inSession(server, call, session, std::move(arguments));
   const bool background = CO_TRY(takeFlag(arguments, "background"));
+  std::string key = CO_TRY(takeKey(arguments));
   RestParts& rest = server.rest();
   model::RunRequest wanted = CO_TRY(model::parseRunRequest(arguments, rest.bounds));
-  Execution run = CO_TRY(co_await rest.service.run(call.principal, std::move(wanted), ""));
+  Execution run = CO_TRY(
+      co_await rest.service.run(call.principal, std::move(wanted), std::move(key)));
   if (!background) run = CO_TRY(co_await follow(server, call, std::move(run)));
   co_return co_await present(server, call, std::move(run));
 }

@@ -50,11 +50,12 @@ Result<> toBody(json::object& arguments) {
 
 Task<Outcome> createSessionTool(Server& server, Call& call, json::object arguments) {
   CO_TRY(toBody(arguments));
+  std::string key = CO_TRY(takeKey(arguments));
   RestParts& rest = server.rest();
   model::SessionRequest wanted =
       CO_TRY(model::parseSessionRequest(arguments, rest.bounds, rest.session_bounds));
   const model::Session session =
-      CO_TRY(co_await rest.sessions.create(call.principal, std::move(wanted), ""));
+      CO_TRY(co_await rest.sessions.create(call.principal, std::move(wanted), std::move(key)));
   // Nobody would hear of it.
   if (call.exchange->cancelled()) {
     (void)co_await rest.sessions.end(call.principal, session.id);

@@ -21,6 +21,9 @@ inline constexpr size_t kLargeBody = size_t{256} << 10;
 // The header, "" without; kInvalid for one that is none.
 Result<std::string> idempotencyKey(const Request& request);
 
+// kInvalid, of `field`, for what cannot be one.
+Result<> checkIdempotencyKey(std::string_view key, const std::string& field);
+
 // A body that must be an object.
 Result<base::json::object> parseObject(std::string_view body, const model::RequestBounds& bounds);
 

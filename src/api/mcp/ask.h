@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the client in the middle of a request: its user (elicitation), its model (sampling) or what
+// it has open (roots). A modern request ends with the questions and is made again with the answers;
+// a legacy one waits while the client is asked on its stream. Nothing is asked that the client has
+// not declared. One code for whoever asks; see approval.h for the state between two requests.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/mcp/server.h"
+
+namespace cloister::api::mcp {
+
+struct Question {
+  std::string key;
+  std::string method;  // elicitation/create, sampling/createMessage or roots/list
+  json::object params;
+};
+
+struct Asking {
+  std::string subject;  // the tool's, prompt's or resource's name
+  std::vector<Question> questions;
+  json::object payload = {};  // kept in the state, for the next round
+  bool sealed = true;         // an answer counts only with the state that came with the question
+};
+
+struct Answers {
+  bool complete = false;
+  json::object by_key;  // of each question, what the client said
+  json::object reply;   // while not complete: the result of the request
+};
+
+// Whether the client has declared what `method` needs.
+bool mayAsk(const Call& call, std::string_view method);
+// What an earlier round kept, if `params` has a good state; -32602 for a bad one. It uses the state
+// up: pass the result to ask().
+Rpc<json::object> openState(Server& server, const Call& call, const std::string& subject,
+                            const json::object& params);
+// -32021 for what the client has not declared.
+Task<Rpc<Answers>> ask(Server& server, Call& call, const json::object& params, Asking asking);
+
+// A question for the user, with the schema of a form.
+Question elicitation(std::string key, std::string_view message, json::object schema);
+// "accept" with what the user entered, "decline" or "cancel".
+std::string actionOf(const json::object& answers, std::string_view key);
+
+}  // namespace cloister::api::mcp
