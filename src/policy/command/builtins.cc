@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builtins of the shell: what they run, and what they change for the commands behind them.
+#include <algorithm>
+
+#include "policy/command/reader.h"
+
+namespace cloister::policy {
+namespace {
+
+bool subscript(const Value& word) {
+  return word.text.contains('[') && word.text.size() > 1;
+}
+
+}  // namespace
+
+void EffectReader::builtin(Words argv, const Program& program, Execution& execution) {
+  using enum Program::Kind;
+  switch (program.kind) {
+    case kCommand: {
+      execution.wrapper = true;
+      if (argv.size() > 1 && argv[1].known && (argv[1].text == "-v" || argv[1].text == "-V"))
+        return;
+      if (const auto at = pastOptions(argv, "-p")) nested(argv.subspan(*at), argv[0].text);
+      return;
+    }
+    case kExec: {
+      execution.wrapper = true;
+      if (const auto at = pastOptions(argv, program.options)) nested(argv.subspan(*at), "exec");
+      return;
+    }
+    case kEval: {
+      Value text{.span = execution.span};
+      for (const Value& word : argv.subspan(1)) {
+        text.known = text.known && word.known;
+        if (!text.text.empty()) text.text += ' ';
+        text.text += word.text;
+      }
+      return shellText(text, "eval", dialect_);
+    }
+    case kSource:
+      return source(argv, execution);
+    case kTrap:
+      return trap(argv);
+    case kCd:
+      for (const Value& word : argv.subspan(1)) {
+        moved_ = moved_ || !word.known || word.text.starts_with('/') || word.text.contains("..") ||
+                 word.text == "-";
+      }
+      moved_ = moved_ || argv.size() == 1;
+      return;
+    case kSet:
+    case kShopt:
+      return setOptions(argv);
+    case kDeclare:
+      return declare(argv);
+    case kArithmetic:
+      for (const Value& word : argv.subspan(1)) {
+        if (!word.known)
+          return doubt("arithmetic", "arithmetic that is not written here", word.span);
+        arithmetic(word.text, word.span);
+      }
+      return;
+    case kTestBuiltin:
+      return testWords(argv);
+    default:
+      return assignsNames(argv, program);
+  }
+}
+
+void EffectReader::testWords(Words argv) {
+  for (size_t i = 1; i + 1 < argv.size(); ++i) {
+    const Value& next = argv[i + 1];
+    const bool written = argv[i].known && (argv[i].text == "-v" || argv[i].text == "-R");
+    const bool maybe = !argv[i].known && argv[i].text.empty();
+    if ((written || maybe) && subscript(next)) {
+      doubt("subscript", "a test of a variable with a subscript", next.span);
+    } else if (written && !next.known) {
+      doubt("subscript", "a test of a variable whose name is not written here", next.span);
+    }
+  }
+}
+
+// read, printf -v and the like: names of variables among their words.
+void EffectReader::assignsNames(Words argv, const Program& program) {
+  const bool format = program.names == "printf";
+  if (format) {
+    if (argv.size() < 2) return;
+    const bool maybe = !argv[1].known && argv[1].text.empty();
+    if (!maybe && !argv[1].text.starts_with("-v")) return;
+    for (const Value& word : argv.subspan(1)) {
+      if (subscript(word)) doubt("subscript", "a variable with a subscript", word.span);
+    }
+    if (maybe) return;
+  } else {
+    for (const Value& word : argv.subspan(1)) {
+      if (word.known && word.text != "-d" && mayBeOption(program.executes, word.text)) {
+        return doubt("runs_its_option", "a command that is called for each line", word.span);
+      }
+    }
+  }
+  for (const Value& word : argv.subspan(1)) {
+    if (!word.known && word.text.empty() && !format) {
+      doubt("unknown_option", "a variable whose name is not written here", word.span);
+    } else if (subscript(word) && !format) {
+      doubt("subscript", "a variable with a subscript", word.span);
+    } else {
+      assigns(word.text.starts_with("-v") ? std::string_view(word.text).substr(2) : word.text,
+              nullptr, word.span);
+    }
+  }
+}
+
+void EffectReader::declare(Words argv) {
+  for (const Value& word : argv.subspan(1)) {
+    const size_t equals = word.text.find('=');
+    if (!word.known && equals == std::string::npos) {
+      doubt("unknown_option", "a declaration that is not written here", word.span);
+    } else if (word.text.starts_with('-') || word.text.starts_with('+')) {
+      if (word.text.find_first_not_of("-+gxrapAF") != std::string::npos) {
+        doubt("unknown_option", "a declaration that changes how a variable is read", word.span);
+      }
+    } else if (equals != std::string::npos) {
+      if (word.text.substr(0, equals).contains('['))
+        doubt("subscript", "a variable with a subscript", word.span);
+      Value value{.text = word.text.substr(equals + 1), .known = word.known, .span = word.span};
+      assigns(std::string_view(word.text).substr(0, equals), &value, word.span);
+      effects_.assigned.push_back(std::move(value));
+    } else if (subscript(word)) {
+      doubt("subscript", "a variable with a subscript", word.span);
+    }
+  }
+}
+
+void EffectReader::setOptions(Words argv) {
+  const bool shopt = argv[0].text == "shopt";
+  bool name = false;
+  for (const Value& word : argv.subspan(1)) {
+    const std::string& text = word.text;
+    if (word.known && text == "--" && !shopt) return;
+    if (!word.known)
+      return doubt("shell_options", "options of the shell that are not written here", word.span);
+    constexpr std::string_view kNames =
+        " pipefail errexit nounset xtrace nullglob globstar dotglob failglob inherit_errexit ";
+    const bool plain =
+        shopt  ? (text == "-s" || text == "-u" || text == "-q" || kNames.contains(" " + text + " "))
+        : name ? kNames.contains(" " + text + " ")
+               : text.size() > 1 && (text[0] == '-' || text[0] == '+') &&
+                     text.find_first_not_of("euxo", 1) == std::string::npos;
+    if (!plain)
+      return doubt("shell_options", "an option of the shell that changes how text is read",
+                   word.span);
+    name = !name && text.ends_with('o') && !shopt;
+  }
+}
+
+void EffectReader::trap(Words argv) {
+  size_t at = 1;
+  if (at < argv.size() && argv[at].known && argv[at].text == "--") ++at;
+  if (at >= argv.size()) return;
+  const Value& text = argv[at];
+  if (text.known &&
+      (text.text == "-" || text.text == "-l" || text.text == "-p" || text.text.empty()))
+    return;
+  shellText(text, "trap", dialect_);
+}
+
+// What a sourced file does to the shell is not read: only those that tools make are taken for what
+// they are.
+void EffectReader::source(Words argv, Execution& execution) {
+  execution.wrapper = true;
+  const bool plain =
+      argv.size() == 2 && argv[1].known &&
+      (argv[1].text.ends_with("/bin/activate") || argv[1].text.ends_with("/.cargo/env"));
+  if (plain)
+    return projectCode("a file read by the shell: " + argv[1].text, argv[1].span, &execution);
+  doubt("sourced_file", "a file that the shell runs as its own text",
+        argv.size() > 1 ? argv[1].span : argv[0].span);
+}
+
+}  // namespace cloister::policy

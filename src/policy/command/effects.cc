@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// From syntax to what it runs: words, assignments, redirections, compound commands.
+#include "policy/command/effects.h"
+
+#include <algorithm>
+
+#include "policy/command/reader.h"
+
+namespace cloister::policy {
+namespace {
+
+constexpr size_t kMaxFindings = 64;
+
+bool nameChar(char c) {
+  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.size() < 19 &&
+         text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A word that is a number for certain: digits, or an expansion that gives some.
+bool numeric(const Word& word) {
+  if (word.parts.size() != 1) return word.parts.empty();
+  const Part& part = word.parts[0];
+  return part.kind == Part::Kind::kArithmetic ||
+         (part.kind == Part::Kind::kText && !part.differs && number(part.text));
+}
+
+}  // namespace
+
+void EffectReader::doubt(std::string_view kind, std::string what, Span span) {
+  note(kind, std::move(what), span, Finding::Weight::kDoubt);
+}
+
+void EffectReader::note(std::string_view kind, std::string what, Span span,
+                        Finding::Weight weight) {
+  std::vector<Finding>& all = effects_.findings;
+  // A doubt is never lost to the bound: it takes the place of the last.
+  if (all.size() >= kMaxFindings && weight != Finding::Weight::kDoubt) return;
+  if (all.size() >= kMaxFindings) all.pop_back();
+  all.push_back(
+      {.kind = std::string(kind), .what = std::move(what), .span = span, .weight = weight});
+}
+
+void EffectReader::projectCode(std::string what, Span span, Execution* execution) {
+  if (execution != nullptr) execution->project = true;
+  note("project_code", std::move(what), span, Finding::Weight::kProject);
+}
+
+void EffectReader::text(std::string_view text, Dialect dialect, std::string_view via,
+                        const Span* inside) {
+  Parsed parsed = parseShell(text, dialect, bounds_, budget_, inside);
+  for (Doubt& found : parsed.doubts)
+    doubt(found.kind, std::move(found.what), found.span);
+  const Dialect outer = std::exchange(dialect_, dialect);
+  std::string outer_via = std::exchange(via_, std::string(via));
+  std::set<std::string> outer_numbers = std::exchange(numbers_, {});
+  const bool moved = moved_;
+  std::set<std::string> others;
+  notePlainNumbers(parsed.script, others);
+  for (const std::string& name : others)
+    numbers_.erase(name);
+  script(parsed.script);
+  moved_ = moved_ || moved;
+  dialect_ = outer;
+  via_ = std::move(outer_via);
+  numbers_ = std::move(outer_numbers);
+}
+
+// Variables whose every assignment is a number, so that arithmetic with them runs nothing: the
+// value of any other may be text with a subscript that does.
+void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>& others) {
+  const auto word = [&](const Word& word) {
+    for (const Part& part : word.parts) {
+      notePlainNumbers(part.inner, others);
+      if (part.assigns) others.insert(part.text);
+      if (part.kind == Part::Kind::kText) others.insert(part.text);  // as an operand: read i
+    }
+  };
+  for (const Command& command : script) {
+    for (const Assignment& one : command.assignments) {
+      const bool plain = !one.array && one.values.size() == 1 && numeric(one.values[0]);
+      (plain ? numbers_ : others).insert(one.name);
+      for (const Word& value : one.values) {
+        for (const Part& part : value.parts)
+          notePlainNumbers(part.inner, others);
+      }
+    }
+    if (!command.name.empty()) {
+      const bool plain = !command.words.empty() && std::ranges::all_of(command.words, numeric);
+      (plain ? numbers_ : others).insert(command.name);
+    }
+    if (!command.text.empty()) {  // for ((i = 0; …)): arithmetic gives numbers
+      const std::string& text = command.text;
+      for (size_t at = 0; at < text.size();) {
+        size_t end = at;
+        while (end < text.size() && nameChar(text[end]))
+          ++end;
+        size_t next = text.find_first_not_of(' ', end);
+        const bool equals =
+            next != std::string::npos && text[next] == '=' && text.substr(next, 2) != "==";
+        if (end > at && equals) numbers_.insert(text.substr(at, end - at));
+        at = std::max(end, at + 1);
+      }
+    }
+    std::ranges::for_each(command.words, word);
+    for (const Redirect& redirect : command.redirects)
+      word(redirect.target);
+    for (const Script& body : command.bodies)
+      notePlainNumbers(body, others);
+  }
+}
+
+void EffectReader::script(const Script& script) {
+  for (const Command& one : script)
+    command(one);
+}
+
+void EffectReader::command(const Command& command) {
+  for (const Assignment& one : command.assignments)
+    assignment(one);
+  if (command.kind == Command::Kind::kSimple) return simple(command);
+  if (!command.name.empty() && command.kind == Command::Kind::kCompound) {
+    assigns(command.name, nullptr, command.span);
+  }
+  if (!command.text.empty()) arithmetic(command.text, command.span);
+  if (command.kind == Command::Kind::kTest) {
+    test(command);
+  } else {
+    std::vector<Value> words;
+    for (const Word& word : command.words)
+      expand(word, words);
+    if (!command.name.empty()) std::ranges::move(words, std::back_inserter(effects_.assigned));
+  }
+  redirects(command);
+  for (const Script& body : command.bodies)
+    script(body);
+}
+
+void EffectReader::simple(const Command& command) {
+  std::vector<Value> argv;
+  for (const Word& word : command.words)
+    expand(word, argv);
+  const std::optional<Value> input = redirects(command);
+  const Value* outer = std::exchange(input_, input ? &*input : nullptr);
+  if (!argv.empty()) {
+    run(std::move(argv), via_);
+  } else if (!command.words.empty()) {
+    doubt("unknown_program", "a command without a word", command.span);
+  }
+  input_ = outer;
+}
+
+std::optional<Value> EffectReader::redirects(const Command& command) {
+  std::optional<Value> input;
+  for (const Redirect& redirect : command.redirects) {
+    Value target = value(redirect.target);
+    if (redirect.kind == Redirect::Kind::kHere) {
+      input = std::move(target);
+      continue;
+    }
+    if (redirect.kind != Redirect::Kind::kWrite) input.reset();
+    const bool descriptor = redirect.kind == Redirect::Kind::kDuplicate && target.known &&
+                            (number(target.text) || target.text == "-");
+    if (redirect.kind != Redirect::Kind::kRead && !descriptor)
+      effects_.writes.push_back(std::move(target));
+  }
+  return input;
+}
+
+void EffectReader::assignment(const Assignment& assignment) {
+  std::vector<Value> values;
+  for (const Word& word : assignment.values)
+    expand(word, values);
+  if (values.empty()) values.push_back({.span = assignment.span});
+  Value& first = values[0];
+  if (assignment.array) first.known = false;
+  assigns(assignment.name, &first, assignment.span);
+  std::ranges::move(values, std::back_inserter(effects_.assigned));
+}
+
+void EffectReader::assigns(std::string_view name, const Value* value, Span span) {
+  switch (variableNamed(name)) {
+    case Variable::kPlain:
+      return;
+    case Variable::kChanges:
+      return doubt("environment", std::string(name) + " changes what is run or how text is read",
+                   span);
+    case Variable::kCode:
+      return note("project_code", std::string(name) + " says where code is loaded from", span,
+                  Finding::Weight::kProject);
+    case Variable::kCommand:
+      if (value == nullptr || !value->known) {
+        return doubt("environment", std::string(name) + " is a command that is not written here",
+                     span);
+      }
+      return shellText(*value, name, Dialect::kPosix);
+  }
+}
+
+// The value of a variable is read as arithmetic again, with subscripts, which run commands.
+void EffectReader::arithmetic(std::string_view text, Span span) {
+  if (text.contains('[') || text.contains("$(") || text.contains('`')) {
+    return doubt("arithmetic", "arithmetic with a subscript or a command", span);
+  }
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && nameChar(text[end]))
+      ++end;
+    const std::string_view name = text.substr(at, end - at);
+    if (!name.empty() && (name[0] < '0' || name[0] > '9') &&
+        !numbers_.contains(std::string(name))) {
+      return doubt(
+          "arithmetic",
+          "arithmetic with " + std::string(name) + ", whose value is not known to be a number",
+          span);
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+void EffectReader::test(const Command& command) {
+  std::vector<Value> words;
+  for (const Word& word : command.words)
+    words.push_back(value(word));
+  constexpr std::string_view kNumeric = " -eq -ne -lt -le -gt -ge ";
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    if (words[i].known && (text == "-v" || text == "-R")) {
+      const bool plain = i + 1 < words.size() && words[i + 1].known &&
+                         std::ranges::all_of(words[i + 1].text, nameChar);
+      if (!plain) doubt("subscript", "a test of a variable with a subscript", words[i].span);
+    }
+    if (!words[i].known || text.size() != 3 || !kNumeric.contains(text)) continue;
+    for (const size_t side : {i - 1, i + 1}) {
+      if (side >= words.size() || number(words[side].text)) continue;
+      const Word& word = command.words[side];
+      const bool variable = word.parts.size() == 1 && word.parts[0].kind == Part::Kind::kParameter;
+      const std::string& name = variable ? word.parts[0].text : words[side].text;
+      const bool special = name == "#" || name == "?" || name == "$";
+      if (!special && !numbers_.contains(name)) {
+        doubt("arithmetic", "a number in [[ ]] that may be text with a command in it",
+              words[side].span);
+      }
+    }
+  }
+}
+
+void EffectReader::expand(const Word& word, std::vector<Value>& out) {
+  out.push_back(value(word));
+}
+
+Value EffectReader::value(const Word& word) {
+  Value value{.span = word.span};
+  for (const Part& one : word.parts) {
+    if (word.braces && value.known && one.kind == Part::Kind::kText && !one.quoted &&
+        one.text.contains('{')) {
+      value.text += one.text.substr(0, one.text.find('{'));
+      value.known = false;
+    }
+    part(one, value);
+  }
+  if (word.braces) {
+    value.known = false;
+    value.many = true;
+  }
+  return value;
+}
+
+void EffectReader::part(const Part& part, Value& value) {
+  using Kind = Part::Kind;
+  switch (part.kind) {
+    case Kind::kText:
+      if (value.known) value.text += part.text;
+      if (part.differs && value.known) {
+        for (Doubt& found : suspiciousCharacters(part.text, &value.span)) {
+          if (part.text.find_first_not_of("\t\n") == std::string::npos) continue;
+          doubt(found.kind, std::move(found.what), found.span);
+        }
+      }
+      return;
+    case Kind::kGlob:
+      if (value.known) value.glob = true;
+      value.many = true;
+      break;
+    case Kind::kParameter:
+      if (part.assigns) assigns(part.text, nullptr, value.span);
+      value.many = value.many || !part.quoted || part.text == "@";
+      break;
+    case Kind::kCommand:
+      value.many = value.many || !part.quoted;
+      break;
+    case Kind::kArithmetic:
+      arithmetic(part.text, value.span);
+      break;
+    case Kind::kProcess:
+    case Kind::kTilde:
+      break;
+  }
+  value.known = false;
+  if (++depth_ > bounds_.max_depth) {
+    doubt("too_deep", "the command is nested too deep", value.span);
+  } else {
+    const Value* outer = std::exchange(input_, nullptr);
+    script(part.inner);
+    input_ = outer;
+  }
+  --depth_;
+}
+
+std::string plainPath(std::string_view path) {
+  std::vector<std::string_view> parts;
+  const bool absolute = path.starts_with('/');
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view part = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (part.empty() || part == ".") continue;
+    if (part == ".." && !parts.empty() && parts.back() != "..") {
+      parts.pop_back();
+    } else if (part != ".." || !absolute) {
+      parts.push_back(part);
+    }
+  }
+  std::string plain = absolute ? "/" : "";
+  for (const std::string_view part : parts) {
+    if (plain.size() > (absolute ? 1U : 0U)) plain += '/';
+    plain += part;
+  }
+  return plain.empty() ? "." : plain;
+}
+
+Effects effectsOf(std::string_view command, const CommandBounds& bounds, const Resolver& resolver) {
+  EffectReader reader(bounds, resolver);
+  reader.text(command, Dialect::kBash, "", nullptr);
+  Effects effects = reader.take();
+  if (command.size() > bounds.max_bytes) return effects;
+  for (Doubt& found : suspiciousCharacters(command)) {
+    effects.findings.push_back(
+        {.kind = std::move(found.kind), .what = std::move(found.what), .span = found.span});
+  }
+  return effects;
+}
+
+Effects effectsOfArgv(const std::vector<std::string>& argv, const CommandBounds& bounds,
+                      const Resolver& resolver) {
+  EffectReader reader(bounds, resolver);
+  std::vector<Value> words;
+  std::vector<Doubt> doubts;
+  uint32_t at = 0;
+  for (const std::string& word : argv) {
+    const auto end = static_cast<uint32_t>(at + std::min<size_t>(word.size(), bounds.max_bytes));
+    const Span span{.begin = at, .end = end};
+    if (word.size() > bounds.max_bytes || end > bounds.max_bytes ||
+        words.size() >= bounds.max_words) {
+      doubts.push_back({.kind = "too_long", .what = "the command is too long", .span = span});
+      break;
+    }
+    std::ranges::move(suspiciousCharacters(word, &span), std::back_inserter(doubts));
+    words.push_back({.text = word, .span = span});
+    at = end + 1;
+  }
+  if (!words.empty()) reader.run(std::move(words), "");
+  Effects effects = reader.take();
+  for (Doubt& found : doubts) {
+    effects.findings.push_back(
+        {.kind = std::move(found.kind), .what = std::move(found.what), .span = found.span});
+  }
+  return effects;
+}
+
+}  // namespace cloister::policy

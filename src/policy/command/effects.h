@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a command would execute, as far as its text tells: the programs with their arguments,
+// through wrappers, shells in shells and substitutions; and findings, where the text does not tell.
+//
+// The rule that holds all of it: what is run is either in `executions`, or a finding of weight
+// kDoubt or kProject says that something else may be. What is in the environment and in files is
+// not seen: a sandbox's own environment and image are the caller's to judge.
+//
+// Pure and thread-safe, but for what a Resolver of the caller does.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "policy/command/syntax.h"
+
+namespace cloister::policy {
+
+// A word as it will be when the command runs.
+struct Value {
+  std::string text = {};  // all of it, or its known beginning
+  bool known = true;
+  bool many = false;  // it becomes any number of words
+  bool glob = false;  // a pattern: names of files, if not itself
+  Span span = {};
+};
+
+struct Execution {
+  std::vector<Value> argv = {};
+  std::string program = {};  // the last part of the path of what is run
+  std::string path = {};     // as written, or as the Resolver has it, when it has a slash
+  std::string via = {};      // the program that runs it; "" for the shell of the text
+  bool trusted = false;      // found by its bare name, or in a directory of the system
+  bool wrapper = false;      // nothing but what it runs matters
+  bool moved = false;        // relative names may start anywhere
+  bool unknown = false;      // the table does not know the program
+  bool project = false;      // it runs code of the project
+  Span span = {};
+};
+
+struct Finding {
+  enum class Weight : uint8_t {
+    kNote,     // for the reader
+    kProject,  // code of the project runs, which is not read here
+    kDoubt,    // something may run that is not in `executions`
+  };
+  std::string kind = {};
+  std::string what = {};
+  Span span = {};
+  Weight weight = Weight::kDoubt;
+};
+
+struct Effects {
+  std::vector<Execution> executions = {};
+  std::vector<Finding> findings = {};
+  std::vector<Value> writes = {};    // files that redirections write
+  std::vector<Value> assigned = {};  // what variables are given
+};
+
+// The canonical path of what `name` runs: by PATH when it has no slash, through symbolic links.
+// Nothing: it is not known, and the name is judged as it is written.
+using Resolver = std::function<std::optional<std::string>(std::string_view name)>;
+
+Effects effectsOf(std::string_view command, const CommandBounds& bounds,
+                  const Resolver& resolver = {});
+Effects effectsOfArgv(const std::vector<std::string>& argv, const CommandBounds& bounds,
+                      const Resolver& resolver = {});
+
+// `//`, `/./` and `/x/..` taken out of a path, without looking at any file.
+std::string plainPath(std::string_view path);
+
+}  // namespace cloister::policy

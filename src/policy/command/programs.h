@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of programs, as data: which run other commands, and which of their options do.
+// What is not in the table is run as it stands, and never taken for harmless (Kind::kUnknown).
+// Source: the manual pages of Debian 12. Immutable; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cloister::policy {
+
+struct Program {
+  enum class Kind : uint8_t {
+    kUnknown,
+    kPlain,        // runs nothing that is in its arguments, but for the options in `executes`
+    kPrefix,       // options, `operands` words, then a command with its arguments
+    kOpaque,       // runs what the filter does not read: always doubt
+    kProject,      // runs code of the project: its build files, its packages, its tests
+    kShell,        // sh -c TEXT
+    kInterpreter,  // `executes`: options with code; `options`: the others
+    kEnv,
+    kXargs,
+    kFind,
+    kGit,
+    kSed,
+    kAwk,
+    kSsh,
+    kSu,
+    kScript,
+    kWatch,
+    kRunner,  // the word `run` or `exec`, then a command
+    kNode,    // npm, yarn ...: a command behind exec, code of the project otherwise
+    kMake,
+    kCommand,  // of here on: builtins of the shell
+    kExec,
+    kEval,
+    kSource,
+    kTrap,
+    kCd,
+    kSet,
+    kShopt,
+    kDeclare,
+    kArithmetic,  // let
+    kAssigns,     // read, getopts ...: its operands are names of variables
+    kTestBuiltin,
+  };
+  std::string_view names = {};
+  Kind kind = Kind::kUnknown;
+  std::string_view group = {};  // what `builtin:` of a rule names
+  std::string_view options =
+      {};  // "-n: --adjustment= -v": those that are read, `:` and `=` with a value
+  std::string_view executes = {};  // options that run their value, or read code from it
+  int operands = 0;
+};
+
+// By the last part of the path, with and without a version behind it (python3.11). The entry of an
+// unknown program has no names.
+const Program& programNamed(std::string_view name);
+
+// What a variable does to the commands that see it.
+enum class Variable : uint8_t {
+  kPlain,
+  kChanges,  // which program runs, or how the text is read
+  kCommand,  // its value is run
+  kCode,     // code is loaded from where it points
+};
+Variable variableNamed(std::string_view name);
+
+// Whether `option` (in the manner of Program::options) is in the list, and takes a value.
+enum class Option : uint8_t { kAbsent, kFlag, kValue };
+Option findOption(std::string_view list, std::string_view option);
+
+// Whether a word may be one of these options: whole, bundled with other letters, or shortened.
+bool mayBeOption(std::string_view list, std::string_view word);
+
+}  // namespace cloister::policy

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader behind effectsOf(): goes through the syntax in the order of the text and notes what
+// each command runs. Used by one call on one thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "policy/command/effects.h"
+#include "policy/command/programs.h"
+
+namespace cloister::policy {
+
+class EffectReader {
+ public:
+  EffectReader(const CommandBounds& bounds, const Resolver& resolver)
+      : bounds_(bounds), resolver_(resolver) {}
+
+  // The text of a command, or of a shell in it (`inside`).
+  void text(std::string_view text, Dialect dialect, std::string_view via, const Span* inside);
+  // The words of one command; `via` runs it.
+  void run(std::vector<Value> argv, std::string_view via);
+  Effects take() { return std::move(effects_); }
+
+ private:
+  using Words = std::span<const Value>;
+
+  // The syntax (effects.cc).
+  void script(const Script& script);
+  void command(const Command& command);
+  void simple(const Command& command);
+  // What the command reads, when that is written in the text.
+  std::optional<Value> redirects(const Command& command);
+  void assignment(const Assignment& assignment);
+  void assigns(std::string_view name, const Value* value, Span span);
+  void arithmetic(std::string_view text, Span span);
+  void test(const Command& command);
+  void notePlainNumbers(const Script& script, std::set<std::string>& others);
+  void expand(const Word& word, std::vector<Value>& out);
+  Value value(const Word& word);
+  void part(const Part& part, Value& value);
+
+  // Programs (run.cc).
+  void judge(Words argv, Execution& execution, const Program& program);
+  void wrapped(Words argv, const Program& program);
+  void prefix(Words argv, const Program& program);
+  void shell(Words argv);
+  void shellText(const Value& text, std::string_view via, Dialect dialect);
+  void interpreter(Words argv, const Program& program, Execution& execution);
+  void module(Words argv, size_t at, Execution& execution);
+  void plain(Words argv, const Program& program);
+  void builtin(Words argv, const Program& program, Execution& execution);
+  void testWords(Words argv);
+  void declare(Words argv);
+  void assignsNames(Words argv, const Program& program);
+  void setOptions(Words argv);
+  void trap(Words argv);
+  void source(Words argv, Execution& execution);
+  void nested(Words argv, std::string_view via);
+  // Passes options and operands; the place of what follows, or nothing when that is not plain.
+  std::optional<size_t> pastOptions(Words argv, std::string_view options, size_t at = 1);
+
+  // Programs with rules of their own (wrappers.cc).
+  void env(Words argv);
+  void xargs(Words argv);
+  void find(Words argv);
+  void git(Words argv);
+  void gitConfig(Words argv, size_t at);
+  void gitSetting(std::string_view key, const Value& value);
+  void sed(Words argv);
+  void awk(Words argv);
+  void ssh(Words argv);
+  void su(Words argv);
+  void scriptCommand(Words argv);
+  void watch(Words argv);
+  void runner(Words argv);
+  void node(Words argv);
+  void make(Words argv);
+
+  void doubt(std::string_view kind, std::string what, Span span);
+  void note(std::string_view kind, std::string what, Span span, Finding::Weight weight);
+  void projectCode(std::string what, Span span, Execution* execution = nullptr);
+
+  const CommandBounds& bounds_;
+  const Resolver& resolver_;
+  Budget budget_;
+  Effects effects_;
+  Dialect dialect_ = Dialect::kBash;
+  std::string via_;
+  std::set<std::string> numbers_;  // variables that are only ever given numbers
+  const Value* input_ = nullptr;   // the text of the here-document that the command reads
+  bool moved_ = false;
+  int depth_ = 0;
+};
+
+// Whether a sed script does no more than edit text; false when it is not understood.
+bool plainSed(std::string_view script);
+// Whether an awk program runs nothing; false when it is not understood.
+bool plainAwk(std::string_view program);
+
+}  // namespace cloister::policy
