@@ -302,12 +302,22 @@ auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* 
           .issuer = config.auth.oidc.issuer};
 }
 
+orchestrator::KernelBounds kernelBounds(const model::Config& config) {
+  return {.max_per_session = config.kernels.max_per_session,
+          .max_results = config.kernels.max_results,
+          .result_bytes = config.kernels.result_bytes,
+          .results_bytes = config.kernels.results_bytes,
+          .code_bytes = config.kernels.code_bytes,
+          .interrupt = std::chrono::milliseconds(config.kernels.interrupt_ms)};
+}
+
 orchestrator::SessionConfig sessionConfig(const model::Config& config) {
   return {.max = config.session.max,
           .max_per_tenant = config.session.max_per_tenant,
           .max_execs = config.session.max_execs,
           .memory_share = config.session.memory_percent / 100.0,
-          .patience = {}};
+          .patience = {},
+          .kernels = kernelBounds(config)};
 }
 
 model::SessionBounds sessionBounds(const model::Config& config) {

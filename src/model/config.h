@@ -56,6 +56,16 @@ struct Config {
     uint32_t max_ttl_seconds = 86'400;  // of either, from creation or the last renewal
   } session;
 
+  // Interpreters that keep their state between a session's cells.
+  struct Kernels {
+    uint32_t max_per_session = 4;                // at once
+    uint32_t max_results = 64;                   // of one cell
+    uint64_t result_bytes = uint64_t{4} << 20;   // of one result
+    uint64_t results_bytes = uint64_t{8} << 20;  // of all results of one cell
+    uint64_t code_bytes = uint64_t{1} << 20;     // of one cell
+    uint32_t interrupt_ms = 2000;  // for a cell to yield to its interrupt, then its kernel is ended
+  } kernels;
+
   // The most that any request may ask for; a node refuses a permit over it.
   Limits limits = defaultBounds().max;
 

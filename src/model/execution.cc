@@ -102,6 +102,13 @@ void addRest(json::object& object, const Execution& execution) {
   object["language"] = textOrNull(execution.language);
   object["metadata"] = execution.metadata;
   if (execution.compile) object["compile"] = toObject(*execution.compile);
+  if (execution.cell) {
+    object["results"] = execution.results;
+    object["results_truncated"] = execution.results_truncated;
+    object["cell"] = json::object{{"kernel", execution.cell->kernel},
+                                  {"number", execution.cell->number},
+                                  {"state_lost", execution.cell->state_lost}};
+  }
   object["stdout_bytes"] = execution.out.total;
   object["stderr_bytes"] = execution.err.total;
   if (!execution.out.artifact.empty()) object["stdout_artifact"] = execution.out.artifact;

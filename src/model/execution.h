@@ -86,6 +86,13 @@ struct KeptOutput {
   std::string artifact;  // id, "" if none
 };
 
+// The kernel that a cell ran in: the interpreter of a session that keeps its state between cells.
+struct Cell {
+  std::string kernel;
+  uint64_t number = 0;      // of this cell in that kernel, from 1 on; anew when it starts afresh
+  bool state_lost = false;  // the kernel ended with this cell: the next one starts a fresh one
+};
+
 struct Execution {
   std::string id;
   uint64_t seq = 0;  // order of acceptance
@@ -103,6 +110,10 @@ struct Execution {
   Provenance provenance;
   std::optional<RunError> error;
   std::optional<CompileResult> compile;
+  std::optional<Cell> cell;    // where it was one
+  base::json::array results;   // of a cell: objects, from mime types to data; hostile
+  uint64_t results_bytes = 0;  // what they take, about
+  bool results_truncated = false;
   int64_t created_at = 0;
   int64_t started_at = 0;
   int64_t finished_at = 0;

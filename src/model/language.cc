@@ -12,6 +12,7 @@ namespace cloister::model {
 namespace {
 
 constexpr size_t kMaxFiles = 256;
+constexpr size_t kMaxKernelBytes = 100'000;  // an argument of a program: at most 128 KiB
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -87,6 +88,9 @@ Result<> check(const Language& language) {
   if (!language.zygote.empty() && !language.prestart) {
     return wrong("zygote", "is for languages with prestart");
   }
+  if (language.kernel.empty() == isFileName(language.kernel_file)) {
+    return wrong("kernel_file", "must be a plain file name beside kernel, and only there");
+  }
   for (const std::string& path : language.requires_paths) {
     if (!path.starts_with('/')) return wrong("requires", "must be absolute paths");
   }
@@ -124,6 +128,8 @@ Result<Language> readLanguage(const base::json::object& object) {
   language.prestart = TRY(reader.boolean("prestart")).value_or(false);
   language.prestart_unless = TRY(reader.text("prestart_unless")).value_or("");
   language.zygote = TRY(textList(reader, "zygote"));
+  language.kernel = TRY(textList(reader, "kernel"));
+  language.kernel_file = TRY(reader.text("kernel_file")).value_or("");
   language.requires_paths = TRY(textList(reader, "requires"));
   language.install = TRY(requiredText(reader, "install"));
   TRY(reader.finish());
@@ -161,6 +167,10 @@ Result<LanguageSet> LanguageSet::load(const std::string& dir) {
     const std::string name = file.filename().string();
     const std::string yaml = TRY(base::readFile(file.string(), kMaxYamlBytes));
     Language language = TRY(parseLanguage(yaml, name));
+    if (!language.kernel.empty()) {
+      language.kernel_text =
+          TRY(base::readFile(dir + "/kernels/" + language.kernel_file, kMaxKernelBytes));
+    }
     std::vector<std::string> names = language.aliases;
     names.push_back(language.name);
     for (const std::string& each : names) {

@@ -194,7 +194,31 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
   return {};
 }
 
+Result<std::optional<std::string>> readKernel(base::ObjectReader& reader,
+                                              const ExecRequest& request) {
+  const std::optional<std::string> name = TRY(reader.text("kernel"));
+  if (!name) return name;
+  if (!isKernelName(*name)) {
+    return invalid("kernel", "must be 1 to 32 lower-case letters, digits, _ and -, or \"none\"");
+  }
+  if (!std::holds_alternative<std::monostate>(request.run.command)) {
+    return invalid("kernel", "is for code, and this is a command; leave it out");
+  }
+  if (request.process && *name != kNoKernel) {
+    return invalid("kernel",
+                   "a kernel's code has no args, env or cwd of its own; leave those out, or ask "
+                   "for kernel \"none\"");
+  }
+  return name;
+}
+
 }  // namespace
+
+bool isKernelName(std::string_view name) {
+  constexpr size_t kMost = 32;
+  return !name.empty() && name.size() <= kMost &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
+}
 
 Result<SessionRequest> parseSessionRequest(const json::object& body, const RequestBounds& bounds,
                                            const SessionBounds& times) {
@@ -236,6 +260,8 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.limits = limitsUnasked(session);
   request.run.artifacts = {};
   TRY(readRunRequest(reader, bounds, request.run));
+  request.process = !request.run.args.empty() || !request.run.env.empty() || body.contains("cwd");
+  request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));
   request.keep_input = TRY(reader.boolean("keep_input")).value_or(false);
@@ -250,6 +276,7 @@ json::object toJsonObject(const ExecRequest& request) {
   json::object object = toJsonObject(request.run);
   object["cwd"] = request.cwd;
   object["keep_input"] = request.keep_input;
+  if (request.kernel) object["kernel"] = *request.kernel;
   return object;
 }
 

@@ -91,7 +91,13 @@ struct ExecRequest {
   std::string cwd;          // absolute, "" for /workspace
   bool keep_input = false;  // more input comes later
   bool background = false;  // answer at once
+  // For code: the kernel that is to run it. Not given: the language's own, where it has one and the
+  // request says nothing of how a process is started; "none": a program of its own.
+  std::optional<std::string> kernel = {};
+  bool process = false;  // the request has arguments, variables or a directory of its own
 };
+inline constexpr std::string_view kNoKernel = "none";
+bool isKernelName(std::string_view name);
 // As parseRunRequest(). Another share of the sandbox than the session has is kInvalid: its programs
 // have it together.
 Result<ExecRequest> parseExecRequest(const base::json::object& body, const RequestBounds& bounds,

@@ -187,6 +187,8 @@ Result<> Host::signal(int /*number*/) {
   return fail(Code::kConflict, "sending a signal: the program takes none now");
 }
 
+void Host::complete(model::Execution& /*execution*/) {}
+
 void Host::tell(const model::Execution& /*execution*/) {}
 
 std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, uint64_t memory_bytes) {

@@ -54,6 +54,9 @@ class Host {
   virtual Task<Result<>> input(std::string bytes);
   virtual Result<> signal(int number);
 
+  // Adds to the record what only the host knows, after run() and before it is written.
+  virtual void complete(model::Execution& execution);
+
   // Why it ends all that runs here, once it does.
   [[nodiscard]] virtual Cause cause() const { return Cause::kNone; }
 

@@ -41,7 +41,8 @@ bool isPassing(const Error& error) {
 }
 
 size_t keptBytes(const OutputLog& log) {
-  return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size();
+  return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size() +
+         log.latest().results_bytes;
 }
 
 }  // namespace
@@ -171,6 +172,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
       run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);
     }
   }
+  run.host->complete(execution);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
   execution.finished_at = base::wallMicros();
   for (model::ArtifactRef& artifact : execution.artifacts) {

@@ -14,6 +14,7 @@
 #include "orchestrator/events.h"
 #include "orchestrator/fair_queue.h"
 #include "orchestrator/host.h"
+#include "orchestrator/kernel.h"
 #include "orchestrator/ledger.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
@@ -49,7 +50,8 @@ using LivePtr = std::shared_ptr<Live>;
 // What is asked for: a run, or a program of a session.
 struct Asked {
   model::ExecRequest request;
-  std::shared_ptr<Home> home;  // null: a sandbox of its own
+  std::shared_ptr<Home> home;      // null: a sandbox of its own
+  std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
 };
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {

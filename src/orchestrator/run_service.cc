@@ -134,7 +134,8 @@ RunService::~RunService() {
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
-  Asked asked{.request = {.run = std::move(request), .cwd = {}}, .home = nullptr};
+  Asked asked{
+      .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
   return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
@@ -179,8 +180,10 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   run->spec = TRY(policy::resolve(request, parts.languages, asked.home ? tagOf(execution.id) : ""));
   run->spec.cwd = asked.request.cwd;
   run->spec.keep_input = asked.request.keep_input;
-  run->host = asked.home ? makeSessionHost(executor, asked.home)
-                         : makeOwnHost(node, places, request.limits.memory_bytes);
+  if (asked.kernel) asked.kernel->adapt(asked.request, run->spec);
+  run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits.wall)
+              : asked.home ? makeSessionHost(executor, asked.home)
+                           : makeOwnHost(node, places, request.limits.memory_bytes);
   record.spec = wire::encodeExecSpec(run->spec);
   record.request_json = canonical(asked);
   run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
@@ -387,7 +390,8 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewExecution record;
-  Asked asked{.request = {.run = std::move(request), .cwd = {}}, .home = nullptr};
+  Asked asked{
+      .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {

@@ -54,6 +54,8 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
   runs->endPrograms(session->record.id, programs);
+  for (const auto& [name, kernel] : session->kernels)
+    kernel->abandon();
   for (const auto& each : session->calls) {
     if (const auto call = each.lock()) call->abandon();
   }

@@ -50,7 +50,8 @@ Result<> LiveSession::admit() {
     return std::unexpected(
         endedError("running in a session", endOfLease(record, lease.limit()).reason));
   }
-  if (programs >= max_programs) {
+  const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
+  if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
                 "running in a session: " + std::to_string(max_programs) +
                     " programs run in it already (session.max_execs); wait for one to end");
@@ -394,7 +395,8 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
   if (principal.tenant != session->record.principal.tenant) {
     co_return fail(Code::kDenied, "running in a session: it is another tenant's");
   }
-  Asked asked{.request = std::move(request), .home = session};
+  Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
+  CO_TRY(impl->toKernel(session, asked));
   co_return co_await impl->runs->ask(std::move(principal), std::move(asked),
                                      std::move(idempotency_key));
 }

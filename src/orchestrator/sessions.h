@@ -20,6 +20,7 @@
 #include "model/principal.h"
 #include "model/session.h"
 #include "orchestrator/file_call.h"
+#include "orchestrator/kernel.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/session_log.h"
 
@@ -40,6 +41,7 @@ struct SessionConfig {
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
+  KernelBounds kernels;
 };
 
 class Sessions {
@@ -78,6 +80,14 @@ class Sessions {
   // Asks the session's file server; errors as exec().
   Task<Result<std::shared_ptr<FileCall>>> files(model::Principal principal, std::string id,
                                                 FileRequest request);
+
+  // The kernels that cells have been run in, by name.
+  Result<std::vector<KernelState>> kernels(const model::Principal& principal,
+                                           const std::string& id);
+  // Ends a kernel, and what it was about; its next cell gets a fresh one. kNotFound for a name that
+  // no cell has had. Returns once it is gone.
+  Task<Result<KernelState>> restartKernel(model::Principal principal, std::string id,
+                                          std::string name);
 
   // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
   Task<void> drain();

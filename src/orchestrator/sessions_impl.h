@@ -48,6 +48,7 @@ struct LiveSession final : Home {
   model::Principal ended_by;
   base::Monotonic give_up = base::Monotonic::max();
   uint32_t programs = 0;
+  std::map<std::string, std::shared_ptr<Kernel>> kernels;
   std::vector<std::weak_ptr<FileCall>> calls;  // under way, and a few that no longer are
   bool begun = false;                          // it is known whether there is a sandbox
   bool abandoned = false;                      // its end did not wait for that
@@ -91,6 +92,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
   Result<> writeNow(model::Session session);
   void nodeLost();
+
+  // Kernels (session_kernels.cc).
+  Result<> toKernel(const SessionPtr& session, Asked& asked);
+  Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel);
 
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,

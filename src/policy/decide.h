@@ -88,4 +88,9 @@ model::Limits mostAllowed(const Policy& policy, const Question& question);
 Result<model::ExecSpec> resolve(const model::RunRequest& request,
                                 const model::LanguageSet& languages, std::string_view tag = {});
 
+// A session's kernel for `language`, with the session's variables: its argv, with {dir} for `dir`,
+// and its environment.
+model::ExecSpec resolveKernel(const model::Language& language, const model::RunRequest& request,
+                              const std::string& dir);
+
 }  // namespace cloister::policy

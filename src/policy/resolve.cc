@@ -126,6 +126,18 @@ std::unexpected<Error> unknownLanguage(const std::string& name,
 
 }  // namespace
 
+model::ExecSpec resolveKernel(const Language& language, const RunRequest& request,
+                              const std::string& dir) {
+  model::ExecSpec spec;
+  for (std::string word : language.kernel) {
+    replaceAll(word, "{dir}", dir);
+    if (word == "{kernel}") word = language.kernel_text;
+    spec.run.argv.push_back(std::move(word));
+  }
+  spec.env = environment(request, &language);
+  return spec;
+}
+
 Result<model::ExecSpec> resolve(const RunRequest& request, const model::LanguageSet& languages,
                                 std::string_view tag) {
   const Language* language = nullptr;

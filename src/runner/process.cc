@@ -36,6 +36,8 @@ std::string_view pathOf(char** envp) {
   return kDefaultPath;
 }
 
+}  // namespace
+
 // Tries each directory of PATH in order, as execvp(3) does, without its fallback to a shell: a file
 // in no format the kernel knows is an error that the caller should see. Returns errno.
 int execInPath(const Command& command) {
@@ -64,6 +66,8 @@ int execInPath(const Command& command) {
   }
   return error;
 }
+
+namespace {
 
 int failed(Child& child, const char* what, int error) {
   child.error = error;

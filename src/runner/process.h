@@ -36,6 +36,9 @@ struct Spawned {
   const char* what = "";  // then: the step that failed
 };
 
+// Becomes `command`, in its environment and where this process is. Returns errno.
+int execInPath(const Command& command);
+
 // Runs `command` in a session of its own, with these three fds and no other, all signals at their
 // defaults. Returns once it has been executed or has failed. One thread only.
 Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups);

@@ -22,8 +22,10 @@
 #include "runner/beneath.h"
 #include "runner/file_table.h"
 #include "runner/files.h"
+#include "runner/kernel.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
+#include "wire/kernel.h"
 
 namespace cloister::runner {
 namespace {
@@ -280,6 +282,18 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
 
 namespace {
 
+int runOwn(int workspace, char** argv) {
+  if (wire::kernel::kKernel == argv[0]) return becomeKernel(argv);
+  if (wire::kernel::kCell == argv[0]) return runCell(argv);
+  return serveFiles(workspace, argv);
+}
+
+// A program that the runner has in itself; its environment is that of the process.
+Spawned spawnOwn(CommandText& text, int workspace, const Stdio& stdio, const Groups& groups) {
+  environ = text.envp();
+  return spawn(runOwn, workspace, text.argv(), stdio, groups);
+}
+
 // A pipe whose end kept here does not block, while the program's does, as programs expect.
 bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
   int ends[2];
@@ -318,7 +332,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   const Stdio stdio{in ? in.get() : null_.get(), out.get(), err.get()};
   const Groups groups{groups_, group_count_};
   const Spawned spawned = (flags & wire::kStartFiles) != 0
-                              ? spawn(serveFiles, workspace_.get(), text_.argv(), stdio, groups)
+                              ? spawnOwn(text_, workspace_.get(), stdio, groups)
                               : spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
   if (spawned.error != 0) {
     channel.reset(channel.number);

@@ -40,6 +40,19 @@ json::value encode(const std::optional<model::CompileResult>& compile) {
   return json::object{{"exit_code", compile->exit_code}, {"wall_ms", compile->wall_ms}};
 }
 
+// A cell's results were made in a sandbox: as text, they are not bound by a record's own limits.
+constexpr base::JsonLimits kResultsLimits{
+    .max_bytes = size_t{1} << 30, .max_depth = 64, .max_values = size_t{1} << 26};
+
+json::object encodeCell(const model::Execution& e) {
+  return {{"kernel", e.cell->kernel},
+          {"number", e.cell->number},
+          {"state_lost", e.cell->state_lost},
+          {"results", base::toJson(e.results)},
+          {"results_truncated", e.results_truncated},
+          {"results_bytes", e.results_bytes}};
+}
+
 void decode(Members from, model::KeptOutput& kept) {
   from.integer("total", kept.total);
   kept.truncated = from.boolean("truncated");
@@ -68,6 +81,18 @@ void decode(Members from, model::CompileResult& compile) {
   from.integer("wall_ms", compile.wall_ms);
 }
 
+void decode(Members from, model::Execution& e) {
+  model::Cell& cell = e.cell.emplace();
+  cell.kernel = from.text("kernel");
+  from.integer("number", cell.number);
+  cell.state_lost = from.boolean("state_lost");
+  e.results_truncated = from.boolean("results_truncated");
+  from.integer("results_bytes", e.results_bytes);
+  const auto results = base::parseJson(from.text("results"), kResultsLimits);
+  if (!results || !results->is_array()) return from.refuse();
+  e.results = results->get_array();
+}
+
 void decode(Members from, Record& record) {
   model::Execution& e = record.execution;
   record.request_sha256 = from.text("request_sha256");
@@ -93,6 +118,7 @@ void decode(Members from, Record& record) {
   decode(from.in("provenance"), e.provenance);
   if (!from.isNull("error")) decode(from.in("error"), e.error.emplace());
   if (!from.isNull("compile")) decode(from.in("compile"), e.compile.emplace());
+  if (!from.isNull("cell")) decode(from.in("cell"), e);
   from.integer("created_at", e.created_at);
   from.integer("started_at", e.started_at);
   from.integer("finished_at", e.finished_at);
@@ -121,6 +147,7 @@ std::string encodeRecord(const Record& record) {
                       {"created_at", e.created_at},
                       {"started_at", e.started_at},
                       {"finished_at", e.finished_at}};
+  if (e.cell) out["cell"] = encodeCell(e);
   return cleanText(base::toJson(out));
 }
 

@@ -47,7 +47,8 @@ class SqliteStore final : public Store {
 
   void update(model::Execution execution, model::AuditEvent event, Done<void> done) override {
     std::string id = execution.id;
-    const size_t bytes = execution.out.bytes.size() + execution.err.bytes.size();
+    const size_t bytes =
+        execution.out.bytes.size() + execution.err.bytes.size() + execution.results_bytes;
     submit<void>(
         {std::move(id), bytes},
         [execution = std::move(execution), event = std::move(event)](Transaction tx) {

@@ -72,7 +72,8 @@ inline constexpr uint8_t kStartAdopted = 8;
 // Of the channel's kStdout and kStderr at most kOutputUnits may be on their way, that is, sent and
 // not yet given back by kTaken: programs beside each other wait only for their own readers.
 inline constexpr uint8_t kStartWindow = 16;
-// The program is the runner's own, for files: the command is its request (wire/files.h).
+// The program is the runner's own: the command is its request, for files (wire/files.h) or of a
+// kernel (wire/kernel.h).
 inline constexpr uint8_t kStartFiles = 32;
 
 inline constexpr uint32_t kOutputUnits = 262'144;

@@ -171,7 +171,7 @@ class Life(SessionTest):
         other = self.new_key("session-stranger")["secret"]
         unknown, nobody = "ses_" + "0" * 26, "exec_" + "0" * 26
         for method, suffix, body in (("GET", "", None), ("DELETE", "", None), ("POST", "/renew", {}),
-                                     ("POST", "/exec", {"code": ":"}), ("GET", "/events", None)):
+                                     ("POST", "/exec", {"code": ":", "kernel": "none"}), ("GET", "/events", None)):
             with self.subTest(method + suffix):
                 answers = [self.call(method, f"/v1/sessions/{each}{suffix}", body, key=other, status=404).json()
                            for each in (session.id, unknown)]

@@ -59,6 +59,7 @@ std::vector<Route> restRoutes(RestParts& parts);
 std::vector<Route> executionRoutes(RestParts& parts);
 std::vector<Route> eventRoutes(RestParts& parts);
 std::vector<Route> sessionRoutes(RestParts& parts);
+std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);

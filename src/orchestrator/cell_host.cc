@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host of a cell: it waits for its turn in its kernel, has that started where it is not there,
+// and sees to it that the cell ends.
+#include <signal.h>
+
+#include <tuple>
+#include <utility>
+
+#include "orchestrator/cell_frames.h"
+#include "orchestrator/kernel.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::End;
+using model::Outcome;
+
+// For the program that meets the kernel to pass on what is left, once that has ended.
+constexpr Millis kDrain{2'000};
+
+class CellHost final : public Host {
+ public:
+  CellHost(const boost::asio::any_io_executor& executor, std::shared_ptr<Home> home,
+           std::shared_ptr<Kernel> kernel, Millis wall)
+      : executor_(executor),
+        inner_(makeSessionHost(executor, home)),
+        home_(std::move(home)),
+        kernel_(std::move(kernel)),
+        wall_(wall) {}
+  CellHost(const CellHost&) = delete;
+  CellHost& operator=(const CellHost&) = delete;
+  ~CellHost() override { kernel_->leave(this); }
+
+  [[nodiscard]] bool startsAtOnce() const override { return true; }
+  Result<> admit() override { return inner_->admit(); }
+  void occupy() override {
+    inner_->occupy();
+    kernel_->join(this);
+  }
+  void vacate() override {
+    inner_->vacate();
+    kernel_->leave(this);
+  }
+  Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
+                                             const model::ExecSpec& spec) override {
+    return inner_->prepare(std::move(permit), spec);
+  }
+  Task<Result<Outcome>> run(const model::ExecSpec& spec, runtime::ExecObserver& observer) override;
+  void cancel() override;
+  Task<Result<>> release() override { return inner_->release(); }
+  Task<Result<>> input(std::string bytes) override { return inner_->input(std::move(bytes)); }
+  Result<> signal(int number) override;
+  void complete(model::Execution& execution) override;
+  [[nodiscard]] Cause cause() const override { return inner_->cause(); }
+  void tell(const model::Execution& execution) override {
+    if (model::isTerminal(execution.status)) kernel_->leave(this);
+    inner_->tell(execution);
+  }
+
+ private:
+  enum class Stage : uint8_t { kRuns, kInterrupted, kStopping };
+
+  Task<void> watch();
+  base::Monotonic step(base::Monotonic until);
+  Task<Result<Outcome>> judge(Outcome met);
+  Outcome ofKernel(Outcome met) const;
+  [[nodiscard]] bool isOver() const { return cancelled_ || home_->cause() != Cause::kNone; }
+
+  boost::asio::any_io_executor executor_;
+  std::unique_ptr<Host> inner_;
+  std::shared_ptr<Home> home_;
+  std::shared_ptr<Kernel> kernel_;
+  Millis wall_;
+  std::optional<CellFrames> frames_;
+  uint64_t number_ = 0;
+  Stage stage_ = Stage::kRuns;
+  int pending_signal_ = 0;  // until the cell begins
+  bool cancelled_ = false;
+  bool timed_out_ = false;
+  bool told_ = false;  // the cell's program, that the kernel has ended
+  bool lost_ = false;
+  bool done_ = false;
+  bool watching_ = false;
+};
+
+Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecObserver& observer) {
+  while (!kernel_->isNext(this) && !isOver())
+    co_await kernel_->changed().wait();
+  if (!isOver()) number_ = CO_TRY(co_await kernel_->ensure());
+  if (isOver()) {
+    Outcome never;
+    never.end = End::kCancelled;
+    co_return never;
+  }
+  frames_.emplace(observer, kernel_->bounds(), [this] { kernel_->changed().notify(); });
+  watching_ = true;
+  runtime::spawn(executor_, watch());
+  auto met = co_await inner_->run(spec, *frames_);
+  done_ = true;
+  kernel_->changed().notify();
+  while (watching_)
+    co_await kernel_->changed().wait();
+  if (!met) co_return std::unexpected(std::move(met).error());
+  auto outcome = co_await judge(*std::move(met));
+  if (lost_ && home_->cause() == Cause::kNone) {
+    co_await observer.onOutput(model::Stream::kStderr,
+                               "cloister: the kernel ended with this cell; its state is lost, and "
+                               "the next cell gets a fresh one\n");
+  }
+  kernel_->leave(this);
+  co_return outcome;
+}
+
+// Its time, its cancellation, the end of its kernel: as long as the cell runs.
+Task<void> CellHost::watch() {
+  base::Monotonic until = base::monotonicNow() + wall_;
+  while (!done_) {
+    until = step(until);
+    if (!done_) co_await kernel_->changed().wait(until);
+  }
+  watching_ = false;
+  kernel_->changed().notify();
+}
+
+// Returns when to look again at the latest.
+base::Monotonic CellHost::step(base::Monotonic until) {
+  const base::Monotonic now = base::monotonicNow();
+  if (frames_->begun() && pending_signal_ != 0) kernel_->signal(std::exchange(pending_signal_, 0));
+  if (frames_->broken()) kernel_->stop();
+  if (home_->cause() != Cause::kNone) {
+    inner_->cancel();
+    return base::Monotonic::max();
+  }
+  if (!kernel_->runs()) {
+    if (!std::exchange(told_, true)) {
+      if (inner_->signal(SIGTERM)) return now + kDrain;
+    } else if (now < until) {
+      return until;
+    }
+    inner_->cancel();
+    return base::Monotonic::max();
+  }
+  if (stage_ == Stage::kRuns && (cancelled_ || now >= until)) {
+    timed_out_ = !cancelled_;
+    stage_ = Stage::kInterrupted;
+    if (frames_->begun()) kernel_->signal(SIGINT);
+    return now + kernel_->bounds().interrupt;
+  }
+  if (stage_ == Stage::kInterrupted && now >= until) {
+    stage_ = Stage::kStopping;
+    kernel_->stop();
+    return base::Monotonic::max();
+  }
+  return until;
+}
+
+// What became of the cell, from what its program told and what became of its kernel.
+Task<Result<Outcome>> CellHost::judge(Outcome met) {
+  if (home_->cause() != Cause::kNone) co_return met;
+  if (const auto code = frames_->exitCode()) {
+    met.end = timed_out_ ? End::kTimedOut : cancelled_ ? End::kCancelled : End::kExited;
+    met.exit_code = *code;
+    met.signal = 0;
+    std::erase_if(met.limits, [](const model::LimitHit& hit) { return hit.fatal; });
+    co_return met;
+  }
+  lost_ = true;
+  const bool by_itself = !kernel_->runs() && stage_ != Stage::kStopping;
+  kernel_->stop();
+  co_await kernel_->stopped();
+  met.limits.clear();
+  met.exit_code = 0;
+  met.signal = 0;
+  if (by_itself) co_return ofKernel(std::move(met));
+  met.end = timed_out_ ? End::kTimedOut : cancelled_ ? End::kCancelled : End::kSignaled;
+  if (met.end == End::kSignaled) met.signal = SIGKILL;
+  co_return met;
+}
+
+Outcome CellHost::ofKernel(Outcome met) const {
+  const Result<Outcome>* outcome = kernel_->outcome();
+  if (outcome == nullptr || !*outcome) {
+    met.end = End::kRunnerLost;
+    met.message = outcome == nullptr ? "the kernel was lost" : outcome->error().message;
+    return met;
+  }
+  const Outcome& kernel = **outcome;
+  met.end = kernel.end;
+  met.exit_code = kernel.exit_code;
+  met.signal = kernel.signal;
+  met.message = kernel.message;
+  met.limits = kernel.limits;
+  return met;
+}
+
+void CellHost::cancel() {
+  if (home_->cause() != Cause::kNone) {
+    inner_->cancel();
+  } else {
+    cancelled_ = true;
+  }
+  kernel_->changed().notify();
+}
+
+// To the interpreter and what it has started; one that comes early waits for the cell to begin.
+Result<> CellHost::signal(int number) {
+  if (!frames_ || frames_->exitCode()) return Host::signal(number);
+  if (frames_->begun()) {
+    kernel_->signal(number);
+  } else {
+    pending_signal_ = number;
+  }
+  return {};
+}
+
+void CellHost::complete(model::Execution& execution) {
+  execution.cell = model::Cell{kernel_->name(), number_, lost_};
+  if (frames_) {
+    execution.results = std::move(frames_->results());
+    execution.results_bytes = frames_->resultsBytes();
+    execution.results_truncated = frames_->resultsTruncated();
+  }
+  if (!execution.error) return;
+  execution.error->details["state_lost"] = lost_;
+  if (lost_) {
+    execution.error->message += "; its kernel ended with it, and what that kept is lost";
+  } else if (timed_out_) {
+    execution.error->message += "; its kernel goes on, with what it keeps";
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Host> makeCellHost(boost::asio::any_io_executor executor,
+                                   std::shared_ptr<Home> home, std::shared_ptr<Kernel> kernel,
+                                   Millis wall) {
+  return std::make_unique<CellHost>(executor, std::move(home), std::move(kernel), wall);
+}
+
+}  // namespace cloister::orchestrator

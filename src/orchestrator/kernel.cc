@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/kernel.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "runtime/spawn.h"
+#include "wire/kernel.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Outcome;
+
+constexpr Millis kStartPatience{20'000};
+constexpr size_t kMostSaid = 4096;
+// Beyond a cell's own time and its kernel's interrupt: for the node to end what we did not.
+constexpr Millis kBackstop{15'000};
+
+// What a kernel that could not be started said: hostile, and for a message.
+std::string shown(std::string_view said) {
+  constexpr size_t kMost = 200;
+  std::string text(said.substr(0, kMost));
+  while (text.ends_with('\n'))
+    text.pop_back();
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.empty() ? "it did not begin" : text;
+}
+
+}  // namespace
+
+// One interpreter, from its start to its end.
+class Kernel::Instance final : public runtime::ExecObserver {
+ public:
+  explicit Instance(Begun begun) : begun_(std::move(begun)) {}
+
+  static Task<void> run(std::shared_ptr<Instance> self, std::shared_ptr<Kernel> kernel) {
+    auto outcome = co_await self->begun_.host->run(self->begun_.spec, *self);
+    std::ignore = co_await self->begun_.host->release();
+    self->outcome_ = std::move(outcome);
+    kernel->changed_.notify();
+  }
+
+  void hear(runtime::Signal& changed) { changed_ = &changed; }
+  [[nodiscard]] Host& host() { return *begun_.host; }
+  [[nodiscard]] bool ready() const { return said_.starts_with(wire::kernel::kReady); }
+  // Why it never began.
+  [[nodiscard]] std::string reason() const {
+    if (outcome_ && !*outcome_) return outcome_->error().message;
+    return outcome_ && !(*outcome_)->message.empty() ? (*outcome_)->message : said_;
+  }
+  [[nodiscard]] const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
+  [[nodiscard]] int64_t startedAt() const { return started_at_; }
+
+  void onStarted() override {}
+  Task<void> onOutput(model::Stream /*stream*/, std::string_view bytes) override {
+    said_ += bytes.substr(0, kMostSaid - std::min(kMostSaid, said_.size()));
+    if (changed_ != nullptr) changed_->notify();
+    co_return;
+  }
+  Task<void> onFileBegin(std::string /*path*/, uint64_t /*size*/) override { co_return; }
+  Task<void> onFileData(std::string_view /*bytes*/) override { co_return; }
+  Task<void> onFileEnd() override { co_return; }
+
+ private:
+  Begun begun_;
+  std::string said_;
+  std::optional<Result<Outcome>> outcome_;
+  int64_t started_at_ = base::wallMicros();
+  runtime::Signal* changed_ = nullptr;
+};
+
+base::json::object toJsonObject(const KernelState& state) {
+  const std::string started = base::formatTime(state.started_at);
+  return {{"name", state.name},
+          {"language", state.language},
+          {"status", !state.running    ? "not_started"
+                     : state.cells > 0 ? "busy"
+                                       : "idle"},
+          {"cells", state.cells},
+          {"number", state.number},
+          {"started_at", state.running ? base::json::value(started) : base::json::value(nullptr)}};
+}
+
+Kernel::Kernel(boost::asio::any_io_executor executor, std::string name, std::string language,
+               KernelBounds bounds, Begin begin)
+    : name_(std::move(name)),
+      language_(std::move(language)),
+      bounds_(bounds),
+      begin_(std::move(begin)),
+      changed_(std::move(executor)) {}
+
+Kernel::~Kernel() = default;
+
+bool Kernel::runs() const {
+  return instance_ && !instance_->outcome();
+}
+
+KernelState Kernel::state() const {
+  return {.name = name_,
+          .language = language_,
+          .running = runs(),
+          .cells = static_cast<uint32_t>(line_.size()),
+          .number = number_,
+          .started_at = runs() ? instance_->startedAt() : 0};
+}
+
+void Kernel::adapt(const model::ExecRequest& request, model::ExecSpec& spec) const {
+  spec.compile.clear();
+  spec.files = request.run.files;
+  spec.run.argv = {std::string(wire::kernel::kCell), dir(), request.run.code};
+  spec.run.timeout = request.run.limits.wall + bounds_.interrupt + kBackstop;
+  spec.env.clear();
+  spec.cwd.clear();
+  spec.for_files = true;
+}
+
+void Kernel::join(const void* cell) {
+  line_.push_back(cell);
+}
+
+void Kernel::leave(const void* cell) {
+  if (std::erase(line_, cell) > 0) changed_.notify();
+}
+
+bool Kernel::isNext(const void* cell) const {
+  return !line_.empty() && line_.front() == cell;
+}
+
+Task<Result<uint64_t>> Kernel::ensure() {
+  const auto self = shared_from_this();
+  if (abandoned_) co_return fail(Code::kConflict, "starting a kernel: its session has ended");
+  if (runs()) co_return ++number_;
+  number_ = 0;
+  Begun begun = CO_TRY(co_await begin_(self));
+  const auto instance = std::make_shared<Instance>(std::move(begun));
+  instance->hear(changed_);
+  instance_ = instance;
+  runtime::spawn(changed_.executor(), Instance::run(instance, self));
+  if (abandoned_) stop();  // meanwhile
+  const base::Monotonic until = base::monotonicNow() + kStartPatience;
+  while (!instance->ready() && !instance->outcome() && base::monotonicNow() < until)
+    co_await changed_.wait(until);
+  if (instance->ready() && !instance->outcome()) co_return ++number_;
+  stop();
+  co_return fail(Code::kUnsupported,
+                 "starting the kernel " + name_ + ": " + shown(instance->reason()));
+}
+
+const Result<Outcome>* Kernel::outcome() const {
+  return instance_ && instance_->outcome() ? &*instance_->outcome() : nullptr;
+}
+
+void Kernel::signal(int number) {
+  if (runs()) std::ignore = instance_->host().signal(number);
+}
+
+void Kernel::stop() {
+  if (runs()) instance_->host().cancel();
+}
+
+Task<void> Kernel::stopped() {
+  const auto self = shared_from_this();
+  const auto instance = instance_;
+  while (instance && !instance->outcome())
+    co_await changed_.wait();
+}
+
+void Kernel::abandon() {
+  abandoned_ = true;
+  stop();
+  changed_.notify();
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of a session: which code goes to which, how one is started, shown and ended.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "orchestrator/sessions_impl.h"
+#include "wire/kernel.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+bool isCode(const model::ExecRequest& request) {
+  return std::holds_alternative<std::monostate>(request.run.command);
+}
+
+model::AuditEvent startedEventOf(const model::Session& session, const Kernel& kernel,
+                                 const std::string& permit_id) {
+  return {
+      .action = "kernel.started",
+      .subject = session.id,
+      .principal = session.principal,
+      .details = {
+          {"kernel", kernel.name()}, {"language", kernel.language()}, {"permit_id", permit_id}}};
+}
+
+}  // namespace
+
+// Code goes to a kernel unless its language has none, or it is to be a program of its own.
+Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
+  model::ExecRequest& request = asked.request;
+  if (!isCode(request) || request.kernel == model::kNoKernel) return {};
+  const model::Language* language = runs->parts.languages.find(request.run.language);
+  if (language == nullptr) return {};  // which is told later
+  if (language->kernel.empty()) {
+    if (!request.kernel) return {};
+    return fail(Code::kInvalid, "kernel: " + language->name + " has none; leave it out", "kernel");
+  }
+  if (!request.kernel && request.process) return {};
+  if (request.run.code.size() > config.kernels.code_bytes) {
+    return fail(Code::kTooLarge,
+                "code: at most " + std::to_string(config.kernels.code_bytes) +
+                    " bytes are allowed for a kernel (kernels.code_bytes); put more in a file, or "
+                    "ask for kernel \"none\"",
+                "code");
+  }
+  const std::string name = request.kernel.value_or(language->name);
+  request.kernel = name;
+  std::shared_ptr<Kernel>& kernel = session->kernels[name];
+  if (!kernel && session->kernels.size() > config.kernels.max_per_session) {
+    session->kernels.erase(name);
+    return fail(Code::kQuota, "kernel: the session has " +
+                                  std::to_string(config.kernels.max_per_session) +
+                                  " already (kernels.max_per_session); use one of those");
+  }
+  if (kernel && kernel->language() != language->name) {
+    return fail(Code::kInvalid,
+                "kernel: \"" + name + "\" is one for " + kernel->language() + "; use another name",
+                "kernel");
+  }
+  if (!kernel) {
+    kernel =
+        std::make_shared<Kernel>(runs->executor, name, language->name, config.kernels,
+                                 [weak = weak_from_this(), of = std::weak_ptr(session)](
+                                     std::shared_ptr<Kernel> which) -> Task<Result<Kernel::Begun>> {
+                                   const auto self = weak.lock();
+                                   const SessionPtr session = of.lock();
+                                   if (!self || !session)
+                                     co_return fail(Code::kConflict, "starting a kernel: too late");
+                                   co_return co_await self->startKernel(session, std::move(which));
+                                 });
+  }
+  asked.kernel = kernel;
+  return {};
+}
+
+// Nothing of it runs before its audit row is durable.
+Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
+                                                        std::shared_ptr<Kernel> kernel) {
+  const auto self = shared_from_this();
+  const model::Language* language = runs->parts.languages.find(kernel->language());
+  model::RunRequest as = session->request;
+  as.env = session->record.env;
+  model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());
+  const std::string& cwd = session->record.cwd;
+  spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),
+                                               cwd.empty() ? "/workspace" : cwd});
+  spec.run.timeout = Kernel::kForever;
+  spec.for_files = true;
+  const policy::Question question = this->question(*session, base::newId("permit"));
+  const model::Limits most = policy::mostAllowed(runs->parts.policy, question);
+  as.limits.wall = std::max(as.limits.wall, most.wall);
+  as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
+  const policy::Decision decision = policy::decide(
+      runs->parts.policy, {.request = as,
+                           .principal = session->record.principal,
+                           .execution_id = base::newId("kernel"),
+                           .permit_id = question.permit_id,
+                           .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+                           .prestart = {},
+                           .now = question.now,
+                           .valid_for = question.valid_for,
+                           .language = question.language,
+                           .session_id = question.session_id});
+  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  CO_TRY(
+      co_await runs->ledger.append(startedEventOf(session->record, *kernel, question.permit_id)));
+  Kernel::Begun begun{.host = makeSessionHost(runs->executor, session), .spec = std::move(spec)};
+  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
+  CO_TRY(co_await begun.host->prepare(permit, begun.spec));
+  co_return begun;
+}
+
+Result<std::vector<KernelState>> Sessions::kernels(const model::Principal& principal,
+                                                   const std::string& id) {
+  const SessionPtr session = TRY(impl_->findLive(principal, id, "listing a session's kernels"));
+  std::vector<KernelState> states;
+  for (const auto& [name, kernel] : session->kernels)
+    states.push_back(kernel->state());
+  return states;
+}
+
+Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, std::string id,
+                                                  std::string name) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "restarting a session's kernel"));
+  if (principal.tenant != session->record.principal.tenant) {
+    co_return fail(Code::kDenied, "restarting a session's kernel: it is another tenant's");
+  }
+  const auto found = session->kernels.find(name);
+  if (found == session->kernels.end()) {
+    co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
+  }
+  const std::shared_ptr<Kernel> kernel = found->second;
+  CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
+                                             .subject = session->record.id,
+                                             .principal = principal,
+                                             .details = {{"kernel", name}}}));
+  kernel->stop();
+  co_await kernel->stopped();
+  co_return kernel->state();
+}
+
+}  // namespace cloister::orchestrator

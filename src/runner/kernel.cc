@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstring>
+#include <string_view>
+
+#include <stdio.h>
+
+#include "base/fd.h"
+#include "runner/process.h"
+#include "wire/codec.h"
+#include "wire/kernel.h"
+
+namespace cloister::runner {
+namespace {
+
+using wire::kernel::Frame;
+using wire::kernel::kFrameHead;
+using wire::kernel::kMaxFrame;
+
+constexpr int kCannotBegin = 127;  // as a shell says it
+constexpr int kNotTold = 70;       // the kernel did not say how the cell ended
+constexpr const char* kFifos[] = {"code", "in", "out", "err", "report"};
+
+volatile sig_atomic_t the_kernel_is_gone = 0;
+
+bool pathIn(const char* dir, const char* name, char (&path)[PATH_MAX]) {
+  const int n = snprintf(path, sizeof path, "%s/%s", dir, name);
+  return n > 0 && static_cast<size_t>(n) < sizeof path;
+}
+
+// Open for both, so that it can be opened before the other side, and never ends by itself.
+Fd openFifo(const char* dir, const char* name, int flags) {
+  char path[PATH_MAX];
+  if (!pathIn(dir, name, path)) return Fd();
+  Fd fd(open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags));
+  struct stat st{};
+  if (fd && (fstat(fd.get(), &st) != 0 || !S_ISFIFO(st.st_mode))) fd.reset();
+  return fd;
+}
+
+int makeFifos(const char* dir) {
+  if (mkdir(dir, 0700) != 0 && errno != EEXIST) return errno;
+  for (const char* name : kFifos) {
+    char path[PATH_MAX];
+    if (!pathIn(dir, name, path)) return ENAMETOOLONG;
+    if (unlink(path) != 0 && errno != ENOENT) return errno;
+    if (mknod(path, S_IFIFO | 0600, 0) != 0) return errno;
+  }
+  return 0;
+}
+
+int failKernel(int out, const char* what, int error) {
+  dprintf(out, "%s: %s\n", what, strerror(error));
+  return kCannotBegin;
+}
+
+bool writeAll(int fd, const char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t n = write(fd, data, size);
+    if (n < 0 && errno != EINTR) return false;
+    if (n < 0) continue;
+    data += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// What a kernel reports, read as it comes.
+class Report {
+ public:
+  enum class Said : uint8_t { kNothing, kBegun, kResult, kPiece, kDone, kNonsense };
+
+  // Takes one statement off the front of `bytes`; `number` and `piece` are what it says.
+  Said take(std::string_view& bytes, uint32_t& number, std::string_view& piece) {
+    if (bytes.empty()) return Said::kNothing;
+    if (left_ > 0) {
+      piece = bytes.substr(0, left_);
+      bytes.remove_prefix(piece.size());
+      left_ -= static_cast<uint32_t>(piece.size());
+      return Said::kPiece;
+    }
+    while (!bytes.empty()) {
+      const char c = bytes.front();
+      bytes.remove_prefix(1);
+      if (c == '\n') return line(number);
+      if (size_ == sizeof line_) return Said::kNonsense;
+      line_[size_++] = c;
+    }
+    return Said::kNothing;
+  }
+
+ private:
+  Said line(uint32_t& number) {
+    const std::string_view text(line_, size_);
+    size_ = 0;
+    if (text == "B") return Said::kBegun;
+    if (text.size() < 2 || (text[0] != 'R' && text[0] != 'D')) return Said::kNonsense;
+    number = 0;
+    for (const char c : text.substr(1)) {
+      if (c < '0' || c > '9') return Said::kNonsense;
+      number = number * 10 + static_cast<uint32_t>(c - '0');
+      if (number > wire::kernel::kMaxResult) return Said::kNonsense;
+    }
+    if (text[0] == 'D') return number <= 255 ? Said::kDone : Said::kNonsense;
+    left_ = number;
+    return number > 0 ? Said::kResult : Said::kNonsense;
+  }
+
+  char line_[16];
+  size_t size_ = 0;
+  uint32_t left_ = 0;  // of a result
+};
+
+char the_buffer[kFrameHead + kMaxFrame];  // of the one cell that this process is
+
+class Cell {
+ public:
+  Cell(const char* dir, const char* code) : code_(code, std::strlen(code) + 1) {
+    sigemptyset(&none_);
+    for (size_t i = 0; i < kCount; ++i)
+      fifos_[i] = openFifo(dir, kFifos[i], O_NONBLOCK);
+  }
+
+  int run() {
+    for (const Fd& fifo : fifos_) {
+      if (!fifo) return kCannotBegin;
+    }
+    while (!done_ && !broken_ && the_kernel_is_gone == 0)
+      step();
+    drain();
+    if (!done_ || broken_) return kNotTold;
+    return number(Frame::kDone, code_number_) ? static_cast<int>(code_number_) : kNotTold;
+  }
+
+ private:
+  enum Fifo : uint8_t { kCode, kIn, kOut, kErr, kReport, kCount };
+
+  [[nodiscard]] int fd(Fifo which) const { return fifos_[which].get(); }
+
+  void step() {
+    const bool feeds = begun_ && fifos_[kIn];
+    pollfd fds[] = {{fd(kOut), POLLIN, 0},
+                    {fd(kErr), POLLIN, 0},
+                    {fd(kReport), POLLIN, 0},
+                    {code_.empty() ? -1 : fd(kCode), POLLOUT, 0},
+                    {feeds && input_.empty() ? STDIN_FILENO : -1, POLLIN, 0},
+                    {feeds && !input_.empty() ? fd(kIn) : -1, POLLOUT, 0}};
+    if (ppoll(fds, sizeof fds / sizeof *fds, nullptr, &none_) < 0) return;
+    if (fds[0].revents != 0) pass(kOut, Frame::kStdout);
+    if (fds[1].revents != 0) pass(kErr, Frame::kStderr);
+    if (fds[3].revents != 0) hand();
+    if (fds[4].revents != 0) readInput();
+    if (fds[5].revents != 0) feed();
+    if (fds[2].revents != 0) hear();
+  }
+
+  // What there is on a stream, as one frame. False when there is nothing.
+  bool pass(Fifo from, Frame type) {
+    const ssize_t n = read(fd(from), the_buffer + kFrameHead, kMaxFrame);
+    if (n <= 0) return false;
+    return send(type, static_cast<size_t>(n));
+  }
+
+  // The first `size` bytes behind the head in the buffer.
+  bool send(Frame type, size_t size) {
+    wire::Writer w(the_buffer, kFrameHead);
+    w.u8(static_cast<uint8_t>(type));
+    w.u32(static_cast<uint32_t>(size));
+    if (!writeAll(STDOUT_FILENO, the_buffer, kFrameHead + size)) broken_ = true;
+    return !broken_;
+  }
+
+  bool number(Frame type, uint32_t value) {
+    wire::Writer(the_buffer + kFrameHead, sizeof value).u32(value);
+    return send(type, sizeof value);
+  }
+
+  void hand() {
+    const ssize_t n = write(fd(kCode), code_.data(), code_.size());
+    if (n > 0) code_.remove_prefix(static_cast<size_t>(n));
+  }
+
+  void readInput() {
+    const ssize_t n = read(STDIN_FILENO, input_bytes_, sizeof input_bytes_);
+    if (n > 0) input_ = {input_bytes_, static_cast<size_t>(n)};
+    if (n == 0) fifos_[kIn].reset();  // the kernel has it open: it sees the end
+  }
+
+  void feed() {
+    const ssize_t n = write(fd(kIn), input_.data(), input_.size());
+    if (n > 0) input_.remove_prefix(static_cast<size_t>(n));
+    if (n < 0 && errno == EPIPE) fifos_[kIn].reset();
+  }
+
+  void hear() {
+    char bytes[4096];
+    const ssize_t n = read(fd(kReport), bytes, sizeof bytes);
+    if (n <= 0) return;
+    std::string_view rest(bytes, static_cast<size_t>(n));
+    while (!rest.empty() && !done_ && !broken_)
+      hearOne(rest);
+  }
+
+  void hearOne(std::string_view& rest) {
+    uint32_t value = 0;
+    std::string_view piece;
+    switch (report_.take(rest, value, piece)) {
+      case Report::Said::kNothing:
+        return;
+      case Report::Said::kBegun:
+        begun_ = true;
+        fifos_[kCode].reset();
+        code_ = {};
+        send(Frame::kBegun, 0);
+        return;
+      case Report::Said::kResult:
+        number(Frame::kResult, value);
+        return;
+      case Report::Said::kPiece:
+        std::memcpy(the_buffer + kFrameHead, piece.data(), piece.size());
+        send(Frame::kPiece, piece.size());
+        return;
+      case Report::Said::kDone:
+        done_ = true;
+        code_number_ = value;
+        return;
+      case Report::Said::kNonsense:
+        broken_ = true;
+        return;
+    }
+  }
+
+  // What it wrote before it said that it is done is in the pipes: as much as they can hold, since
+  // what it left behind may go on writing.
+  void drain() {
+    for (const auto& [from, type] : {Stream{kOut, Frame::kStdout}, Stream{kErr, Frame::kStderr}}) {
+      for (int i = 0; i < kDrains && pass(from, type); ++i) {
+      }
+    }
+  }
+
+  struct Stream {
+    Fifo from;
+    Frame type;
+  };
+  static constexpr int kDrains = 20;
+
+  Fd fifos_[kCount];
+  sigset_t none_;  // blocked while it waits: SIGTERM comes only then
+  std::string_view code_;
+  std::string_view input_;
+  char input_bytes_[4096];
+  Report report_;
+  bool begun_ = false;
+  bool done_ = false;
+  bool broken_ = false;
+  uint32_t code_number_ = 0;
+};
+
+}  // namespace
+
+int becomeKernel(char** argv) {
+  if (argv[1] == nullptr || argv[2] == nullptr || argv[3] == nullptr) return kCannotBegin;
+  const char* dir = argv[1];
+  const Fd said(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  if (const int error = makeFifos(dir); error != 0) return failKernel(said.get(), dir, error);
+  const Fd out = openFifo(dir, "out", 0);
+  const Fd err = openFifo(dir, "err", 0);
+  if (!said || !out || !err || dup2(out.get(), STDOUT_FILENO) < 0 ||
+      dup2(err.get(), STDERR_FILENO) < 0)
+    return failKernel(said.get(), dir, errno);
+  if (chdir(argv[2]) != 0) return failKernel(said.get(), argv[2], errno);
+  const std::string_view ready = wire::kernel::kReady;
+  if (!writeAll(said.get(), ready.data(), ready.size())) return kCannotBegin;
+  return failKernel(said.get(), argv[3], execInPath({argv + 3, environ, nullptr}));
+}
+
+int runCell(char** argv) {
+  if (argv[1] == nullptr || argv[2] == nullptr || argv[3] != nullptr) return kCannotBegin;
+  signal(SIGINT, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  struct sigaction gone{};
+  gone.sa_handler = [](int) { the_kernel_is_gone = 1; };
+  sigaction(SIGTERM, &gone, nullptr);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  Cell cell(argv[1], argv[2]);
+  return cell.run();
+}
+
+}  // namespace cloister::runner
