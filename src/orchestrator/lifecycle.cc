@@ -200,7 +200,7 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
   } else {
     base::log(base::Level::kError, "end of a run not recorded",
               {{"execution", run.execution.id}, {"reason", written.error().message}});
-    auto stored = parts.store.get(store::Scope::allTenants(), run.execution.id);
+    auto stored = parts.store.get(store::Scope::of(run.execution.principal), run.execution.id);
     if (stored) run.log->publish(*stored);
   }
   run.log->close();

@@ -6,5 +6,6 @@
 #include "store/suite/accept.h"
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
+#include "store/suite/keys.h"
 #include "store/suite/lifecycle.h"
 #include "store/suite/sessions.h"

@@ -15,6 +15,19 @@ PRIVILEGED = re.compile(
     r"(?<![\w.>:])(?:::)?(syscall|unshare|setns|mount|umount2?|pivot_root|chroot|prctl|clone3?|ptrace|"
     r"setres[ug]id|setgroups|capset|sethostname)\(")
 MAY_CALL = ("src/linux/", "src/runner/")
+# Questions to the ledger that no tenant bounds, and why each place may ask one.
+EVERY_TENANT = re.compile(r"\ballTenants\(\)|[.>](unfinished|unfinishedSessions|mismatches|sessionMismatches)\(")
+MAY_ASK_ABOUT_ALL = {
+    "src/store/store.h": "where it is declared",
+    "src/store/store.cc": "where it is made",
+    "src/audit/audit.cc": "verification walks the whole chain",
+    "src/bin/cloisterd.cc": "the administrator's own key, before anyone is served",
+    "src/orchestrator/artifact_service.cc": "a link has no principal; its signature has the tenant",
+    "src/orchestrator/run_service.cc": "recovery after a start",
+    "src/orchestrator/session_end.cc": "recovery after a start",
+}
+TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/audit.h", "suite/fixture.h",
+                "suite/lifecycle.h", "suite/sessions.h", "store_testing.h")
 COMMENT = re.compile(r"//.*$")
 OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*(?<!=) \{$")
 TYPE = re.compile(r"^ *(template|namespace|class|struct|enum|union|extern)\b")
@@ -71,6 +84,13 @@ class Sources(unittest.TestCase):
                 if PRIVILEGED.search(COMMENT.sub("", line)):
                     wrong.append(f"{path}:{number}: {line.strip()}")
         self.fail_with(wrong)
+
+    def test_few_places_ask_about_every_tenant(self):
+        found = {str(path) for path in tree.with_suffix(".cc", ".h")
+                 if str(path).startswith("src/") and EVERY_TENANT.search(tree.text(path))
+                 and not str(path).endswith(("_test.cc", *TEST_HEADERS))}
+        self.assertEqual(sorted(found - MAY_ASK_ABOUT_ALL.keys()), [])
+        self.assertEqual(sorted(MAY_ASK_ABOUT_ALL.keys() - found), [], "no longer needed")
 
     def test_the_length_rule_itself(self):
         body = "void f() {\n" + "  g();\n" * 61 + "}\n"

@@ -56,6 +56,8 @@ TEST_P(StoreSuite, KeepsKeysByDigest) {
   EXPECT_TRUE(store_->keys(Scope::of(principal("rival")))->empty());
   EXPECT_EQ(store_->keys(Scope::of(principal("acme")))->size(), 1U);
   EXPECT_EQ(revoke(Scope::of(principal("rival")), "key_a").error().code, Code::kNotFound);
+  EXPECT_EQ(store_->key(Scope::of(principal("rival")), "key_a").error().code, Code::kNotFound);
+  EXPECT_EQ(store_->key(Scope::of(principal("acme")), "key_a")->name, "ci");
   ASSERT_TRUE(revoke(all_, "key_a"));
   ASSERT_TRUE(revoke(all_, "key_a"));
   EXPECT_GT((*store_->keyByHash(key.sha256))->revoked_at, 0);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What must not compile: a question about what tenants have that does not say whose.
+#include <concepts>
+
+#include <gtest/gtest.h>
+
+#include "store/store.h"
+
+namespace cloister::store {
+namespace {
+
+// A scope comes from a principal, or says that it is every tenant's; there is no third way.
+static_assert(!std::default_initializable<Scope>);
+static_assert(!std::constructible_from<Scope, std::string>);
+static_assert(!std::constructible_from<Scope, const char*>);
+static_assert(!std::constructible_from<Scope, std::optional<std::string>>);
+static_assert(!std::constructible_from<Scope, model::Principal>);
+static_assert(!std::convertible_to<model::Principal, Scope>);
+
+template <class Id>
+concept ById = requires(Store& store, Id id) { store.get(id); } ||
+               requires(Store& store, Id id) { store.session(id); } ||
+               requires(Store& store, Id id) { store.artifact(id); } ||
+               requires(Store& store, Id id) { store.key(id); } ||
+               requires(Store& store, Id id) { store.revokeKey(id, {}, {}); } ||
+               requires(Store& store, Id id) { store.removeArtifact(id, {}, {}); };
+static_assert(!ById<std::string>);
+
+template <class S>
+concept Listing =
+    requires(S& store) { store.keys(); } || requires(S& store) { store.list(ListQuery{}); } ||
+    requires(S& store) { store.sessions(SessionQuery{}); } ||
+    requires(S& store) { store.artifacts(ArtifactQuery{}); } ||
+    requires(S& store) { store.audit(uint64_t{0}, uint32_t{1}); };
+static_assert(!Listing<Store>);
+
+// And a tenant by its name is no scope: nobody who has only read it in a request can ask.
+template <class Tenant>
+concept ByName = requires(Store& store, Tenant tenant) { store.list(tenant, ListQuery{}); } ||
+                 requires(Store& store, Tenant tenant) { store.get(tenant, std::string()); };
+static_assert(!ByName<std::string>);
+static_assert(!ByName<model::Principal>);
+// So that the above is about the arguments and not about a spelling.
+static_assert(ByName<Scope>);
+
+TEST(Scope, IsTheTenantsOwnUnlessItIsAnAdministrators) {
+  model::Principal who;
+  who.tenant = "acme";
+  for (const model::Role role : model::kAllRoles) {
+    who.roles = role;
+    const Scope scope = Scope::of(who);
+    if (role == model::Role::kAdmin) {
+      EXPECT_FALSE(scope.tenant());
+    } else {
+      EXPECT_EQ(scope.tenant(), "acme") << model::roleName(role);
+    }
+  }
+  EXPECT_FALSE(Scope::allTenants().tenant());
+}
+
+}  // namespace
+}  // namespace cloister::store

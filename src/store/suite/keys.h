@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of StoreSuite: API keys with roles, addresses, successors and their last use.
+#pragma once
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "store/suite/fixture.h"
+
+namespace cloister::store {
+
+inline KeyRecord keyOf(const std::string& id, model::Roles roles, const std::string& tenant) {
+  KeyRecord key;
+  key.id = id;
+  key.sha256 = base::sha256Hex(id);
+  key.name = "test";
+  key.principal = principal(tenant);
+  key.principal.roles = roles;
+  key.created_at = base::wallMicros();
+  return key;
+}
+inline model::AuditEvent keyEvent(std::string action, const std::string& id) {
+  return {.action = std::move(action), .subject = id, .principal = admin(), .details = {}};
+}
+inline Result<void> put(Store& store, const KeyRecord& key) {
+  return await<void>([&](Done<void> done) {
+    store.putKey(key, keyEvent("key.created", key.id), std::move(done));
+  });
+}
+inline Result<void> revoke(Store& store, const Scope& scope, const std::string& id) {
+  return await<void>([&](Done<void> done) {
+    store.revokeKey(scope, id, keyEvent("key.revoked", id), std::move(done));
+  });
+}
+inline Result<void> rotate(Store& store, const Scope& scope, const KeyRecord& key,
+                           int64_t ends_at) {
+  return await<void>([&](Done<void> done) {
+    store.rotateKey(scope, key, ends_at, keyEvent("key.rotated", key.id), std::move(done));
+  });
+}
+
+TEST_P(StoreSuite, KeepsRolesAndAddresses) {
+  KeyRecord key =
+      keyOf("key_a", model::Roles(model::Role::kAgent).with(model::Role::kViewer), "acme");
+  key.networks = {base::Network::parse("10.0.0.0/8").value(),
+                  base::Network::parse("2001:db8::/32").value()};
+  ASSERT_TRUE(put(*store_, key));
+  const auto found = store_->key(all_, "key_a");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->principal.roles, key.principal.roles);
+  EXPECT_EQ(found->networks, key.networks);
+  EXPECT_EQ(found->last_used_at, 0);
+  EXPECT_FALSE(put(*store_, keyOf("key_none", {}, "acme"))) << "a key without a role";
+}
+
+TEST_P(StoreSuite, TheLastAdministratorStays) {
+  const int64_t now = base::wallMicros();
+  ASSERT_TRUE(put(*store_, keyOf("key_1", model::Role::kAdmin, "ops")));
+  KeyRecord expired = keyOf("key_2", model::Role::kAdmin, "ops");
+  expired.expires_at = now - 1;
+  ASSERT_TRUE(put(*store_, expired));
+  ASSERT_TRUE(put(*store_, keyOf("key_3", model::Role::kTenantAdmin, "ops")));
+  EXPECT_EQ(revoke(*store_, all_, "key_1").error().code, Code::kConflict);
+  EXPECT_TRUE(revoke(*store_, all_, "key_2")) << "it is worth nothing";
+  EXPECT_EQ(store_->key(all_, "key_1")->revoked_at, 0);
+  ASSERT_TRUE(put(*store_, keyOf("key_4", model::Role::kAdmin, "other")));
+  EXPECT_TRUE(revoke(*store_, all_, "key_1"));
+  EXPECT_EQ(revoke(*store_, all_, "key_4").error().code, Code::kConflict);
+}
+
+TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
+  const int64_t later = base::wallMicros() + 60'000'000;
+  ASSERT_TRUE(put(*store_, keyOf("key_a", model::Role::kAgent, "acme")));
+  KeyRecord next = keyOf("key_b", model::Role::kAgent, "acme");
+  next.replaces = "key_a";
+  EXPECT_EQ(rotate(*store_, Scope::of(testing::principal("rival")), next, later).error().code,
+            Code::kNotFound);
+  EXPECT_FALSE(store_->key(all_, "key_b"));
+  ASSERT_TRUE(rotate(*store_, Scope::of(testing::principal("acme")), next, later));
+  EXPECT_EQ(store_->key(all_, "key_a")->expires_at, later);
+  EXPECT_EQ(store_->key(all_, "key_b")->replaces, "key_a");
+  KeyRecord third = keyOf("key_c", model::Role::kAgent, "acme");
+  third.replaces = "key_a";
+  ASSERT_TRUE(rotate(*store_, all_, third, later + 1));
+  EXPECT_EQ(store_->key(all_, "key_a")->expires_at, later) << "never longer than before";
+  ASSERT_TRUE(revoke(*store_, all_, "key_a"));
+  third.id = "key_d";
+  third.sha256 = base::sha256Hex("key_d");
+  EXPECT_EQ(rotate(*store_, all_, third, later).error().code, Code::kConflict);
+  EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
+}
+
+TEST_P(StoreSuite, NotesTheLastUse) {
+  const auto use = [&](int64_t at) {
+    return await<void>([&](Done<void> done) { store_->noteKeyUse("key_a", at, std::move(done)); });
+  };
+  ASSERT_TRUE(put(*store_, keyOf("key_a", model::Role::kAgent, "acme")));
+  const size_t rows = auditAll().size();
+  ASSERT_TRUE(use(2 * kUseGrain));
+  ASSERT_TRUE(use(kUseGrain)) << "a clock that was set back";
+  EXPECT_EQ(store_->key(all_, "key_a")->last_used_at, 2 * kUseGrain);
+  EXPECT_EQ(auditAll().size(), rows);
+}
+
+}  // namespace cloister::store

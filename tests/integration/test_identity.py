@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what: every role against every route, what belongs to others, keys that give no more
+than their maker has."""
+
+import itertools
+import re
+import unittest
+
+import harness
+import websocket
+from api_case import CONFIG, DOCUMENT, ApiTest
+
+ROLES = ("viewer", "agent", "operator", "approver", "tenant-admin", "admin")
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG + "auth:\n  failures_per_minute: 100000\n")
+    unittest.enterModuleContext(ApiTest.server)
+
+
+def documented():
+    """{permission: roles}, of docs/IDENTITY.md."""
+    text = (harness.REPO / "docs" / "IDENTITY.md").read_text()
+    rows = re.findall(r"^\| `([a-z.]+)` \|[^|]*\|(.*)\|$", text, re.MULTILINE)
+    return {name: [role for role, cell in zip(ROLES, cells.split("|")) if cell.strip()]
+            for name, cells in rows}
+
+
+def operations():
+    """Every (method, template, permission) that needs one."""
+    for method, template in sorted(DOCUMENT.operations()):
+        operation = DOCUMENT.root["paths"][template][method.lower()]
+        if operation["x-permission"] != "none":
+            yield method, template, operation["x-permission"]
+
+
+def fill(template, value):
+    return re.sub(r"\{[^}]+\}", value, template)
+
+
+class IdentityCase(ApiTest):
+    def secret(self, *roles, tenant="acme", **more):
+        return self.new_key(tenant, roles=list(roles), **more)["secret"]
+
+
+class Roles(IdentityCase):
+    def test_every_role_at_every_route(self):
+        """403 with the permission's name without it; with it, anything but 401 and 403."""
+        table = documented()
+        keys = {role: self.secret(role) for role in ROLES}
+        # What the operation would do is not the matter here, and must not happen to other tests.
+        for (method, template, permission), role in itertools.product(operations(), ROLES):
+            if (method, template) == ("DELETE", "/v1/tenants/{id}/artifacts") and role == "admin":
+                continue
+            with self.subTest(f"{role}: {method} {template}"):
+                answer = self.server.request(method, fill(template, "x"), key=keys[role])
+                if template == "/metrics":  # anyone on this machine may
+                    self.assertEqual(answer.status, 200)
+                elif role in table[permission]:
+                    self.assertNotIn(answer.status, (401, 403), answer.text)
+                else:
+                    problem = self.assertProblem(answer, 403, "PERMISSION_DENIED")
+                    self.assertEqual(problem["error"]["details"]["permission"], permission)
+                    self.assertIn(permission, problem["detail"])
+
+    def test_a_permission_does_not_depend_on_what_exists(self):
+        done = self.run_code("print(1)")
+        viewer = self.secret("viewer", tenant="default")
+        answers = {self.server.request("DELETE", f"/v1/executions/{id_}", key=viewer).text
+                   for id_ in (done["id"], done["id"][:-3] + "zzz", "x")}
+        self.assertEqual(len(answers), 1)
+
+    def test_whoami(self):
+        for role in ROLES:
+            who = self.call("GET", "/v1/whoami", key=self.secret(role, user="u"), status=200).json()
+            self.assertEqual((who["tenant"], who["user"], who["roles"]), ("acme", "u", [role]))
+            self.assertEqual(set(who["permissions"]),
+                             {name for name, roles in documented().items() if role in roles})
+        two = self.call("GET", "/v1/whoami", key=self.secret("viewer", "operator"), status=200).json()
+        self.assertIn("pool.read", two["permissions"])
+        self.assertIn("file.read", two["permissions"])
+
+    def test_what_is_anothers_does_not_exist(self):
+        """Tenant B with the ids of tenant A, at every route that takes one."""
+        mine = self.secret("agent", tenant="a")
+        done = self.run_code("open('f','w').write('x')", key=mine)
+        session = self.call("POST", "/v1/sessions", {}, key=mine, status=201).json()
+        key = self.new_key("a")
+        ids = {"executions": done["id"], "sessions": session["id"],
+               "artifacts": done["artifacts"][0]["id"], "keys": key["id"]}
+        theirs = {**{role: self.secret(role, tenant="b") for role in ROLES[:-1]}}
+        table = documented()
+        for method, template, permission in operations():
+            kind = (template.split("/") + [""])[2]
+            if "{id}" not in template or kind not in ids:
+                continue
+            role = next((r for r in ("agent", "tenant-admin") if r in table[permission]), None)
+            with self.subTest(f"{method} {template}"):
+                def ask(id_, role=role, method=method, template=template):
+                    path = template.replace("{id}", id_).replace("{path}", "f")
+                    body = {"from": "a", "to": "b"} if path.endswith(":move") else \
+                        {"path": "a"} if path.endswith(":mkdir") else \
+                        {"signal": "SIGTERM"} if path.endswith(":signal") else \
+                        {"command": "true"} if path.endswith("/exec") else \
+                        {"ttl_seconds": 60} if path.endswith("/renew") else \
+                        {"data": "x"} if path.endswith("/input") else \
+                        {} if method == "POST" else b"x" if method == "PUT" else None
+                    answer = self.server.request(method, path, body, key=theirs[role],
+                                                 headers={"X-Tenant-Id": "a"})
+                    return answer.status, answer.text.replace(id_, "ID")
+
+                real, random = ask(ids[kind]), ask(ids[kind][:-4] + "zzzz")
+                self.assertEqual(real, random)
+                # Some bodies are wrong first, for any id; what is right is not found.
+                self.assertIn(real[0], (404, 400, 422), real)
+        with websocket.WebSocket(self.server.host, self.server.port,
+                                 f"/v1/executions/{done['id']}/events",
+                                 {"X-API-Key": theirs["agent"]}) as socket_:
+            self.assertEqual(socket_.status, 404)
+        for path, member in (("/v1/executions", "executions"), ("/v1/sessions", "sessions"),
+                             ("/v1/artifacts", "artifacts")):
+            answer = self.call("GET", path, key=theirs["viewer"], headers={"X-Tenant-Id": "a"})
+            self.assertEqual(answer.json()[member], [])
+        for path in ("/v1/keys", "/v1/audit", "/v1/audit/export"):
+            text = self.call("GET", path, key=theirs["tenant-admin"], status=200).text
+            for id_ in ids.values():
+                self.assertNotIn(id_, text)
+        self.call("DELETE", f"/v1/sessions/{session['id']}", key=mine)
+
+
+class Keys(IdentityCase):
+    def test_roles_that_do_not_go_together(self):
+        for roles in (["agent", "approver"], ["tenant-admin", "agent"], ["admin", "viewer"], ["root"],
+                      ["approver", "tenant-admin", "viewer"]):
+            answer = self.call("POST", "/v1/keys", {"tenant": "t", "roles": roles})
+            self.assertProblem(answer, 422, field="roles")
+        self.assertProblem(self.call("POST", "/v1/keys", {"tenant": "t", "roles": ["agent"],
+                                                          "role": "agent"}), 422, field="role")
+
+    def test_nobody_makes_a_key_stronger_than_their_own(self):
+        keeper = self.secret("tenant-admin")
+
+        def make(key=keeper, **body):
+            return self.call("POST", "/v1/keys", body, key=key)
+
+        made = make(role="agent")
+        self.assertEqual((made.status, made.json()["tenant"]), (201, "acme"))
+        self.assertEqual(make(tenant="acme", role="tenant-admin").status, 201)
+        for body in ({"role": "admin"}, {"role": "operator"}, {"role": "agent", "tenant": "rival"},
+                     {"roles": ["viewer", "operator"]}):
+            self.assertProblem(make(**body), 403, "PERMISSION_DENIED")
+        admin = self.new_key("acme", role="admin")
+        for method, path in (("DELETE", ""), ("POST", ":rotate")):
+            answer = self.call(method, f"/v1/keys/{admin['id']}{path}", {} if path else None, key=keeper)
+            self.assertProblem(answer, 403, "PERMISSION_DENIED")
+        self.call("DELETE", f"/v1/keys/{admin['id']}", status=204)
+        brief = self.secret("tenant-admin", expires_in_seconds=600, networks=["127.0.0.0/8"])
+        inside = {"networks": ["127.0.0.1"], "expires_in_seconds": 300}
+        self.assertEqual(make(brief, **inside).status, 201)
+        for field, change in {"expires_in_seconds": {"expires_in_seconds": 6000},
+                              "networks": {"networks": ["0.0.0.0/0"]}}.items():
+            self.assertProblem(make(brief, **{**inside, **change}), 403, "PERMISSION_DENIED", field)
+        self.assertProblem(make(brief, networks=["127.0.0.1"]), 403, "PERMISSION_DENIED")
+        self.assertProblem(make(brief, expires_in_seconds=300), 403, "PERMISSION_DENIED")
+
+    def test_addresses(self):
+        near = self.secret("agent", networks=["127.0.0.1", "2001:db8::/32"])
+        far = self.secret("agent", networks=["10.0.0.0/8"])
+        self.call("GET", "/v1/whoami", key=near, status=200)
+        refused = self.call("GET", "/v1/whoami", key=far, status=401)
+        self.assertEqual(refused.json(), self.call("GET", "/v1/whoami", key="clo_x").json())
+        for bad in (["10.0.0.1/8"], ["x"], ["10.0.0.0/33"], [7], ["::/0"] * 33):
+            answer = self.call("POST", "/v1/keys", {"tenant": "t", "networks": bad})
+            self.assertProblem(answer, 422, field="networks")
+
+    def test_rotation(self):
+        old = self.new_key("acme", roles=["viewer"], networks=["127.0.0.0/8"])
+        new = self.call("POST", f"/v1/keys/{old['id']}:rotate", {"overlap_seconds": 2}, status=201).json()
+        self.assertEqual((new["replaces"], new["roles"], new["networks"], new["tenant"]),
+                         (old["id"], old["roles"], old["networks"], "acme"))
+        self.assertNotEqual(new["secret"], old["secret"])
+        self.call("GET", "/v1/whoami", key=new["secret"], status=200)
+        harness.wait_for("the overlap to end", lambda: self.call(
+            "GET", "/v1/whoami", key=old["secret"]).status == 401, 15)
+        self.call("GET", "/v1/whoami", key=new["secret"], status=200)
+        self.call("POST", f"/v1/keys/{old['id']}:rotate", {}, status=409)
+        own = self.call("GET", "/v1/whoami").json()["credential"]
+        self.call("POST", f"/v1/keys/{own}:rotate", {}, status=409)
+        at_once = self.call("POST", f"/v1/keys/{new['id']}:rotate", {"overlap_seconds": 0}, status=201)
+        self.call("GET", "/v1/whoami", key=new["secret"], status=401)
+        self.call("GET", "/v1/whoami", key=at_once.json()["secret"], status=200)
+
+    def test_the_last_administrator(self):
+        own = self.call("GET", "/v1/whoami").json()["credential"]
+        self.call("DELETE", f"/v1/keys/{own}", status=409)
+        other = self.new_key("ops", role="admin")
+        self.call("DELETE", f"/v1/keys/{other['id']}", status=204)
+
+    def test_last_use(self):
+        key = self.new_key("acme", role="viewer")
+        self.assertIsNone(key["last_used_at"])
+        self.call("GET", "/v1/whoami", key=key["secret"], status=200)
+        used = harness.wait_for("its use to be noted", lambda: self.call(
+            "GET", f"/v1/keys/{key['id']}", status=200).json()["last_used_at"])
+        self.assertRegex(used, r":(00|15|30|45):00\.000Z$")
+
+    def test_command_line(self):
+        made = self.server.cli("key", "create", "--tenant", "acme", "--role", "viewer", "--role",
+                               "operator", "--from", "127.0.0.0/8", "--expires-in-days", "2")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        secret = made.stdout.strip()
+        who = self.server.cli("whoami", env={"CLOISTER_API_KEY": secret})
+        self.assertIn("viewer, operator", who.stdout)
+        self.assertIn("127.0.0.0/8", who.stdout)
+        id_ = re.search(r"key_[0-9a-z]{26}", made.stderr).group()
+        self.assertIn("viewer, operator", self.server.cli("key", "show", id_).stdout)
+        rotated = self.server.cli("key", "rotate", "--overlap-hours", "0", id_)
+        self.assertRegex(rotated.stdout, r"^clo_[0-9a-f]{64}\n$")
+        self.assertNotEqual(self.server.cli("whoami", env={"CLOISTER_API_KEY": secret}).returncode, 0)
+        refused = self.server.cli("pool", env={"CLOISTER_API_KEY": self.secret("viewer")})
+        self.assertIn("pool.read", refused.stderr)
+
+
+class Attempts(unittest.TestCase):
+    def test_wrong_credentials_are_limited(self):
+        with harness.Server(config="auth:\n  failures_per_minute: 20\n") as server:
+            def status(key):
+                return server.request("GET", "/v1/whoami", key=key).status
+
+            good = server.key
+            stranger = server.request("POST", "/v1/keys", {"tenant": "t"}).json()["secret"]
+            answers = [status(f"clo_{i:064x}") for i in range(60)]
+            self.assertEqual(answers[:20], [401] * 20)
+            self.assertIn(429, answers)
+            limited = server.request("GET", "/v1/whoami", key="clo_wrong")
+            while limited.status != 429:  # its bucket was being refilled meanwhile
+                limited = server.request("GET", "/v1/whoami", key="clo_wrong")
+            self.assertGreaterEqual(int(limited.headers["retry-after"]), 1)
+            self.assertEqual(limited.json()["error"]["type"], "QUOTA_EXCEEDED")
+            self.assertEqual(status(good), 200, "it was good a moment ago")
+            self.assertEqual(status(False), 401, "no credential is no guess")
+            harness.wait_for("the address to be let in", lambda: status(stranger) == 200, 20)
+
+
+if __name__ == "__main__":
+    unittest.main()
