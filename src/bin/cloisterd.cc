@@ -426,9 +426,14 @@ Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Op
   std::vector<std::string> addresses;
   for (Fd& listener : takeListeners())
     addresses.push_back(TRY(server.adopt(std::move(listener))));
-  if (!addresses.empty()) return addresses;
-  for (const std::string& address : options.listen)
+  const bool given = !addresses.empty();
+  for (const std::string& address : given ? std::vector<std::string>() : options.listen)
     addresses.push_back(TRY(server.listen(address)));
+  if (options.mcp_fixtures && !server.allLocal()) {
+    return fail(Code::kInvalid,
+                "--mcp-conformance-fixtures: anyone who connects may use them, so every listener "
+                "must be a loopback address");
+  }
   return addresses;
 }
 
@@ -461,12 +466,14 @@ class StopWatch {
 };
 
 api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
-                            orchestrator::RunService& service, orchestrator::Sessions& sessions) {
+                            orchestrator::RunService& service, orchestrator::Sessions& sessions,
+                            api::mcp::Server& mcp) {
   constexpr Millis kAnswers{5'000};
   co_await server.stop(Millis(0));  // no new requests
-  co_await sessions.drain();        // every session has its record
-  co_await service.drain();         // and every run
-  co_await server.stop(kAnswers);   // and every waiting client its answer
+  mcp.stop();
+  co_await sessions.drain();       // every session has its record
+  co_await service.drain();        // and every run
+  co_await server.stop(kAnswers);  // and every waiting client its answer
   io.stop();
 }
 
@@ -480,10 +487,26 @@ void sayReady(int fd, const std::string& address) {
 Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts& parts,
                                                   const std::string& definitions,
                                                   const Options& options) {
+  const model::Config::Mcp& config = options.config.mcp;
   api::mcp::Settings settings;
+  settings.text_bytes = config.output_bytes;
+  settings.inline_images = config.inline_images;
+  settings.inline_image_bytes = config.inline_image_bytes;
+  settings.download_bytes = config.download_bytes;
+  settings.sync_wait = std::chrono::seconds(config.wait_seconds);
+  settings.heartbeat = std::chrono::seconds(config.heartbeat_seconds);
+  settings.legacy.sessions = config.sessions;
+  settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 8);
+  settings.legacy.idle = std::chrono::seconds(config.session_idle_seconds);
   settings.fixtures = options.mcp_fixtures;
   return api::mcp::Server::make(io.get_executor(), parts,
                                 api::mcp::fillIn(definitions, parts, settings), settings);
+}
+
+std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) {
+  std::vector<api::Route> routes = api::restRoutes(parts);
+  std::ranges::move(mcp.routes(), std::back_inserter(routes));
+  return routes;
 }
 
 Result<> serve(const Options& options) {
@@ -492,11 +515,6 @@ Result<> serve(const Options& options) {
                          options.config.http.allowed_hosts);
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
-  if (options.mcp_fixtures && !server.allLocal()) {
-    return fail(Code::kInvalid,
-                "--mcp-conformance-fixtures: anyone who connects may use them, so every listener "
-                "must be a loopback address");
-  }
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
   TRY(confine(options, data.seccomp));
 
@@ -532,16 +550,14 @@ Result<> serve(const Options& options) {
                        .version = std::string(base::version()),
                        .background = background};
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
-  std::vector<api::Route> routes = api::restRoutes(parts);
-  std::ranges::move(mcp->routes(), std::back_inserter(routes));
-  api::Router router(std::move(routes), authenticator, metrics);
+  api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 
   bool stopping = false;
   const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
     if (stopping) return io.stop();  // asked twice: at once
     stopping = true;
     base::log(Level::kInfo, "stopping", {{"why", why}});
-    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions));
+    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, *mcp));
   });
   runtime::spawn(io.get_executor(),
                  orchestrator::keepConnected(service, options.state + "/run/node.sock"));

@@ -15,6 +15,8 @@
 namespace cloister::cli {
 namespace {
 
+constexpr Millis kLastAnswers{2'000};
+
 // Lines from a descriptor, of bounded length.
 class Lines {
  public:
@@ -49,7 +51,8 @@ Result<int> serveLines(McpBridge& bridge, const Signals& signals) {
   Lines lines(bridge);
   std::string bytes(kPiece, '\0');
   while (bridge.alive()) {
-    pollfd polled[3] = {{STDIN_FILENO, POLLIN, 0}, {signals.fd(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+    pollfd polled[3] = {
+        {STDIN_FILENO, POLLIN, 0}, {signals.fd(), POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
     if (::poll(polled, 3, kLook) < 0 && errno != EINTR) return failErrno("waiting for messages");
     if (polled[1].revents != 0) {
       if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
@@ -70,6 +73,8 @@ Result<int> mcp(const Invocation& invocation) {
   const Service service = TRY(anyServer(invocation.globals, signals.fd()));
   McpBridge bridge(service.endpoint, STDOUT_FILENO);
   const Result<int> status = serveLines(bridge, signals);
+  // Of `printf … | cloister mcp` the answers are still wanted.
+  if (status && *status == 0 && bridge.alive()) bridge.settle(kLastAnswers);
   bridge.finish();
   return status;
 }
@@ -80,9 +85,11 @@ const Command kMcp = {
     .name = "mcp",
     .summary = "serve MCP (Model Context Protocol) on stdin and stdout, for agents",
     .details =
-        "Passes messages on to a server, the one that other commands use; where none runs it starts\n"
+        "Passes messages on to a server, the one that other commands use; where none runs it "
+        "starts\n"
         "a private one, which ends with it. Standard output carries protocol only. The end of\n"
-        "standard input ends it, and the calls that are under way. docs/MCP.md has the tools and\n"
+        "standard input ends it, and two seconds later the calls that are under way. docs/MCP.md "
+        "has the tools and\n"
         "how clients are configured; a client that speaks HTTP can use URL/mcp of the server.",
     .examples =
         "cloister mcp\n"

@@ -26,8 +26,8 @@ using Headers = std::map<std::string, std::string>;
 // A header's value; what headers cannot carry is encoded as MCP says.
 std::string headerValue(const std::string& text) {
   const bool plain = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
-  const bool odd = text.empty() || text.front() == ' ' || text.back() == ' ' ||
-                   text.starts_with("=?base64?");
+  const bool odd =
+      text.empty() || text.front() == ' ' || text.back() == ' ' || text.starts_with("=?base64?");
   return plain && !odd ? text : "=?base64?" + base::toBase64(text) + "?=";
 }
 
@@ -41,6 +41,13 @@ Headers modernHeaders(const json::object& message, const std::string& version) {
     headers["Mcp-Name"] = headerValue(textOf(params, parameter));
   }
   return headers;
+}
+
+// A string or an integer; null for anything else.
+json::value idOf(const json::object& message) {
+  const json::value* id = message.if_contains("id");
+  const bool good = id != nullptr && (id->is_string() || id->is_int64() || id->is_uint64());
+  return good ? *id : json::value(nullptr);
 }
 
 std::string keyOf(const json::object& message, std::string_view name) {
@@ -63,7 +70,15 @@ void McpBridge::take(std::string_view line) {
     return complain(nullptr, kInvalidRequest, "a message must be one JSON object");
   }
   const json::object& message = parsed->get_object();
-  const bool request = message.contains("method") && message.contains("id");
+  const json::value id = idOf(message);
+  const bool method = message.contains("method");
+  const bool response = message.contains("result") || message.contains("error");
+  if ((message.contains("id") && id.is_null()) || (!method && !response)) {
+    return complain(
+        id, kInvalidRequest,
+        "a message has a method or an answer, and an id that is a string or an integer");
+  }
+  const bool request = method && message.contains("id");
   if (request && textOf(message, "method") == "initialize" &&
       !objectOf(objectOf(message, "params"), "_meta").contains(kVersionMember)) {
     return initialize(message, line);
@@ -80,12 +95,9 @@ void McpBridge::refuseLine() {
 
 Result<HttpResponse> McpBridge::post(std::string_view body, const Headers& headers) {
   HttpClient client(endpoint_.url, endpoint_.key);
-  return client.exchange({.method = "POST",
-                          .target = "/mcp",
-                          .body = body,
-                          .accept = kAccept,
-                          .headers = headers},
-                         kShort);
+  return client.exchange(
+      {.method = "POST", .target = "/mcp", .body = body, .accept = kAccept, .headers = headers},
+      kShort);
 }
 
 void McpBridge::initialize(const json::object& message, std::string_view line) {
@@ -128,7 +140,8 @@ Result<> McpBridge::renew(const std::string& lost) {
 void McpBridge::forward(const json::object& message, std::string_view line) {
   const json::object& about = objectOf(objectOf(message, "params"), "_meta");
   const std::string version = textOf(about, kVersionMember);
-  const auto answer = post(line, version.empty() ? legacyHeaders() : modernHeaders(message, version));
+  const auto answer =
+      post(line, version.empty() ? legacyHeaders() : modernHeaders(message, version));
   if (!answer) writeTo(STDERR_FILENO, "cloister: " + printable(answer.error().message) + "\n");
 }
 
@@ -180,6 +193,7 @@ void McpBridge::run(const JobPtr& job) {
   }
   const std::scoped_lock lock(mutex_);
   job->done = true;
+  done_.notify_all();
 }
 
 Result<bool> McpBridge::exchange(const JobPtr& job) {
@@ -224,7 +238,8 @@ Result<bool> McpBridge::passEvents(HttpClient& client, const JobPtr& job) {
   while (true) {
     std::string bytes;
     const auto piece = TRY(client.read(bytes, kShort));
-    if (piece == HttpClient::Piece::kTimeout) return fail(Code::kUnavailable, "the server is silent");
+    if (piece == HttpClient::Piece::kTimeout)
+      return fail(Code::kUnavailable, "the server is silent");
     for (const SseEvent& event : TRY(parser.feed(bytes))) {
       if (event.data.empty()) continue;
       const auto message = parseObject(event.data);
@@ -266,6 +281,14 @@ void McpBridge::reap() {
   }
   for (const JobPtr& job : done)
     job->thread.join();
+}
+
+void McpBridge::settle(Millis patience) {
+  std::unique_lock lock(mutex_);
+  const auto all_done = [&] {
+    return std::ranges::all_of(jobs_, [](const JobPtr& job) { return job->done; });
+  };
+  done_.wait_for(lock, patience, all_done);
 }
 
 void McpBridge::finish() {

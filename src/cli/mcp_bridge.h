@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <list>
 #include <map>
 #include <memory>
@@ -38,6 +39,8 @@ class McpBridge {
   void refuseLine();
   // False once the client does not read any more.
   [[nodiscard]] bool alive() const { return alive_; }
+  // Waits for what is under way, at most so long.
+  void settle(Millis patience);
   // Cancels all that is under way, and waits for it.
   void finish();
 
@@ -63,7 +66,8 @@ class McpBridge {
   void initialize(const base::json::object& message, std::string_view line);
   void forward(const base::json::object& message, std::string_view line);
   void cancel(const base::json::object& message);
-  Result<HttpResponse> post(std::string_view body, const std::map<std::string, std::string>& headers);
+  Result<HttpResponse> post(std::string_view body,
+                            const std::map<std::string, std::string>& headers);
   Result<> renew(const std::string& lost);
   std::map<std::string, std::string> legacyHeaders();
   void say(std::string_view message);
@@ -75,6 +79,7 @@ class McpBridge {
   std::mutex writing_;
   std::atomic<bool> alive_ = true;
   std::mutex mutex_;
+  std::condition_variable done_;  // of a job
   std::list<JobPtr> jobs_;
   std::string session_;  // of the legacy era
   std::string version_;

@@ -99,6 +99,18 @@ struct Config {
     std::string master_key_file;     // "" = the systemd credential, or <state>/keys/artifacts.key
   } artifacts;
 
+  // Answers to agents, over MCP.
+  struct Mcp {
+    uint32_t wait_seconds = 45;               // for a program, where the client takes no progress
+    uint32_t heartbeat_seconds = 5;           // between notifications of progress, at most
+    uint64_t output_bytes = 16'384;           // of each output stream in one answer
+    uint64_t download_bytes = 1 << 20;        // of a file in one answer
+    uint32_t inline_images = 4;               // figures in one answer; 0: none
+    uint64_t inline_image_bytes = 256 << 10;  // of each; larger ones are only linked
+    uint32_t sessions = 4096;                 // of clients of 2025-11-25 and before, at once
+    uint32_t session_idle_seconds = 3600;
+  } mcp;
+
   // Of finished executions; 0: never, no bound.
   struct Retention {
     uint32_t archive_after_days = 30;  // then the output goes

@@ -27,10 +27,11 @@ class Document(ApiTest):
 
     def test_documents_every_route(self):
         written = set()
-        for source in (harness.REPO / "src" / "api" / "rest").glob("*.cc"):
+        api = harness.REPO / "src" / "api"
+        for source in [*(api / "rest").glob("*.cc"), *(api / "mcp").glob("*.cc")]:
             if source.stem.endswith("_test"):
                 continue
-            written |= set(re.findall(r'"(/(?:v1/|healthz|readyz|metrics|openapi)[^"]*)"',
+            written |= set(re.findall(r'"(/(?:v1/|healthz|readyz|metrics|openapi|mcp)[^"]*)"',
                                       source.read_text()))
         written = {path for path in written if not path.endswith("/")}
         self.assertEqual(written, set(DOCUMENT.root["paths"]))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the person at the client: elicitation, in each era's way. A modern request is answered with
-// the question, and made again with the reply and a state that we gave; a legacy client is asked
-// while its request waits. The state is the client's to keep, so it is signed, expires, is good for
-// one use, and only for the same principal, tool and arguments.
+// Asking the person at the client: elicitation, in each era's way. A modern request is answered
+// with the question, and made again with the reply and a state that we gave; a legacy client is
+// asked while its request waits. The state is the client's to keep, so it is signed, expires, is
+// good for one use, and only for the same principal, tool and arguments.
 #pragma once
 
 #include <cstdint>

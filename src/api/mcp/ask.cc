@@ -17,9 +17,9 @@ std::unexpected<RpcError> undeclared(const Call& call, std::string_view method) 
   const std::string_view capability = capabilityOf(method);
   const std::string message = "this needs the client capability " + std::string(capability);
   if (!call.modern()) return rpcError(code::kInvalidParams, message);
-  return rpcError(code::kMissingCapability, message, 400,
-                  json::object{{"requiredCapabilities",
-                                json::object{{capability, json::object()}}}});
+  return rpcError(
+      code::kMissingCapability, message, 400,
+      json::object{{"requiredCapabilities", json::object{{capability, json::object()}}}});
 }
 
 Subject subjectOf(const Call& call, const std::string& name, const json::object& params) {
@@ -33,8 +33,7 @@ json::object inputRequired(Server& server, const Call& call, const json::object&
                            const Asking& asking) {
   json::object requests;
   for (const Question& question : asking.questions)
-    requests[question.key] =
-        json::object{{"method", question.method}, {"params", question.params}};
+    requests[question.key] = json::object{{"method", question.method}, {"params", question.params}};
   json::object reply{{"resultType", "input_required"}, {"inputRequests", std::move(requests)}};
   if (asking.sealed || !asking.payload.empty()) {
     reply["requestState"] =
@@ -101,11 +100,10 @@ Task<Rpc<Answers>> ask(Server& server, Call& call, const json::object& params, A
 }
 
 Question elicitation(std::string key, std::string_view message, json::object schema) {
-  return {.key = std::move(key),
-          .method = "elicitation/create",
-          .params = {{"mode", "form"},
-                     {"message", message},
-                     {"requestedSchema", std::move(schema)}}};
+  return {
+      .key = std::move(key),
+      .method = "elicitation/create",
+      .params = {{"mode", "form"}, {"message", message}, {"requestedSchema", std::move(schema)}}};
 }
 
 std::string actionOf(const json::object& answers, std::string_view key) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the client in the middle of a request: its user (elicitation), its model (sampling) or what
-// it has open (roots). A modern request ends with the questions and is made again with the answers;
-// a legacy one waits while the client is asked on its stream. Nothing is asked that the client has
-// not declared. One code for whoever asks; see approval.h for the state between two requests.
+// Asking the client in the middle of a request: its user (elicitation), its model (sampling) or
+// what it has open (roots). A modern request ends with the questions and is made again with the
+// answers; a legacy one waits while the client is asked on its stream. Nothing is asked that the
+// client has not declared. One code for whoever asks; see approval.h for the state between two
+// requests.
 #pragma once
 
 #include <string>

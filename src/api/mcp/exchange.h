@@ -18,7 +18,7 @@
 
 #include "api/mcp/message.h"
 #include "base/clock.h"
-#include "runtime/signal.h"
+#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 
@@ -74,7 +74,7 @@ class Exchange {
   bool cancelled_ = false;
   bool interrupted_ = false;
   std::vector<std::function<void()>> on_cancel_;
-  runtime::Signal changed_;
+  orchestrator::Signal changed_;
 };
 
 using ExchangePtr = std::shared_ptr<Exchange>;

@@ -194,9 +194,8 @@ void addCapabilities(json::object& capabilities, Era era) {
 void addTools(const Call& call, json::array& tools) {
   for (const Tool& tool : kTools) {
     if ((tool.eras & static_cast<uint8_t>(call.era)) == 0) continue;
-    tools.push_back(json::object{{"name", tool.name},
-                                 {"description", tool.description},
-                                 {"inputSchema", schema(tool)}});
+    tools.push_back(json::object{
+        {"name", tool.name}, {"description", tool.description}, {"inputSchema", schema(tool)}});
   }
 }
 
@@ -252,9 +251,8 @@ std::optional<json::object> readResource(std::string_view uri) {
   } else {
     return std::nullopt;
   }
-  return json::object{{"contents", json::array{std::move(found)}},
-                      {"ttlMs", 0},
-                      {"cacheScope", "public"}};
+  return json::object{
+      {"contents", json::array{std::move(found)}}, {"ttlMs", 0}, {"cacheScope", "public"}};
 }
 
 namespace {

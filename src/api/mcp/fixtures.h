@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the official conformance suite asks a server to have (@modelcontextprotocol/conformance):
-// tools, resources and prompts that do nothing of use. Registered only by --mcp-conformance-fixtures,
-// which is refused unless all listeners are local.
+// tools, resources and prompts that do nothing of use. Registered only by
+// --mcp-conformance-fixtures, which is refused unless all listeners are local.
 #pragma once
 
 #include <optional>

@@ -13,10 +13,9 @@ json::object parsed(std::string_view text) {
 
 Question form(std::string key, std::string_view message, std::string_view property,
               std::string_view type) {
-  json::object schema{
-      {"type", "object"},
-      {"properties", json::object{{property, json::object{{"type", type}}}}},
-      {"required", json::array{property}}};
+  json::object schema{{"type", "object"},
+                      {"properties", json::object{{property, json::object{{"type", type}}}}},
+                      {"required", json::array{property}}};
   return elicitation(std::move(key), message, std::move(schema));
 }
 
@@ -103,8 +102,7 @@ Task<Reply> elicitEnums(Server& server, Call& call, const json::object& params) 
         {"const": "value2", "title": "Second Choice"},
         {"const": "value3", "title": "Third Choice"}]}}},
       "required": []})");
-  return askOne(server, call, params,
-                elicitation("response", "Please choose", std::move(schema)),
+  return askOne(server, call, params, elicitation("response", "Please choose", std::move(schema)),
                 "Elicitation completed: ");
 }
 
@@ -115,7 +113,8 @@ Task<Reply> missingCapability(Server& server, Call& call, const json::object& pa
 
 Task<Reply> streamingElicitation(Server& server, Call& call, const json::object& params) {
   call.progress(1, std::nullopt, "asking");
-  return askOne(server, call, params, form("user_name", "What is your name?", "name", "string"), "");
+  return askOne(server, call, params, form("user_name", "What is your name?", "name", "string"),
+                "");
 }
 
 Task<Reply> inputElicitation(Server& server, Call& call, const json::object& params) {
@@ -141,10 +140,10 @@ Task<Reply> inputState(Server& server, Call& call, const json::object& params) {
 
 Task<Reply> inputMultiple(Server& server, Call& call, const json::object& params) {
   constexpr int kTokens = 50;
-  Asking asking{.subject = nameOf(params),
-                .questions = {form("user_name", "What is your name?", "name", "string"),
-                              sample("greeting", "Generate a greeting", kTokens),
-                              roots("client_roots")}};
+  Asking asking{
+      .subject = nameOf(params),
+      .questions = {form("user_name", "What is your name?", "name", "string"),
+                    sample("greeting", "Generate a greeting", kTokens), roots("client_roots")}};
   return echo(server, call, params, std::move(asking), "");
 }
 
@@ -153,12 +152,12 @@ Task<Reply> inputRounds(Server& server, Call& call, const json::object& params) 
   Rpc<json::object> state = openState(server, call, name, params);
   if (!state) co_return std::unexpected(std::move(state).error());
   const bool second = state->contains("second");
-  Asking asking{.subject = name,
-                .questions = {second ? form("step2", "Step 2: What is your favorite color?",
-                                            "color", "string")
-                                     : form("step1", "Step 1: What is your name?", "name",
-                                            "string")},
-                .payload = *state};
+  Asking asking{
+      .subject = name,
+      .questions = {second
+                        ? form("step2", "Step 2: What is your favorite color?", "color", "string")
+                        : form("step1", "Step 1: What is your name?", "name", "string")},
+      .payload = *state};
   Rpc<Answers> answers = co_await ask(server, call, params, asking);
   if (!answers) co_return std::unexpected(std::move(answers).error());
   if (!answers->complete) co_return std::move(answers->reply);
@@ -188,8 +187,8 @@ Task<Reply> inputCapabilities(Server& server, Call& call, const json::object& pa
 
 Task<Reply> inputPrompt(Server& server, Call& call, const json::object& params) {
   Asking asking{.subject = nameOf(params),
-                .questions = {form("user_context", "What context should the prompt use?",
-                                   "context", "string")}};
+                .questions = {form("user_context", "What context should the prompt use?", "context",
+                                   "string")}};
   asking.sealed = false;
   Rpc<Answers> answers = co_await ask(server, call, params, std::move(asking));
   if (!answers) co_return std::unexpected(std::move(answers).error());

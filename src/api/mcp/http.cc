@@ -9,7 +9,7 @@
 #include "api/mcp/server.h"
 #include "api/rest/requests.h"
 #include "base/log.h"
-#include "runtime/spawn.h"
+#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -19,15 +19,12 @@ constexpr std::string_view kKeepAlive = ": keep-alive\n\n";
 constexpr std::string_view kRetry = "retry: 500\n";
 
 Response errorOf(int status, const json::value& id, int code, std::string message) {
-  return errorResponse(
-      id, RpcError{.code = code, .message = std::move(message), .status = status});
+  return errorResponse(id, RpcError{.code = code, .message = std::move(message), .status = status});
 }
 
 Response eventStream() {
   Response response;
-  response.with("Content-Type", "text/event-stream")
-      .with("Cache-Control", "no-cache")
-      .with("X-Accel-Buffering", "no");
+  response.with("Content-Type", "text/event-stream").with("X-Accel-Buffering", "no");
   return response;
 }
 
@@ -69,9 +66,9 @@ Task<void> tell(Telling telling, std::shared_ptr<void> hold, BodyWriter& out) {
   const ExchangePtr exchange = telling.exchange;
   bool there = true;
   if (telling.primed) {
-    there = (co_await out.write("id: " + telling.stream + ".0\n" + std::string(kRetry) +
-                                "data: \n\n"))
-                .has_value();
+    there =
+        (co_await out.write("id: " + telling.stream + ".0\n" + std::string(kRetry) + "data: \n\n"))
+            .has_value();
   }
   while (there) {
     there = co_await tellAll(telling, out);
@@ -172,8 +169,9 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
     return call;
   }
   if (version == nullptr || !version->is_string()) {
-    return rpcError(code::kInvalidParams, "_meta: \"" + std::string(meta::kVersion) +
-                                              "\" must be given as a string", 400);
+    return rpcError(code::kInvalidParams,
+                    "_meta: \"" + std::string(meta::kVersion) + "\" must be given as a string",
+                    400);
   }
   call.version = std::string(version->get_string());
   if (auto bad = checkHeaders(request, message, call.version)) {
@@ -186,8 +184,9 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
   }
   const json::value* capabilities = about.if_contains(meta::kCapabilities);
   if (capabilities == nullptr || !capabilities->is_object()) {
-    return rpcError(code::kInvalidParams, "_meta: \"" + std::string(meta::kCapabilities) +
-                                              "\" must be given as an object", 400);
+    return rpcError(
+        code::kInvalidParams,
+        "_meta: \"" + std::string(meta::kCapabilities) + "\" must be given as an object", 400);
   }
   call.capabilities = capabilities->get_object();
   if (message.method == "tools/call" && settings_.fixtures) {
@@ -246,8 +245,8 @@ Result<Response> Server::initialize(Request& request, Message message) {
   }
   const std::string version(isLegacyVersion(wanted) ? std::string_view(wanted)
                                                     : kLegacyVersions.front());
-  const LegacyPtr session = sessions_.open(request.principal, version,
-                                           objectIn(message.params, "capabilities"));
+  const LegacyPtr session =
+      sessions_.open(request.principal, version, objectIn(message.params, "capabilities"));
   if (!session) {
     return errorOf(503, message.id, code::kInternal, "too many sessions are open; retry later")
         .with("Retry-After", "5");
@@ -278,8 +277,7 @@ Result<Response> Server::tell(const Request& request, const Message& message) {
       exchange->wake();
   } else if (message.method == "notifications/cancelled") {
     const json::value* id = message.params.if_contains("requestId");
-    const auto found =
-        session->under_way.find(id == nullptr ? std::string() : base::toJson(*id));
+    const auto found = session->under_way.find(id == nullptr ? std::string() : base::toJson(*id));
     if (found != session->under_way.end()) ExchangePtr(found->second)->cancel();
   }
   return accepted();
@@ -301,7 +299,7 @@ Task<Result<Response>> Server::start(Request& request, Message message, Call wan
   } else {
     request.when_gone([exchange] { exchange->cancel(); });
   }
-  runtime::spawn(executor_, work(call, std::move(message.method), std::move(message.params)));
+  orchestrator::spawn(executor_, work(call, std::move(message.method), std::move(message.params)));
   co_await exchange->wait(0, kForever);
   if (exchange->ended() && !exchange->streams() && !exchange->takeInterrupt()) {
     uint64_t first = 0;

@@ -33,7 +33,8 @@ uint64_t LegacySession::keep(ExchangePtr exchange) {
 }
 
 ExchangePtr LegacySession::stream(uint64_t number) const {
-  const auto found = std::ranges::find(streams, number, [](const auto& each) { return each.first; });
+  const auto found =
+      std::ranges::find(streams, number, [](const auto& each) { return each.first; });
   return found == streams.end() ? nullptr : found->second;
 }
 
@@ -67,6 +68,11 @@ void LegacySessions::end(const LegacyPtr& session) {
   for (const auto& [id, exchange] : under_way)
     exchange->cancel();
   session->own->end();
+}
+
+void LegacySessions::endStreams() {
+  for (const auto& [id, session] : sessions_)
+    session->own->end();
 }
 
 void LegacySessions::expire() {

@@ -30,9 +30,9 @@ struct LegacySession {
   model::Principal owner;
   std::string log_level;
   base::Monotonic used;
-  size_t readers = 0;                             // of `own`
-  std::map<std::string, ExchangePtr> under_way;   // by request id, as JSON
-  std::map<std::string, json::object> answered;   // questions to the client: {} until it answers
+  size_t readers = 0;                            // of `own`
+  std::map<std::string, ExchangePtr> under_way;  // by request id, as JSON
+  std::map<std::string, json::object> answered;  // questions to the client: {} until it answers
   std::deque<std::pair<uint64_t, ExchangePtr>> streams;  // those that may be read again
   uint64_t next_stream = 1;
   uint64_t next_question = 1;
@@ -62,6 +62,8 @@ class LegacySessions {
   LegacyPtr find(const std::string& id, const model::Principal& owner);
   // Ends it, and cancels what is under way.
   void end(const LegacyPtr& session);
+  // Ends what the sessions' own streams tell, so that their readers end.
+  void endStreams();
   [[nodiscard]] size_t size() const { return sessions_.size(); }
 
  private:

@@ -39,7 +39,7 @@ Task<Reply> listen(Server& server, Call& call, const json::object& params) {
   call.exchange->say(notification("notifications/subscriptions/acknowledged",
                                   {{"_meta", about}, {"notifications", kept}}));
   const auto place = all.insert(all.end(), {call.exchange, call.id, std::move(kept)});
-  while (!call.exchange->cancelled())
+  while (!call.exchange->cancelled() && !server.stopping())
     co_await call.exchange->changed(base::monotonicNow() + kLook);
   all.erase(place);
   co_return json::object{{"_meta", std::move(about)}};

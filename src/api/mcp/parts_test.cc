@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pure parts: messages, headers, texts, states.
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 
 #include "api/mcp/approval.h"
@@ -8,8 +9,6 @@
 #include "api/mcp/legacy.h"
 #include "api/mcp/message.h"
 #include "api/mcp/text.h"
-
-#include <boost/asio/io_context.hpp>
 
 namespace cloister::api::mcp {
 namespace {
@@ -135,8 +134,8 @@ TEST(McpText, TheLastLineIsShortAndOneLine) {
 }
 
 Subject subject(std::string tenant = "acme", std::string tool = "run") {
-  return {.principal = {.tenant = std::move(tenant), .app = "", .agent = "", .user = "",
-                        .key_id = "key_1"},
+  return {.principal =
+              {.tenant = std::move(tenant), .app = "", .agent = "", .user = "", .key_id = "key_1"},
           .tool = std::move(tool),
           .arguments = digestOf({{"a", 1}, {"b", 2}})};
 }

@@ -109,8 +109,8 @@ Task<Reply> getPrompt(Server& server, Call& call, const json::object& params) {
   }
   const json::object* prompt = find(server.definitions().at("prompts").as_array(), name);
   if (prompt == nullptr) {
-    co_return rpcError(code::kInvalidParams,
-                       "there is no prompt \"" + name.substr(0, 64) + "\"; prompts/list names them");
+    co_return rpcError(code::kInvalidParams, "there is no prompt \"" + name.substr(0, 64) +
+                                                 "\"; prompts/list names them");
   }
   const Rpc<json::object> arguments = checkArguments(*prompt, objectIn(params, "arguments"));
   if (!arguments) co_return std::unexpected(arguments.error());

@@ -18,8 +18,9 @@ namespace json = base::json;
 enum class Era : uint8_t { kLegacy = 1, kModern = 2 };
 
 inline constexpr std::string_view kModernVersion = "2026-07-28";
-inline constexpr std::string_view kPrimingVersion = "2025-11-25";  // streams begin with an empty event
-inline constexpr std::string_view kOldestVersion = "2025-03-26";   // meant where no header says
+inline constexpr std::string_view kPrimingVersion =
+    "2025-11-25";  // streams begin with an empty event
+inline constexpr std::string_view kOldestVersion = "2025-03-26";  // meant where no header says
 inline constexpr std::array<std::string_view, 3> kLegacyVersions = {"2025-11-25", "2025-06-18",
                                                                     "2025-03-26"};
 

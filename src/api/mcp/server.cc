@@ -83,9 +83,8 @@ void Call::progress(uint64_t progress, std::optional<uint64_t> total,
   exchange->say(notification("notifications/progress", std::move(params)));
 }
 
-Result<std::unique_ptr<Server>> Server::make(boost::asio::any_io_executor executor,
-                                             RestParts& rest, std::string_view definitions,
-                                             Settings settings) {
+Result<std::unique_ptr<Server>> Server::make(boost::asio::any_io_executor executor, RestParts& rest,
+                                             std::string_view definitions, Settings settings) {
   json::object parsed = TRY(parseDefinitions(definitions));
   return std::unique_ptr<Server>(
       new Server(std::move(executor), rest, std::move(parsed), settings));
@@ -99,6 +98,13 @@ Server::Server(boost::asio::any_io_executor executor, RestParts& rest, json::obj
       settings_(settings),
       approvals_(settings.approval_life),
       sessions_(executor_, settings.legacy) {}
+
+void Server::stop() {
+  stopping_ = true;
+  for (const Listener& listener : listeners_)
+    listener.exchange->wake();
+  sessions_.endStreams();
+}
 
 Task<Reply> Server::dispatch(Call& call, const std::string& method, json::object params) {
   const auto* found = std::ranges::find(kMethods, method, &Method::name);

@@ -31,8 +31,9 @@ struct Settings {
   size_t inline_images = 4;
   size_t inline_image_bytes = size_t{256} << 10;  // of each
   size_t download_bytes = size_t{1} << 20;        // by one call, and of one resource
-  Millis sync_wait{45'000};  // for a program, where no progress was asked for; clients give up at 60 s
-  Millis heartbeat{5'000};   // between notifications of progress, at most
+  Millis sync_wait{
+      45'000};  // for a program, where no progress was asked for; clients give up at 60 s
+  Millis heartbeat{5'000};  // between notifications of progress, at most
   LegacySessions::Bounds legacy;
   Millis approval_life{600'000};
   bool fixtures = false;  // the official conformance suite's, for anyone on a local listener
@@ -86,6 +87,10 @@ class Server {
   LegacySessions& sessions() { return sessions_; }
   std::list<Listener>& listeners() { return listeners_; }
 
+  // Ends streams that would stay open for as long as their clients do. For an orderly stop.
+  void stop();
+  [[nodiscard]] bool stopping() const { return stopping_; }
+
   // Answers a request, of whichever era.
   Task<Reply> dispatch(Call& call, const std::string& method, json::object params);
 
@@ -109,6 +114,7 @@ class Server {
   Approvals approvals_;
   LegacySessions sessions_;
   std::list<Listener> listeners_;
+  bool stopping_ = false;
 };
 
 // Handlers, by file.

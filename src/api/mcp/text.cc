@@ -17,7 +17,11 @@ constexpr size_t kLine = 200;
 // How long the UTF-8 character at the front of `bytes` is; 0: it is none.
 size_t characterAt(std::string_view bytes) {
   const auto first = static_cast<uint8_t>(bytes[0]);
-  const size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xc0 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                                       : 4;
   if (length == 0 || length > bytes.size()) return 0;
   return base::isUtf8(bytes.substr(0, length)) ? length : 0;
 }

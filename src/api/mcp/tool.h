@@ -73,8 +73,8 @@ Task<Result<FilePart>> readFile(Server& server, Call& call, std::string session,
                                 uint64_t offset, uint64_t length);
 Task<Result<FilePart>> readArtifact(Server& server, Call& call, std::string id, uint64_t offset,
                                     uint64_t length, model::Artifact& found);
-// Files of a session, those that are no directories, at most `limit`, changed at `since` (wall-clock
-// microseconds) or later.
+// Files of a session, those that are no directories, at most `limit`, changed at `since`
+// (wall-clock microseconds) or later.
 struct Wanted {
   std::string path;
   int64_t depth = 4;

@@ -31,11 +31,11 @@ std::string typeByName(std::string_view path) {
     std::string_view type;
   };
   constexpr Row kRows[] = {
-      {".png", "image/png"},   {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"},
-      {".gif", "image/gif"},   {".webp", "image/webp"}, {".json", "application/json"},
-      {".csv", "text/plain"},  {".txt", "text/plain"}, {".md", "text/plain"},
-      {".py", "text/plain"},   {".js", "text/plain"},  {".ts", "text/plain"},
-      {".log", "text/plain"},  {".html", "text/plain"}, {".svg", "text/plain"},
+      {".png", "image/png"},  {".jpg", "image/jpeg"},  {".jpeg", "image/jpeg"},
+      {".gif", "image/gif"},  {".webp", "image/webp"}, {".json", "application/json"},
+      {".csv", "text/plain"}, {".txt", "text/plain"},  {".md", "text/plain"},
+      {".py", "text/plain"},  {".js", "text/plain"},   {".ts", "text/plain"},
+      {".log", "text/plain"}, {".html", "text/plain"}, {".svg", "text/plain"},
   };
   for (const Row& row : kRows) {
     if (path.ends_with(row.ending)) return std::string(row.type);
@@ -136,9 +136,7 @@ bool isFigure(std::string_view content_type) {
 }
 
 json::object fileObject(const FileFacts& file) {
-  json::object object{{"path", file.path},
-                      {"uri", file.uri},
-                      {"size", file.size}};
+  json::object object{{"path", file.path}, {"uri", file.uri}, {"size", file.size}};
   if (!file.content_type.empty()) object["content_type"] = file.content_type;
   if (!file.id.empty()) object["id"] = file.id;
   return object;
@@ -154,8 +152,7 @@ json::object linkBlock(const FileFacts& file) {
 Task<Result<FilePart>> readFile(Server& server, Call& call, std::string session, std::string path,
                                 uint64_t offset, uint64_t length) {
   const std::string checked = CO_TRY(checkedPath(std::move(path), "path"));
-  FileRequest wanted{
-      {"read", checked, std::to_string(offset), std::to_string(length)}, false, ""};
+  FileRequest wanted{{"read", checked, std::to_string(offset), std::to_string(length)}, false, ""};
   const FileCallPtr file = CO_TRY(co_await ask(server, call, session, std::move(wanted)));
   const auto entry = co_await file->entry();
   if (!entry) co_return about(entry.error(), "reading", checked, "path");
@@ -281,18 +278,18 @@ Task<Outcome> downloadTool(Server& server, Call& call, json::object arguments) {
   FileFacts file;
   FilePart part;
   if (asked.artifact.empty()) {
-    part = CO_TRY(co_await readFile(server, call, asked.session, asked.path, asked.offset,
-                                    asked.length));
-    file = {.path = orchestrator::displayPath(asked.path),
-            .uri = fileUri(asked.session, asked.path),
-            .id = {},
-            .size = part.size,
-            .content_type =
-                base::sniffContentType(asked.path, asked.offset == 0 ? part.bytes : "")};
+    part = CO_TRY(
+        co_await readFile(server, call, asked.session, asked.path, asked.offset, asked.length));
+    file = {
+        .path = orchestrator::displayPath(asked.path),
+        .uri = fileUri(asked.session, asked.path),
+        .id = {},
+        .size = part.size,
+        .content_type = base::sniffContentType(asked.path, asked.offset == 0 ? part.bytes : "")};
   } else {
     model::Artifact found;
-    part = CO_TRY(co_await readArtifact(server, call, asked.artifact, asked.offset, asked.length,
-                                        found));
+    part = CO_TRY(
+        co_await readArtifact(server, call, asked.artifact, asked.offset, asked.length, found));
     file = factsOf(found.ref);
   }
   const bool text = isText(file.content_type, base::withoutCutCharacter(part.bytes));
@@ -338,7 +335,8 @@ Task<Outcome> listStored(Server& server, Call& call, base::ObjectReader& reader,
   Answer answer = listAnswer(found);
   if (artifacts.size() == query.limit) {
     answer.structured["next_cursor"] = artifacts.back().ref.id;
-    answer.text += "there may be more: call again with the cursor " + artifacts.back().ref.id + "\n";
+    answer.text +=
+        "there may be more: call again with the cursor " + artifacts.back().ref.id + "\n";
   }
   co_return answer;
 }

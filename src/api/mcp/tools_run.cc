@@ -8,7 +8,7 @@
 #include "api/rest/requests.h"
 #include "base/clock.h"
 #include "base/content_type.h"
-#include "runtime/spawn.h"
+#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -37,6 +37,11 @@ Result<> toBody(json::object& arguments) {
       command != nullptr && !command->is_string()) {
     return fail(Code::kInvalid, "command: must be a string; give a list as argv", "command");
   }
+  if (const json::value* argv = arguments.if_contains("argv");
+      argv != nullptr && !argv->is_array()) {
+    return fail(Code::kInvalid, "argv: must be a list; give a line for the shell as command",
+                "argv");
+  }
   TRY(rename(arguments, "argv", "command"));
   if (json::value* policy = arguments.if_contains("network_policy");
       policy != nullptr && policy->is_string()) {
@@ -62,10 +67,11 @@ Result<bool> takeFlag(json::object& arguments, std::string_view name) {
 // A cancelled call ends what it started, whatever becomes of the call.
 void endWith(Server& server, const Call& call, const std::string& id) {
   call.exchange->onCancel([&server, principal = call.principal, id] {
-    runtime::spawn(server.executor(), [](Server& own, model::Principal who,
-                                         std::string execution) -> Task<void> {
-      (void)co_await own.rest().service.cancel(std::move(who), std::move(execution));
-    }(server, principal, id));
+    orchestrator::spawn(server.executor(),
+                        [](Server& own, model::Principal who, std::string execution) -> Task<void> {
+                          (void)co_await own.rest().service.cancel(std::move(who),
+                                                                   std::move(execution));
+                        }(server, principal, id));
   });
 }
 
@@ -132,7 +138,8 @@ std::string nextStepOf(const Execution& run) {
   if (!run.error) return "";
   const std::string& why = run.error->type;
   if (why == type::kApprovalRequired) {
-    return "an operator has to approve it; until then do without, and look again with get_logs of " +
+    return "an operator has to approve it; until then do without, and look again with get_logs "
+           "of " +
            run.id;
   }
   if (why == type::kPermissionDenied) {
@@ -216,10 +223,9 @@ Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
     if (!isFigure(file.content_type) || !small) continue;
     if (images.size() >= server.settings().inline_images || call.exchange->cancelled()) continue;
     model::Artifact found;
-    const auto part =
-        file.id.empty()
-            ? co_await readFile(server, call, run.session_id, file.path, 0, file.size)
-            : co_await readArtifact(server, call, file.id, 0, file.size, found);
+    const auto part = file.id.empty()
+                          ? co_await readFile(server, call, run.session_id, file.path, 0, file.size)
+                          : co_await readArtifact(server, call, file.id, 0, file.size, found);
     // The name is a claim: the bytes are what counts.
     if (part && part->size == file.size &&
         base::sniffContentType(file.path, part->bytes) == file.content_type) {
@@ -277,9 +283,8 @@ Task<Outcome> inSession(Server& server, Call& call, std::string session_id,
   const model::Session session = CO_TRY(rest.sessions.get(call.principal, session_id));
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(arguments, rest.bounds, session));
   const bool background = wanted.background;
-  Execution run =
-      CO_TRY(co_await rest.sessions.exec(call.principal, session_id, std::move(wanted),
-                                         std::move(key)));
+  Execution run = CO_TRY(
+      co_await rest.sessions.exec(call.principal, session_id, std::move(wanted), std::move(key)));
   if (background) co_return co_await present(server, call, std::move(run));
   run = CO_TRY(co_await follow(server, call, std::move(run)));
   co_return co_await present(server, call, std::move(run));
@@ -295,8 +300,8 @@ Task<Outcome> runTool(Server& server, Call& call, json::object arguments) {
   std::string key = CO_TRY(takeKey(arguments));
   RestParts& rest = server.rest();
   model::RunRequest wanted = CO_TRY(model::parseRunRequest(arguments, rest.bounds));
-  Execution run = CO_TRY(
-      co_await rest.service.run(call.principal, std::move(wanted), std::move(key)));
+  Execution run =
+      CO_TRY(co_await rest.service.run(call.principal, std::move(wanted), std::move(key)));
   if (!background) run = CO_TRY(co_await follow(server, call, std::move(run)));
   co_return co_await present(server, call, std::move(run));
 }
@@ -328,9 +333,9 @@ Result<Window> readWindow(const Server& server, base::ObjectReader& reader) {
   }
   window.offset = static_cast<uint64_t>(TRY(reader.integer("offset", 0, INT64_MAX)).value_or(0));
   window.tail_lines = TRY(reader.integer("tail_lines", 1, 1'000'000)).value_or(0);
-  window.most = static_cast<size_t>(
-      TRY(reader.integer("max_bytes", 1, kMost))
-          .value_or(static_cast<int64_t>(server.settings().text_bytes)));
+  window.most =
+      static_cast<size_t>(TRY(reader.integer("max_bytes", 1, kMost))
+                              .value_or(static_cast<int64_t>(server.settings().text_bytes)));
   const double wait = TRY(reader.number("wait_seconds", 0, kLongest)).value_or(0);
   window.wait = Millis(static_cast<int64_t>(wait * 1000));
   return window;
@@ -385,13 +390,13 @@ Task<Outcome> logsTool(Server& server, Call& call, json::object arguments) {
                        {"kept_bytes", kept.size()},
                        {"complete", complete}};
   if (run.exit_code) answer.structured["exit_code"] = *run.exit_code;
-  answer.text = summaryLine(run) + "\n" + window.name + ", bytes " + std::to_string(from) +
-                " to " + std::to_string(next) + " of " + std::to_string(total);
+  answer.text = summaryLine(run) + "\n" + window.name + ", bytes " + std::to_string(from) + " to " +
+                std::to_string(next) + " of " + std::to_string(total);
   if (next < kept.size()) {
     answer.text += "; go on with offset " + std::to_string(next);
   } else if (!complete) {
-    answer.text += "; it goes on: call again with offset " + std::to_string(next) +
-                   " and wait_seconds";
+    answer.text +=
+        "; it goes on: call again with offset " + std::to_string(next) + " and wait_seconds";
   }
   answer.text += "\n---\n" + std::string(plainText(bytes));
   co_return answer;

@@ -66,11 +66,11 @@ Task<Outcome> createSessionTool(Server& server, Call& call, json::object argumen
   answer.structured["ttl_seconds"] = inSeconds(session.ttl);
   answer.structured["idle_ttl_seconds"] = inSeconds(session.idle_ttl);
   answer.structured["limits"] = model::limitsObject(session.limits);
-  answer.text = "session_id: " + session.id + "\nstatus: running\nexpires_at: " +
-                base::formatTime(session.expires_at) +
-                " (later, while it is used; at the latest " +
-                std::to_string(session.ttl.count() / 1000) +
-                " s after it was made)\nNext: exec or run with this session_id; terminate when done.";
+  answer.text =
+      "session_id: " + session.id +
+      "\nstatus: running\nexpires_at: " + base::formatTime(session.expires_at) +
+      " (later, while it is used; at the latest " + std::to_string(session.ttl.count() / 1000) +
+      " s after it was made)\nNext: exec or run with this session_id; terminate when done.";
   co_return answer;
 }
 
@@ -120,7 +120,8 @@ Task<Outcome> terminateTool(Server& server, Call& call, json::object arguments) 
     json::object only{{"execution_id", *execution}};
     co_return co_await cancelTool(server, call, std::move(only));
   }
-  const model::Session ended = CO_TRY(co_await server.rest().sessions.end(call.principal, *session));
+  const model::Session ended =
+      CO_TRY(co_await server.rest().sessions.end(call.principal, *session));
   Answer answer;
   answer.structured = {{"status", model::statusName(ended.status)}, {"session_id", ended.id}};
   answer.text = "session " + ended.id + " has ended; its programs and files are gone";

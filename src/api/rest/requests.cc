@@ -17,8 +17,8 @@ Result<> checkIdempotencyKey(std::string_view key, const std::string& field) {
   const bool printable = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; });
   if (!key.empty() && key.size() <= kMaxIdempotencyKey && printable) return {};
   const std::string name = field.substr(field.rfind('.') + 1);  // npos + 1 is 0
-  return fail(Code::kInvalid,
-              name + ": must be 1 to 255 printable ASCII characters without spaces", field);
+  return fail(Code::kInvalid, name + ": must be 1 to 255 printable ASCII characters without spaces",
+              field);
 }
 
 Result<std::string> idempotencyKey(const Request& request) {

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+// /mcp through the router, in both eras, over the real service and the fake runtime.
+#include "api/mcp/server.h"
+
+#include <future>
+
+#include <boost/asio/thread_pool.hpp>
+#include <gmock/gmock.h>
+
+#include "api/mcp/definitions.h"
+#include "auth/auth.h"
+#include "base/file.h"
+#include "orchestrator/session_fixture.h"
+
+namespace cloister::api::mcp {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Told {
+  int status = 0;
+  std::vector<Header> headers;
+  std::string body;
+
+  [[nodiscard]] json::object message() const { return base::parseJson(body).value().as_object(); }
+  [[nodiscard]] json::object result() const { return objectIn(message(), "result"); }
+  [[nodiscard]] json::object facts() const { return objectIn(result(), "structuredContent"); }
+  [[nodiscard]] int error() const {
+    const json::object error = objectIn(message(), "error");
+    return error.contains("code") ? static_cast<int>(error.at("code").as_int64()) : 0;
+  }
+  [[nodiscard]] bool isError() const { return result().at("isError").as_bool(); }
+  [[nodiscard]] std::string text() const {
+    return textIn(result().at("content").as_array().at(0).as_object(), "text");
+  }
+  [[nodiscard]] std::string header(std::string_view name) const {
+    const auto found = std::ranges::find(headers, name, &Header::name);
+    return found == headers.end() ? "" : found->value;
+  }
+};
+
+struct Collected final : BodyWriter {
+  Task<Result<>> write(std::string_view bytes) override {
+    body += bytes;
+    co_return Result<>{};
+  }
+  std::string body;
+};
+
+class McpTest : public orchestrator::SessionsTest {
+ protected:
+  ~McpTest() override {
+    router_.reset();
+    server_.reset();
+    parts_.reset();
+    artifacts_.reset();
+  }
+
+  void serve(bool fixtures = false) {
+    open();
+    enrol();
+    authenticator_ = std::make_unique<auth::Authenticator>(*store_);
+    artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
+                                                                 *store_, *keeper_, *keyring_,
+                                                                 orchestrator::ArtifactConfig{});
+    parts_.reset(new RestParts{.service = *service_,
+                               .sessions = *sessions_,
+                               .artifacts = *artifacts_,
+                               .store = *store_,
+                               .authenticator = *authenticator_,
+                               .languages = languages_,
+                               .metrics = served_,
+                               .audit_key = key_.verifyKey(),
+                               .checkpoint_file = {},
+                               .bounds = model::defaultBounds(),
+                               .session_bounds = {},
+                               .heartbeat = Millis(15'000),
+                               .openapi = {},
+                               .version = {},
+                               .background = background_});
+    settings_.fixtures = fixtures;
+    const auto text = base::readFile(CLOISTER_SOURCE_DIR "/spec/mcp.json");
+    ASSERT_TRUE(text) << text.error().message;
+    auto made =
+        Server::make(io_->get_executor(), *parts_, fillIn(*text, *parts_, settings_), settings_);
+    ASSERT_TRUE(made) << made.error().message;
+    server_ = *std::move(made);
+    router_ = std::make_unique<Router>(server_->routes(), *authenticator_, served_);
+  }
+
+  void enrol() {
+    const auth::NewKey key = auth::makeKey(principal(), "test", 0);
+    secret_ = key.secret;
+    std::promise<bool> enrolled;
+    store_->putKey(key.record,
+                   {.action = "key.created",
+                    .subject = key.record.id,
+                    .principal = principal(),
+                    .details = {}},
+                   [&](Result<> result) { enrolled.set_value(result.has_value()); });
+    ASSERT_TRUE(enrolled.get_future().get());
+  }
+
+  Task<Told> answer(std::string method, std::string body, std::vector<Header> headers, bool key) {
+    Request request;
+    request.method = std::move(method);
+    request.local = true;
+    request.has_body = !body.empty();
+    request.body = std::move(body);
+    request.headers = std::move(headers);
+    if (key) request.headers.push_back({"authorization", "Bearer " + secret_});
+    request.when_gone = [this](std::function<void()> act) { gone_ = std::move(act); };
+    EXPECT_TRUE(parseTarget("/mcp", request));
+    std::optional<Response> refused = router_->admit(request);
+    const Response response = refused ? *std::move(refused) : co_await router_->handle(request);
+    Collected collected;
+    collected.body = response.body;
+    if (response.stream) co_await response.stream(collected);
+    co_return Told{response.status, response.headers, std::move(collected.body)};
+  }
+  Told post(const std::string& body, std::vector<Header> headers = {}, bool key = true) {
+    return await(answer("POST", body, std::move(headers), key));
+  }
+
+  static json::object message(std::string_view method, json::object params, json::object about) {
+    about[meta::kVersion] = kModernVersion;
+    if (!about.contains(meta::kCapabilities)) about[meta::kCapabilities] = json::object();
+    params["_meta"] = std::move(about);
+    return {{"jsonrpc", "2.0"}, {"id", 1}, {"method", method}, {"params", std::move(params)}};
+  }
+  static std::vector<Header> headersOf(std::string_view method, const json::object& params) {
+    std::vector<Header> headers = {{"mcp-protocol-version", std::string(kModernVersion)},
+                                   {"mcp-method", std::string(method)}};
+    const std::string name = textIn(params, method == "resources/read" ? "uri" : "name");
+    if (!name.empty()) headers.push_back({"mcp-name", name});
+    return headers;
+  }
+  Told modern(std::string_view method, const json::object& params = {},
+              const json::object& about = {}, bool key = true) {
+    return post(base::toJson(message(method, params, about)), headersOf(method, params), key);
+  }
+  Told tool(std::string_view name, json::object arguments, const json::object& about = {}) {
+    return modern("tools/call", {{"name", name}, {"arguments", std::move(arguments)}}, about);
+  }
+  std::vector<Header> initialized(const std::string& version = "2025-11-25") {
+    const Told told = post(base::toJson(json::object{
+        {"jsonrpc", "2.0"},
+        {"id", 1},
+        {"method", "initialize"},
+        {"params",
+         {{"protocolVersion", version}, {"capabilities", {{"elicitation", json::object()}}}}}}));
+    EXPECT_EQ(told.status, 200) << told.body;
+    return {{"mcp-session-id", told.header("Mcp-Session-Id")}, {"mcp-protocol-version", version}};
+  }
+
+  Settings settings_;
+  boost::asio::thread_pool background_{1};
+  ServiceMetrics served_;
+  std::unique_ptr<auth::Authenticator> authenticator_;
+  std::unique_ptr<orchestrator::ArtifactService> artifacts_;
+  std::unique_ptr<RestParts> parts_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Router> router_;
+  std::string secret_;
+  std::function<void()> gone_;
+};
+
+TEST_F(McpTest, SaysWhatItIs) {
+  serve();
+  const json::object found = modern("server/discover").result();
+  EXPECT_EQ(found.at("supportedVersions"), json::value(json::array{kModernVersion}));
+  EXPECT_EQ(textIn(found, "resultType"), "complete");
+  EXPECT_FALSE(objectIn(objectIn(found, "capabilities"), "tools").contains("listChanged"));
+}
+
+TEST_F(McpTest, ListsItsToolsInOneOrderWithoutUnionsOrPlaceholders) {
+  serve();
+  const Told told = modern("tools/list");
+  std::vector<std::string> names;
+  for (const json::value& each : told.result().at("tools").as_array()) {
+    const json::object& tool = each.as_object();
+    names.push_back(textIn(tool, "name"));
+    for (const std::string_view schema : {"inputSchema", "outputSchema"})
+      EXPECT_EQ(textIn(objectIn(tool, schema), "type"), "object");
+  }
+  EXPECT_THAT(names, ElementsAre("run", "create_session", "exec", "get_logs", "cancel", "upload",
+                                 "download", "list_artifacts", "list_sessions", "terminate"));
+  for (const std::string_view bad : {"anyOf", "oneOf", "$ref", "%"})
+    EXPECT_FALSE(told.body.contains(bad)) << bad;
+}
+
+TEST_F(McpTest, AProgramsResultIsANormalOne) {
+  serve();
+  const Told ran = tool("run", {{"argv", {"echo", "hi"}}});
+  EXPECT_EQ(ran.status, 200);
+  EXPECT_FALSE(ran.isError());
+  EXPECT_EQ(textIn(ran.facts(), "status"), "completed");
+  EXPECT_EQ(textIn(ran.facts(), "stdout"), "hi\n");
+  EXPECT_THAT(ran.text(), HasSubstr("exit code 0"));
+  const Told bad = tool("run", {{"argv", {"exit", "3"}}});
+  EXPECT_FALSE(bad.isError()) << bad.body;
+}
+
+TEST_F(McpTest, WhatWeRefuseIsAnErrorWithANextStep) {
+  serve();
+  for (const json::object& wrong :
+       {json::object{{"argv", "echo"}, {"nonsense", 1}}, json::object{{"command", json::array{}}},
+        json::object{{"argv", {"echo"}}, {"timeout_seconds", -1}}, json::object{}}) {
+    const Told told = tool("run", wrong);
+    EXPECT_EQ(told.status, 200);
+    EXPECT_TRUE(told.isError()) << told.body;
+    EXPECT_THAT(told.text(), HasSubstr("Next step"));
+    EXPECT_EQ(textIn(told.facts(), "status"), "error");
+  }
+  const Told unknown = tool("nope", {});
+  EXPECT_EQ(unknown.error(), code::kInvalidParams);
+}
+
+TEST_F(McpTest, AKeyMakesACallHappenOnce) {
+  serve();
+  const json::object once{{"argv", {"echo", "a"}}, {"idempotency_key", "k1"}};
+  const std::string id = textIn(tool("run", once).facts(), "execution_id");
+  EXPECT_EQ(textIn(tool("run", once).facts(), "execution_id"), id);
+  const Told other = tool("run", {{"argv", {"echo", "b"}}, {"idempotency_key", "k1"}});
+  EXPECT_TRUE(other.isError());
+}
+
+TEST_F(McpTest, ASessionFromItsCreationToItsEnd) {
+  serve();
+  const Told made = tool("create_session", {{"ttl_seconds", 60}});
+  const std::string id = textIn(made.facts(), "session_id");
+  ASSERT_FALSE(id.empty()) << made.body;
+  const Told ran = tool("exec", {{"session_id", id}, {"argv", {"echo", "in"}}});
+  EXPECT_EQ(textIn(ran.facts(), "session_id"), id);
+  EXPECT_EQ(textIn(ran.facts(), "stdout"), "in\n");
+  EXPECT_THAT(tool("list_sessions", {}).text(), HasSubstr(id));
+  const Told ended = tool("terminate", {{"session_id", id}});
+  EXPECT_EQ(textIn(ended.facts(), "status"), "ended");
+  EXPECT_TRUE(tool("exec", {{"session_id", id}, {"argv", {"echo"}}}).isError());
+}
+
+TEST_F(McpTest, ALongRunAnswersWithAHandle) {
+  settings_.sync_wait = Millis(50);
+  serve();
+  const Told told = tool("run", {{"argv", {"hold"}}});
+  EXPECT_EQ(textIn(told.facts(), "status"), "running");
+  EXPECT_FALSE(told.isError());
+  const std::string id = textIn(told.facts(), "execution_id");
+  fake_->release();
+  const Told logs = tool("get_logs", {{"execution_id", id}, {"wait_seconds", 30}});
+  EXPECT_EQ(textIn(logs.facts(), "status"), "completed");
+  EXPECT_TRUE(logs.facts().at("complete").as_bool());
+}
+
+TEST_F(McpTest, ProgressIsToldWhereItWasAskedFor) {
+  settings_.heartbeat = Millis(1);
+  serve();
+  const json::object params{{"name", "run"}, {"arguments", {{"argv", {"hold"}}}}};
+  const auto pending =
+      start(answer("POST", base::toJson(message("tools/call", params, {{"progressToken", "p"}})),
+                   headersOf("tools/call", params), true));
+  runUntil([&] { return fake_->live() > 0; });
+  const auto until = base::monotonicNow() + Millis(700);
+  runUntil([&] { return base::monotonicNow() > until; });
+  fake_->release();
+  const Told told = finish(pending);
+  EXPECT_EQ(told.header("Content-Type"), "text/event-stream");
+  EXPECT_THAT(told.body, HasSubstr("notifications/progress"));
+  EXPECT_THAT(told.body, HasSubstr("\"progressToken\":\"p\""));
+  EXPECT_THAT(told.body, HasSubstr("\"status\":\"completed\""));
+}
+
+TEST_F(McpTest, AModernClientThatGoesAwayCancels) {
+  serve();
+  const json::object params{{"name", "run"}, {"arguments", {{"argv", {"hold"}}}}};
+  const auto pending = start(answer("POST", base::toJson(message("tools/call", params, {})),
+                                    headersOf("tools/call", params), true));
+  runUntil([&] { return fake_->live() > 0; });
+  ASSERT_TRUE(gone_);
+  gone_();
+  const Told told = finish(pending);
+  EXPECT_EQ(told.body, "");
+  runUntil([&] { return fake_->live() == 0; });
+  const auto runs = service_->list(principal(), {});
+  ASSERT_TRUE(runs);
+  EXPECT_EQ(runs->at(0).status, model::Status::kCancelled);
+}
+
+TEST_F(McpTest, ModernRequestsSayEverythingThemselves) {
+  serve();
+  const std::string bare = R"({"jsonrpc":"2.0","id":"x","method":"tools/list"})";
+  const Told missing = post(
+      bare, {{"mcp-protocol-version", std::string(kModernVersion)}, {"mcp-method", "tools/list"}});
+  EXPECT_EQ(missing.status, 400);
+  EXPECT_EQ(missing.error(), code::kInvalidParams);
+  EXPECT_EQ(missing.message().at("id"), json::value("x"));
+  const std::string good = base::toJson(message("tools/list", {}, {}));
+  const Told mismatch = post(
+      good, {{"mcp-protocol-version", std::string(kModernVersion)}, {"mcp-method", "tools/call"}});
+  EXPECT_EQ(mismatch.status, 400);
+  EXPECT_EQ(mismatch.error(), code::kHeaderMismatch);
+  for (const std::string_view gone : {"ping", "initialize", "logging/setLevel", "nope"}) {
+    const Told told = modern(gone);
+    EXPECT_EQ(told.status, 404) << gone;
+    EXPECT_EQ(told.error(), code::kMethodNotFound) << gone;
+  }
+}
+
+TEST_F(McpTest, LegacySessionsAreAskedForAndEnd) {
+  serve();
+  const auto headers = initialized();
+  const std::string ping = R"({"jsonrpc":"2.0","id":2,"method":"ping"})";
+  EXPECT_EQ(post(ping, headers).message().at("result"), json::value(json::object()));
+  EXPECT_EQ(post(ping).status, 400);
+  EXPECT_EQ(post(ping, {{"mcp-session-id", "mcp_0"}}).status, 404);
+  EXPECT_EQ(post(ping, {headers[0], {"mcp-protocol-version", "1999-01-01"}}).status, 400);
+  const Told listed = post(R"({"jsonrpc":"2.0","id":3,"method":"tools/list"})", headers);
+  EXPECT_FALSE(listed.result().contains("resultType"));
+  EXPECT_FALSE(listed.result().contains("ttlMs"));
+  EXPECT_EQ(post(R"({"jsonrpc":"2.0","method":"notifications/initialized"})", headers).status, 202);
+  EXPECT_EQ(await(answer("DELETE", "", headers, true)).status, 204);
+  EXPECT_EQ(post(ping, headers).status, 404);
+}
+
+TEST_F(McpTest, ALegacyClientCancelsByNotification) {
+  serve();
+  const auto headers = initialized();
+  const auto pending = start(answer(
+      "POST",
+      R"({"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run","arguments":{"argv":["hold"]}}})",
+      headers, true));
+  runUntil([&] { return fake_->live() > 0; });
+  const std::string cancelled =
+      R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}})";
+  EXPECT_EQ(post(cancelled, headers).status, 202);
+  const Told told = finish(pending);
+  EXPECT_FALSE(told.body.contains("result"));
+  runUntil([&] { return fake_->live() == 0; });
+}
+
+TEST_F(McpTest, NothingWithoutAKey) {
+  serve();
+  EXPECT_EQ(modern("tools/list", {}, {}, false).status, 401);
+}
+
+TEST_F(McpTest, TheFixturesAreAllThatIsThereWithoutAKey) {
+  serve(true);
+  const Told listed = modern("tools/list", {}, {}, false);
+  EXPECT_FALSE(listed.body.contains("\"create_session\""));
+  EXPECT_TRUE(listed.body.contains("\"test_simple_text\""));
+  const json::object run{{"name", "run"}, {"arguments", {{"argv", {"echo"}}}}};
+  EXPECT_EQ(modern("tools/call", run, {}, false).error(), code::kInvalidParams);
+  EXPECT_TRUE(modern("tools/list").body.contains("\"create_session\""));
+}
+
+TEST_F(McpTest, AQuestionIsAskedOnlyOfWhomDeclaresItAndAnsweredOnce) {
+  serve(true);
+  json::object params{{"name", "test_input_required_result_request_state"}};
+  EXPECT_EQ(modern("tools/call", params).error(), code::kMissingCapability);
+  const json::object able{{meta::kCapabilities, {{"elicitation", json::object()}}}};
+  const json::object asked = modern("tools/call", params, able).result();
+  EXPECT_EQ(textIn(asked, "resultType"), "input_required");
+  params["inputResponses"] = {{"confirm", {{"action", "accept"}, {"content", {{"ok", true}}}}}};
+  // Without its state the answer does not count.
+  EXPECT_EQ(textIn(modern("tools/call", params, able).result(), "resultType"), "input_required");
+  params["requestState"] = asked.at("requestState");
+  EXPECT_THAT(modern("tools/call", params, able).text(), HasSubstr("state-ok"));
+  EXPECT_EQ(modern("tools/call", params, able).error(), code::kInvalidParams);  // used
+}
+
+TEST_F(McpTest, ReadsItsResourcesAndCompletesIds) {
+  serve();
+  const Told limits = modern("resources/read", {{"uri", "cloister://limits"}});
+  EXPECT_THAT(limits.body, HasSubstr("max_ttl_seconds"));
+  const Told none = modern("resources/read", {{"uri", "cloister://artifacts/art_x"}});
+  EXPECT_EQ(none.error(), code::kInvalidParams);
+  EXPECT_EQ(textIn(objectIn(objectIn(none.message(), "error"), "data"), "uri"),
+            "cloister://artifacts/art_x");
+  const std::string id = textIn(tool("create_session", {}).facts(), "session_id");
+  const Told completed =
+      modern("completion/complete",
+             {{"ref", {{"type", "ref/resource"}, {"uri", "cloister://sessions/{session_id}"}}},
+              {"argument", {{"name", "session_id"}, {"value", "ses_"}}}});
+  EXPECT_THAT(completed.body, HasSubstr(id));
+}
+
+TEST_F(McpTest, FillsInItsPrompts) {
+  serve();
+  const json::object params{{"name", "analyse_file"},
+                            {"arguments", {{"path", "data.csv"}, {"question", "How many rows?"}}}};
+  const Told told = modern("prompts/get", params);
+  EXPECT_THAT(told.body,
+              HasSubstr("Analyse the file data.csv in a sandbox. The question: How many"));
+  EXPECT_EQ(modern("prompts/get", {{"name", "analyse_file"}}).error(), code::kInvalidParams);
+}
+
+}  // namespace
+}  // namespace cloister::api::mcp
