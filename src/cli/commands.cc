@@ -59,6 +59,7 @@ const Command* const kCommands[] = {
     &kAuditList,
     &kAuditVerify,
     &kAuditExport,
+    &kMcpInstall,
     &kPool,
     &kDoctor,
     &kVersion,
