@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev bench [NAME] [ARGUMENT…]: builds and runs bench/NAME_bench.cc (all of them without a name).
-Each prints its table, and writes JSON where it is told to: build/bench/NAME.json."""
+"""./dev bench [NAME] [ARGUMENT…]: builds and runs bench/NAME_bench.cc, or runs bench/NAME_bench.py (all of
+them without a name). Each prints its table, and writes JSON where it is told to: build/bench/NAME.json."""
 
 import os
 import pathlib
@@ -9,20 +9,22 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", ROOT / "build")) / "release"
-NAMES = {path.name.removesuffix("_bench.cc"): path for path in (ROOT / "bench").glob("*_bench.cc")}
+NAMES = {path.stem.removesuffix("_bench"): path for path in (ROOT / "bench").glob("*_bench.*")}
 
 # What a benchmark needs beside itself.
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-runner")
 
 
 def run(name, arguments):
-    target = f"{name}_bench"
-    subprocess.run(["ninja", "-C", BUILD, target, *PROGRAMS], check=True, stdout=subprocess.DEVNULL)
+    script = NAMES[name].suffix == ".py"
+    targets = PROGRAMS if script else (f"{name}_bench", *PROGRAMS)
+    subprocess.run(["ninja", "-C", BUILD, *targets], check=True, stdout=subprocess.DEVNULL)
     out = BUILD.parent / "bench"
     out.mkdir(parents=True, exist_ok=True)
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLOISTER_BENCH_OUT": str(out),
-                   "CLOISTER_BENCH_DOCS": str(ROOT / "docs")}
-    return subprocess.run([BUILD / "bin" / target, *arguments], env=environment).returncode
+                   "CLOISTER_BENCH_DOCS": str(ROOT / "docs"), "CLOISTER_BIN": str(BUILD / "bin")}
+    command = [sys.executable, NAMES[name]] if script else [BUILD / "bin" / f"{name}_bench"]
+    return subprocess.run([*command, *arguments], env=environment).returncode
 
 
 def main(arguments):

@@ -268,6 +268,9 @@ class Printer:
             print(f"[{self._done}/{self._total}] {mark} {suite.name}: {counts['passed']} passed"
                   f"{', %d failed' % counts['failed'] if counts['failed'] else ''}"
                   f"{', %d skipped' % counts['skipped'] if counts['skipped'] else ''} ({seconds:.1f} s)", flush=True)
+            for line in output.splitlines() if suite.kind == "python" else ():
+                if line.startswith("counts: "):
+                    print(f"       {line}", flush=True)
             for case in cases:
                 if case.outcome == "failed":
                     print(f"\n--- {suite.name} {case.name}\n{case.detail.rstrip()}\n", flush=True)

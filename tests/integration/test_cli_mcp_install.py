@@ -58,8 +58,8 @@ class Install(unittest.TestCase):
 
     def test_nothing_is_lost(self):
         path = self.home / "settings.json"
-        before = '// mine\n{\n\t"big": 123456789012345678901234567890,\n\t"mcpServers": {\n\t\t"other": {"command": "x"},' \
-                 ' // keep\n\t},\n\t"é": "\\u00e9"\n}\n'
+        before = '// mine\n{\n\t"big": 123456789012345678901234567890,\n\t"mcpServers": {\n' \
+                 '\t\t"other": {"command": "x"}, // keep\n\t},\n\t"é": "\\u00e9"\n}\n'
         path.write_text(before)
         path.chmod(0o640)
         self.install("--client", "cursor", "--write", "--file", path)
