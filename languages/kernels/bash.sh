@@ -2,12 +2,12 @@
 # The shell kernel: runs cells one after the other in one shell, which keeps its directory, variables,
 # functions and options. src/wire/kernel.h says how it is spoken to: `bash -c THIS bash DIR`. All
 # that is here is named __cloister, and a cell may break it: it only has to serve code that means well.
-__cloister_dir=$1 __cloister_status=0 __cloister_options= __cloister_stop=0 __cloister_code=
+__cloister_dir=$1 __cloister_status=0 __cloister_options= __cloister_stop= __cloister_code=
 set --
 
-# SIGINT: what runs in the foreground has it too; then nothing more of the cell is begun.
-__cloister_interrupt() {
-  __cloister_stop=1
+# Nothing more of the cell is begun: a DEBUG trap that fails with 2 returns from where it is.
+__cloister_leave() {
+  __cloister_stop=$1
   shopt -s extdebug
   set -T
   trap '((${#BASH_SOURCE[@]} == 0)) || __cloister_return 2' DEBUG
@@ -15,12 +15,20 @@ __cloister_interrupt() {
 __cloister_say() { builtin printf '%s\n' "$1" >"$__cloister_dir/report"; }
 __cloister_return() { builtin return "$1"; }
 
+# Ends the cell, and not the shell with all it keeps.
+exit() {
+  builtin set -- "${1-$?}"
+  ((BASH_SUBSHELL == 0)) || builtin exit "$1"
+  __cloister_leave "$(($1 & 255))"
+}
+
 while [[ -p $__cloister_dir/code ]]; do
   trap : INT
   IFS= builtin read -r -d '' __cloister_code <"$__cloister_dir/code" || continue
   builtin printf '%s\n' "$__cloister_code" >"$__cloister_dir/cell"
   exec <"$__cloister_dir/in"
-  trap __cloister_interrupt INT
+  # What runs in the foreground has the signal too.
+  trap "builtin printf 'Interrupted\n' >&2; __cloister_leave 130" INT
   __cloister_say B
   [[ -z $__cloister_options ]] || builtin set "-$__cloister_options"
   __cloister_return "$__cloister_status"
@@ -28,10 +36,8 @@ while [[ -p $__cloister_dir/code ]]; do
   { __cloister_status=$? __cloister_options=$-; trap - DEBUG; builtin set +euxT; } 2>/dev/null
   shopt -u extdebug
   __cloister_options=${__cloister_options//[!eu]/}  # and without -x
-  if ((__cloister_stop)); then
-    __cloister_stop=0 __cloister_status=130
-    builtin printf 'Interrupted\n' >&2
-  fi
+  [[ -z $__cloister_stop ]] || __cloister_status=$__cloister_stop
+  __cloister_stop=
   exec </dev/null
   __cloister_say "D$__cloister_status"
 done

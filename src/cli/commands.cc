@@ -39,6 +39,7 @@ const Command* const kCommands[] = {
     &kSessionRm,
     &kSessionEvents,
     &kSessionFiles,
+    &kSessionKernels,
     &kExecutionList,
     &kExecutionShow,
     &kExecutionLogs,

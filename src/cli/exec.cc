@@ -10,6 +10,7 @@
 #include "cli/job.h"
 #include "cli/outline.h"
 #include "cli/relay.h"
+#include "cli/results.h"
 #include "cli/session_body.h"
 #include "cli/terminal.h"
 #include "cli/verdict.h"
@@ -51,13 +52,28 @@ Result<int> startOnly(Job& job, bool json) {
   return isDenied(execution) ? exitStatus(execution) : 0;
 }
 
-Result<int> execute(Job& job, bool json, bool more_input) {
+// What code gave, after all that it wrote.
+Result<> showResults(const Job& job, const json::object& execution,
+                     const std::optional<std::string>& images) {
+  if (job.output.print) {
+    const std::string text = resultsText(execution);
+    const bool filter = !job.output.raw && isTerminal(STDOUT_FILENO);
+    writeTo(STDOUT_FILENO, filter ? TerminalFilter()(text) : text);
+  }
+  if (!images) return {};
+  const std::string saved = TRY(saveImages(execution, *images));
+  writeTo(STDERR_FILENO, saved);
+  return {};
+}
+
+Result<int> execute(Job& job, bool json, bool more_input, std::optional<std::string> images) {
   Outcome at = TRY(start(job));
   if (const json::object* accepted = std::get_if<json::object>(&at);
       accepted != nullptr && !isDenied(*accepted)) {
     at = TRY(attend(job, textOf(*accepted, "id"), more_input));
   }
   if (const int* own = std::get_if<int>(&at)) return *own;
+  TRY(showResults(job, std::get<json::object>(at), images));
   report(std::get<json::object>(at), json);
   return exitStatus(std::get<json::object>(at));
 }
@@ -77,7 +93,8 @@ Result<int> execCommand(const Invocation& invocation) {
           .submission = {.target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/exec",
                          .body = std::move(body)},
           .output = {.print = !json, .raw = flags.has("raw"), .progress = !json && !typed}};
-  return flags.has("background") ? startOnly(job, json) : execute(job, json, input.more);
+  return flags.has("background") ? startOnly(job, json)
+                                 : execute(job, json, input.more, flags.text("images"));
 }
 
 }  // namespace
@@ -94,10 +111,14 @@ const Command kExec = {
         "The exit status is the program's own; others are as of `cloister run`: 124 the time was\n"
         "over, 137 killed by the memory limit, 128+N ended by signal N, 125 the service refused "
         "or\n"
-        "failed.",
+        "failed.\n"
+        "Code in a language with kernels runs in an interpreter that stays and keeps its "
+        "variables,\n"
+        "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.",
     .flags = execFlags(),
     .examples =
         "cloister exec $S -- pip list\n"
+        "cloister exec $S -c 'x = 20' && cloister exec $S -c 'x + 1'\n"
         "tar c src | cloister exec $S -- tar x\n"
         "cloister exec $S --cwd /tmp -e A=1 -c 'print(input())' --language python\n"
         "E=$(cloister exec $S --background -- python3 -m http.server)",

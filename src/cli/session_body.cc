@@ -46,6 +46,10 @@ constexpr Flag kExecFlags[] = {
      .value = "NAME",
      .help = "of the code (default: the session's)",
      .letter = 'l'},
+    {.name = "kernel",
+     .value = "NAME",
+     .help = "the interpreter for the code, or none (default: the language's own)"},
+    {.name = "images", .value = "DIR", .help = "write the images that code shows into DIR"},
     {.name = "timeout", .value = "SECONDS", .help = "wall time (default: the session's)"},
     {.name = "cwd", .value = "DIR", .help = "where it starts (default: the session's)"},
     {.name = "env",
@@ -110,6 +114,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   if (code && !base::isUtf8(*code)) return fail(Code::kInvalid, "--code: it is not UTF-8");
   putText(flags, "code", body);
   putText(flags, "language", body);
+  putText(flags, "kernel", body);
   putText(flags, "cwd", body);
   if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
   TRY(putLimits(flags, body));

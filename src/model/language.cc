@@ -91,6 +91,11 @@ Result<> check(const Language& language) {
   if (language.kernel.empty() == isFileName(language.kernel_file)) {
     return wrong("kernel_file", "must be a plain file name beside kernel, and only there");
   }
+  for (const std::string& word : language.kernel) {
+    if (word != "{kernel}" && word != "{dir}" && word.contains('{')) {
+      return wrong("kernel", "braces may hold kernel or dir only, and must stand alone");
+    }
+  }
   for (const std::string& path : language.requires_paths) {
     if (!path.starts_with('/')) return wrong("requires", "must be absolute paths");
   }

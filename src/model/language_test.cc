@@ -144,6 +144,9 @@ TEST(Language, NamesTheFileAndTheKeyThatIsWrong) {
       {"compile", "[xc, '{args}']"},
       {"compile_timeout_seconds", "0"},
       {"compile_timeout_seconds", "soon"},
+      {"kernel_file", "x.py"},
+      {"kernel", "[x, '{kernel}']"},
+      {"kernel", "[x, 'a{dir}']"},
       {"surprise", "1"},
   };
   for (const auto& [key, value] : cases) {
@@ -183,6 +186,19 @@ TEST(LanguageSet, FindsByNameAndAliasInAnyCase) {
   EXPECT_EQ(set.find("x++"), set.all().data());
   EXPECT_EQ(set.find("y"), nullptr);
   EXPECT_EQ(set.find(""), nullptr);
+}
+
+TEST(LanguageSet, AKernelIsAFileBesideTheLanguages) {
+  const TempLanguages dir;
+  dir.put("x.yaml", std::string(kGood) + "kernel: [x, '{kernel}', '{dir}']\nkernel_file: x.sh\n");
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("kernels/x.sh"));
+  std::filesystem::create_directory(dir.path() + "/kernels");
+  dir.put("kernels/x.sh", "text");
+  const auto set = LanguageSet::load(dir.path());
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->find("x")->kernel_text, "text");
+  dir.put("kernels/x.sh", std::string(100'001, 'x'));
+  EXPECT_FALSE(LanguageSet::load(dir.path()));
 }
 
 TEST(LanguageSet, RefusesABrokenFileAndATakenName) {

@@ -260,7 +260,9 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.limits = limitsUnasked(session);
   request.run.artifacts = {};
   TRY(readRunRequest(reader, bounds, request.run));
-  request.process = !request.run.args.empty() || !request.run.env.empty() || body.contains("cwd");
+  const json::value* cwd = body.if_contains("cwd");
+  request.process =
+      !request.run.args.empty() || !request.run.env.empty() || (cwd != nullptr && !cwd->is_null());
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));

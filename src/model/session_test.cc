@@ -117,6 +117,23 @@ TEST(ExecRequest, HasTheSessionsUnlessItSaysElse) {
   EXPECT_EQ(exec(R"({"code":"1","language":"bash"})")->run.language, "bash");
 }
 
+TEST(ExecRequest, CodeMayNameItsKernel) {
+  EXPECT_FALSE(exec(R"({"code":"1"})")->kernel);
+  EXPECT_FALSE(exec(R"({"code":"1","kernel":null,"cwd":null})")->process);
+  EXPECT_EQ(exec(R"({"code":"1","kernel":"a_b-1"})")->kernel, "a_b-1");
+  EXPECT_TRUE(exec(R"({"code":"1","args":["x"],"kernel":"none"})")->process);
+  for (const std::string_view more :
+       {R"("code":"1","kernel":"")", R"("code":"1","kernel":"A")", R"("code":"1","kernel":"../x")",
+        R"("command":"x","kernel":"k")", R"("code":"1","kernel":"k","args":["x"])",
+        R"("code":"1","kernel":"k","env":{"B":"1"})", R"("code":"1","kernel":"k","cwd":"/tmp")"}) {
+    const auto made = exec("{" + std::string(more) + "}");
+    ASSERT_FALSE(made) << more;
+    EXPECT_EQ(made.error().field, "kernel") << more;
+  }
+  const auto one = exec(R"({"code":"1","kernel":"k"})");
+  EXPECT_EQ(toJsonObject(*one)["kernel"], "k");
+}
+
 TEST(ExecRequest, TimesAreItsOwn) {
   Session session = running();
   EXPECT_EQ(exec(R"({"command":"x"})", session)->run.limits.wall, std::chrono::seconds(30));

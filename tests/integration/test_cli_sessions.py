@@ -13,7 +13,7 @@ from harness import wait_for
 from proxy import BreakingProxy
 from test_cli import WithServer
 
-HOWTO = harness.REPO / "docs" / "howto" / "run-in-a-session.md"
+HOWTOS = [harness.REPO / "docs" / "howto" / f"{name}.md" for name in ("run-in-a-session", "use-an-interpreter")]
 FOREVER = "trap 'echo int' INT; trap 'exit 9' HUP; echo first; while :; do sleep 0.05; done"
 
 
@@ -202,9 +202,14 @@ class Exec(SessionCase):
 
 
 class Howto(SessionCase):
-    def test_its_examples_work(self):
-        """The console blocks of the how-to, in one shell; `…` stands for anything."""
-        blocks = re.findall(r"^```console\n(.*?)^```", HOWTO.read_text(), re.MULTILINE | re.DOTALL)
+    def test_their_examples_work(self):
+        """The console blocks of a how-to, in one shell; `…` stands for anything."""
+        for howto in HOWTOS:
+            with self.subTest(howto.name):
+                self.execute(howto)
+
+    def execute(self, howto):
+        blocks = re.findall(r"^```console\n(.*?)^```", howto.read_text(), re.MULTILINE | re.DOTALL)
         steps = []
         for line in "".join(blocks).splitlines():
             if line.startswith("$ "):

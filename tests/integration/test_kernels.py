@@ -300,8 +300,12 @@ class Bash(KernelTest):
         self.assertEqual(self.cell("read a; echo got $a", input="in\n")["stdout"], "got in\n")
         self.assertIn("nosuch: command not found", self.cell("nosuch")["stderr"])
         self.assertEqual(self.cell("if")["exit_code"], 2)
-        ended = self.cell("exit 4")
-        self.assertEqual((ended["exit_code"], ended["cell"]["state_lost"]), (4, True))
+        for code, status in {"exit 4; echo no": 4, "f() { false; exit; echo no; }; f; echo no": 1, "(exit 5)": 5}.items():
+            ended = self.cell(code)
+            self.assertEqual((ended["exit_code"], ended["stdout"], ended["cell"]["state_lost"]), (status, "", False))
+        self.assertEqual(self.cell("echo ${x-unset}; set -eu; true")["stdout"], "5\n")
+        ended = self.cell("false; echo no")
+        self.assertEqual((ended["exit_code"], ended["stdout"], ended["cell"]["state_lost"]), (1, "", True))
         self.assertEqual(self.cell("echo ${x-unset}")["stdout"], "unset\n")
 
     def test_interrupt(self):

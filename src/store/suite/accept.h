@@ -140,6 +140,10 @@ inline model::Execution fullExecution(model::Execution e) {
                                    .wall_ms = 9,
                                    .stdout_text = "out\xff",
                                    .stderr_text = std::string(9000, 'e')};
+  e.cell = model::Cell{.kernel = "python", .number = 7, .state_lost = true};
+  e.results = {base::json::object{{"text/plain", "2"}, {"application/json", {1, nullptr}}}, {}};
+  e.results_bytes = 9;
+  e.results_truncated = true;
   e.started_at = 5;
   e.finished_at = 6;
   return e;
@@ -172,6 +176,13 @@ TEST_P(StoreSuite, GivesBackEveryField) {
   ASSERT_TRUE(read->compile);
   EXPECT_EQ(read->compile->stdout_text, e.compile->stdout_text);
   EXPECT_EQ(read->compile->stderr_text, e.compile->stderr_text);
+  ASSERT_TRUE(read->cell);
+  EXPECT_EQ(read->cell->kernel, "python");
+  EXPECT_EQ(read->cell->number, 7U);
+  EXPECT_TRUE(read->cell->state_lost);
+  EXPECT_EQ(read->results, e.results);
+  EXPECT_EQ(read->results_bytes, 9U);
+  EXPECT_TRUE(read->results_truncated);
   EXPECT_EQ(read->finished_at, 6);
 }
 
