@@ -84,6 +84,7 @@ std::string_view reasonPhrase(int status) {
       {204, "No Content"},
       {206, "Partial Content"},
       {304, "Not Modified"},
+      {308, "Permanent Redirect"},
       {400, "Bad Request"},
       {401, "Unauthorized"},
       {403, "Forbidden"},
@@ -103,7 +104,9 @@ std::string_view reasonPhrase(int status) {
       {431, "Request Header Fields Too Large"},
       {500, "Internal Server Error"},
       {501, "Not Implemented"},
+      {502, "Bad Gateway"},
       {503, "Service Unavailable"},
+      {504, "Gateway Timeout"},
       {505, "HTTP Version Not Supported"},
       {507, "Insufficient Storage"},
   });

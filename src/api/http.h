@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,8 @@ class BodyReader {
   virtual Task<Result<std::string>> read() = 0;
   // What the client says it will send; nullopt: it does not say.
   [[nodiscard]] virtual std::optional<uint64_t> length() const = 0;
+  // Nothing more will be read: a read() that waits ends, with an error.
+  virtual void stop() = 0;
 };
 
 struct Request {
@@ -72,7 +75,9 @@ struct Request {
   std::optional<base::Address> peer;  // whoever is at the other end of the connection; none: Unix
   // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
   std::optional<uint64_t> stream_limit;
-  BodyReader* incoming = nullptr;  // there while such a handler runs
+  // There while such a handler runs and its answer is sent.
+  std::shared_ptr<BodyReader> incoming;
+  std::string bad_query;  // why `query` could not be read, and is empty
 
   // Filled by the router.
   const Route* matched = nullptr;
@@ -82,9 +87,8 @@ struct Request {
 
   // From now on, close the connection when the peer goes away. For answers that take long.
   std::function<void()> watch_peer = [] {};
-  // The same, and calls `act` once the connection is closed before the answer has been given: then,
-  // or at the answer's end, it is let go of.
-  std::function<void(std::function<void()>)> when_gone = [](const std::function<void()>&) {};
+  // Calls this when the connection ends before the answer does.
+  std::function<void(std::function<void()>)> when_closed = [](const auto&) {};
 
   // The first header of that (lower-case) name, "" if there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const;
@@ -107,6 +111,17 @@ class WebSocket {
   virtual Task<Result<>> send(std::string text) = 0;
 };
 
+// The connection itself, once it no longer speaks HTTP. One reader and one writer at a time.
+class Tunnel {
+ public:
+  virtual ~Tunnel() = default;
+  // The next bytes, at most 64 KiB; "" at the end of what the peer sends.
+  virtual Task<Result<std::string>> read() = 0;
+  virtual Task<Result<>> write(std::string_view bytes) = 0;
+  // Nothing more will be read: a read() that waits ends, with an error.
+  virtual void stop() = 0;
+};
+
 struct Response {
   int status = 200;
   std::vector<Header> headers;
@@ -116,6 +131,11 @@ struct Response {
   std::optional<uint64_t> stream_length;
   // When set, the connection becomes a WebSocket; status and body are not used.
   std::function<Task<void>(WebSocket&)> websocket;
+  // Takes the client's text messages, one after the other: the next is read when it is done. An
+  // error of the kind kInvalid ends the conversation. Without it a client that sends is told to go.
+  std::function<Task<Result<>>(std::string)> websocket_input;
+  // When set, with status 101: after the head, the connection is this one's.
+  std::function<Task<void>(Tunnel&)> tunnel;
 
   Response& with(std::string name, std::string value) &;
   Response&& with(std::string name, std::string value) &&;

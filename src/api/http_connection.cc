@@ -109,23 +109,57 @@ class Connection::Body : public BodyWriter {
 // The body of the present request, for a handler that reads it as it comes.
 class Connection::IncomingBody : public BodyReader {
  public:
-  explicit IncomingBody(Connection& connection) : connection_(connection) {}
+  explicit IncomingBody(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
 
   Task<Result<std::string>> read() override {
-    while (!connection_.broken_) {
-      std::string piece = connection_.parser_->takeBody();
-      if (!piece.empty() || connection_.parser_->done()) co_return piece;
-      connection_.broken_ = co_await connection_.receive();
+    while (!connection_->broken_ && !stopped_) {
+      std::string piece = connection_->parser_->takeBody();
+      if (!piece.empty() || connection_->parser_->done()) co_return piece;
+      connection_->broken_ = co_await connection_->receive();
     }
-    co_return fail(Code::kUnavailable, connection_.broken_->message);
+    co_return fail(Code::kUnavailable,
+                   stopped_ ? "request body: not read" : connection_->broken_->message);
   }
 
   [[nodiscard]] std::optional<uint64_t> length() const override {
-    return connection_.parser_->declaredBody();
+    return connection_->parser_->declaredBody();
+  }
+
+  void stop() override {
+    if (std::exchange(stopped_, true) || connection_->parser_->done()) return;
+    connection_->keep_alive_ = false;
+    connection_->stopReading();
   }
 
  private:
-  Connection& connection_;
+  std::shared_ptr<Connection> connection_;
+  bool stopped_ = false;
+};
+
+// The connection once it speaks something else.
+class Connection::OpenTunnel : public Tunnel {
+ public:
+  explicit OpenTunnel(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  Task<Result<std::string>> read() override {
+    const auto self = connection_;
+    if (!self->buffer_.empty()) co_return std::exchange(self->buffer_, {});
+    const auto gone = co_await self->more();
+    if (gone) co_return fail(Code::kUnavailable, "reading: the client is gone");
+    co_return std::exchange(self->buffer_, {});
+  }
+
+  Task<Result<>> write(std::string_view bytes) override {
+    if (co_await connection_->write(bytes)) co_return Result<>();
+    co_return fail(Code::kUnavailable, "writing: the client is gone");
+  }
+
+  void stop() override { connection_->stopReading(); }
+
+ private:
+  std::shared_ptr<Connection> connection_;
 };
 
 Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local)
@@ -161,11 +195,11 @@ Task<void> Connection::run() {
     keep_alive_ = request.keep_alive && !shared_->stopping;
     const base::Monotonic begin = base::monotonicNow();
     Response response = co_await answer(request);
-    const int status = response.websocket ? 101 : response.status;
+    const int status = response.websocket || response.tunnel ? 101 : response.status;
     const bool sent = co_await respond(request, std::move(response));
-    gone_ = nullptr;
     const std::chrono::duration<double> took = base::monotonicNow() - begin;
     shared_->handler->answered(request, status, took.count());
+    when_closed_ = nullptr;
     releaseBody();
     if (!sent) break;
   }
@@ -202,12 +236,20 @@ Task<bool> Connection::readHead() {
 }
 
 Task<bool> Connection::fill(size_t size) {
+  if (stopped_) co_return false;
   const size_t before = buffer_.size();
   buffer_.resize(before + size);
   const auto [error, n] =
       co_await socket_.async_read_some(asio::buffer(buffer_.data() + before, size), kTuple);
+  ended_ = error == asio::error::eof;
   buffer_.resize(before + n);
-  co_return !error && open_;
+  co_return !error && open_ && !stopped_;
+}
+
+// Some more bytes into `buffer_`, none at the end of them; true if there is an error instead.
+Task<bool> Connection::more() {
+  if (co_await fill(kBodyRead)) co_return false;
+  co_return !open_ || stopped_ || !ended_;
 }
 
 Task<Response> Connection::answer(Request& request) {
@@ -264,17 +306,13 @@ Task<std::optional<ParseFailure>> Connection::receive() {
 
 Task<Response> Connection::callHandler(Request& request) {
   std::string what;
-  IncomingBody incoming(*this);
   if (request.stream_limit) {
-    request.incoming = &incoming;
+    request.incoming = std::make_shared<IncomingBody>(shared_from_this());
   } else {
     request.body = parser_->takeBody();
   }
   request.watch_peer = [this] { watchPeer(); };
-  request.when_gone = [this](std::function<void()> act) {
-    gone_ = std::move(act);
-    watchPeer();
-  };
+  request.when_closed = [this](std::function<void()> call) { when_closed_ = std::move(call); };
   try {
     co_return co_await shared_->handler->handle(request);
   } catch (const std::exception& e) {  // of a library: nothing of ours throws
@@ -286,6 +324,10 @@ Task<Response> Connection::callHandler(Request& request) {
 Task<bool> Connection::respond(const Request& request, Response response) {
   if (response.websocket) {
     co_await upgrade(request, response);
+    co_return false;
+  }
+  if (response.tunnel) {
+    co_await tunnel(request, response);
     co_return false;
   }
   if (response.stream) {
@@ -331,12 +373,27 @@ Task<void> Connection::upgrade(const Request& request, Response& response) {
   Socket socket = std::move(socket_);
   std::string what;
   try {
-    co_await serveWebSocket(std::move(socket), request, shared_->limits, response.websocket);
+    co_await serveWebSocket(std::move(socket), request, shared_->limits, response);
   } catch (const std::exception& e) {
     what = e.what();
   }
   if (!what.empty()) {
     base::log(base::Level::kWarn, "websocket failed", {{"request", request.id}, {"error", what}});
+  }
+}
+
+Task<void> Connection::tunnel(const Request& request, Response& response) {
+  timer_.cancel();
+  OpenTunnel open(shared_from_this());
+  std::string what;
+  try {
+    if (!co_await write(renderHead(request, response, true, ""))) co_return;
+    co_await response.tunnel(open);
+  } catch (const std::exception& e) {
+    what = e.what();
+  }
+  if (!what.empty()) {
+    base::log(base::Level::kWarn, "tunnel failed", {{"request", request.id}, {"error", what}});
   }
 }
 
@@ -365,6 +422,7 @@ Task<void> Connection::refuseHead(ParseFailure failure) {
 Task<void> Connection::linger() {
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
+  stopped_ = false;
   expireIn(kLinger);
   while (open_) {
     buffer_.clear();
@@ -406,6 +464,12 @@ void Connection::expireIn(Millis time) {
   });
 }
 
+void Connection::stopReading() {
+  stopped_ = true;
+  boost::system::error_code ignored;
+  socket_.cancel(ignored);
+}
+
 void Connection::watchPeer() {
   if (watching_ || !open_) return;
   watching_ = true;
@@ -428,7 +492,7 @@ void Connection::close() {
   boost::system::error_code ignored;
   timer_.cancel();
   socket_.close(ignored);
-  if (const auto act = std::exchange(gone_, nullptr)) act();
+  if (const auto call = std::exchange(when_closed_, nullptr)) call();
 }
 
 }  // namespace cloister::api

@@ -50,16 +50,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   class Body;
   class IncomingBody;
+  class OpenTunnel;
 
   Task<bool> readHead();  // false: the connection is over
   Task<Response> answer(Request& request);
   Task<std::optional<Response>> readBody();
   Task<std::optional<ParseFailure>> receive();
   Task<bool> fill(size_t size);
+  Task<bool> more();
   Task<bool> respond(const Request& request, Response response);
   Task<Response> callHandler(Request& request);
   Task<bool> sendStream(const Request& request, Response& response, std::string head);
   Task<void> upgrade(const Request& request, Response& response);
+  Task<void> tunnel(const Request& request, Response& response);
   Task<bool> write(std::string_view bytes);
   Task<void> refuseHead(ParseFailure failure);
   Task<void> linger();
@@ -70,6 +73,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void unwait();
   void expireIn(Millis time);
   void watchPeer();
+  void stopReading();
 
   std::shared_ptr<Shared> shared_;
   Socket socket_;
@@ -79,7 +83,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool open_ = true;
   bool keep_alive_ = true;
   bool watching_ = false;
-  std::function<void()> gone_;  // see Request::when_gone
+  bool stopped_ = false;  // nothing more is read
+  bool ended_ = false;    // the peer has sent its last
+  std::function<void()> when_closed_;
   std::optional<std::list<Connection*>::iterator> waiting_;
   size_t held_ = 0;
   // Of the present request's body.
@@ -91,8 +97,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;
 };
 
-// Speaks WebSocket (RFC 6455) on `socket` for as long as `serve` runs. `request` asked for it.
+// Speaks WebSocket (RFC 6455) on `socket` for as long as `response` does. `request` asked for it.
 Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
-                          const std::function<Task<void>(WebSocket&)>& serve);
+                          const Response& response);
 
 }  // namespace cloister::api

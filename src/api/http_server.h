@@ -34,6 +34,9 @@ class HttpHandler {
   virtual void connections(size_t open) = 0;
 };
 
+// Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.
+bool isPortLink(const Request& request);
+
 // Refuses what a browser was tricked into sending: a foreign Origin anywhere, and on a local
 // listener a Host that is not a name of this machine's loopback (DNS rebinding) or of `names`.
 std::optional<Response> checkOrigin(const Request& request, const std::vector<std::string>& names);

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/parser.hpp>
 
+#include "api/piece_body.h"
 #include "api/request_parser.h"
 #include "base/id.h"
 
@@ -19,36 +19,6 @@ ParseFailure failureOf(const boost::system::error_code& error) {
   if (error == http::error::bad_version) return {505, "request head: not HTTP/1.0 or 1.1"};
   return {400, "request: " + error.message()};
 }
-
-// A body of which pieces may be taken while it comes. Beast's string_body would make room for all
-// of the declared length.
-struct PieceBody {
-  struct value_type {
-    std::string bytes;
-    size_t whole = 0;  // a body of at most so many bytes is held as a whole
-  };
-  class reader {
-   public:
-    template <bool kRequest, class Fields>
-    reader(http::header<kRequest, Fields>&, value_type& body) : body_(body) {}
-    void init(const boost::optional<uint64_t>& length, boost::system::error_code& error) {
-      error = {};
-      if (length && *length <= body_.whole) body_.bytes.reserve(static_cast<size_t>(*length));
-    }
-    template <class Buffers>
-    size_t put(const Buffers& buffers, boost::system::error_code& error) {
-      error = {};
-      const size_t before = body_.bytes.size();
-      for (const auto buffer : boost::beast::buffers_range_ref(buffers))
-        body_.bytes.append(static_cast<const char*>(buffer.data()), buffer.size());
-      return body_.bytes.size() - before;
-    }
-    void finish(boost::system::error_code& error) { error = {}; }
-
-   private:
-    value_type& body_;
-  };
-};
 
 // What the parser leaves open and two parties could read differently (request smuggling).
 std::expected<void, ParseFailure> checkFraming(const Request& request) {
@@ -141,8 +111,17 @@ std::expected<Request, ParseFailure> RequestParser::head() {
                                std::string(field.value().data(), field.value().size())});
   }
   if (auto sound = checkFraming(request); !sound) return std::unexpected(sound.error());
-  const auto target = parseTarget({message.target().data(), message.target().size()}, request);
-  if (!target) return std::unexpected(ParseFailure{400, target.error().message});
+  const std::string_view target(message.target().data(), message.target().size());
+  if (const auto parsed = parseTarget(target, request); !parsed) {
+    // Whose query it is, and what it must be like, is for the route.
+    Request without;
+    const bool path_good = parseTarget(target.substr(0, target.find('?')), without).has_value();
+    if (!path_good) return std::unexpected(ParseFailure{400, parsed.error().message});
+    request.path = std::move(without.path);
+    request.query.clear();
+    request.bad_query = parsed.error().message;
+    request.target = target;
+  }
   return request;
 }
 

@@ -5,6 +5,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket/stream.hpp>
 
@@ -18,19 +19,25 @@ namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// Nothing is expected from the client but control frames.
-constexpr size_t kMaxMessage = 4096;
+// Where nothing is expected from the client but control frames, and where its messages are taken.
+constexpr size_t kMaxControl = 4096;
+constexpr size_t kMaxMessage = 131'072;
 
 class Conversation : public WebSocket, public std::enable_shared_from_this<Conversation> {
  public:
-  Conversation(Socket socket, const HttpLimits& limits)
-      : stream_(std::move(socket)), timer_(stream_.get_executor()), stall_(limits.write_stall) {
+  using Input = std::function<Task<Result<>>(std::string)>;
+
+  Conversation(Socket socket, const HttpLimits& limits, Input input)
+      : stream_(std::move(socket)),
+        timer_(stream_.get_executor()),
+        stall_(limits.write_stall),
+        input_(std::move(input)) {
     websocket::stream_base::timeout timeout{};
     timeout.handshake_timeout = limits.head_time;  // and of the closing handshake
     timeout.idle_timeout = websocket::stream_base::none();
     timeout.keep_alive_pings = false;  // heartbeats do that
     stream_.set_option(timeout);
-    stream_.read_message_max(kMaxMessage);
+    stream_.read_message_max(input_ ? kMaxMessage : kMaxControl);
     stream_.auto_fragment(false);
   }
 
@@ -50,14 +57,10 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     co_return open_;
   }
 
-  // Answers pings and the closing handshake; a client that sends data is told to go.
+  // Answers pings and the closing handshake; a client that sends what nobody takes is told to go.
   Task<void> receive() {
     const auto self = shared_from_this();
-    beast::flat_buffer buffer(kMaxMessage);
-    const auto [error, n] = co_await stream_.async_read(buffer, kTuple);
-    if (!error && open_) {
-      open_ = false;
-      co_await stream_.async_close(websocket::close_code::policy_error, kTuple);
+    while (co_await receiveOne()) {
     }
     open_ = false;
   }
@@ -86,6 +89,21 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
   }
 
  private:
+  Task<bool> receiveOne() {
+    beast::flat_buffer buffer(input_ ? kMaxMessage : kMaxControl);
+    const auto [error, n] = co_await stream_.async_read(buffer, kTuple);
+    if (error || !open_) co_return false;
+    bool taken = false;
+    if (input_ && stream_.got_text()) {
+      const auto result = co_await input_(beast::buffers_to_string(buffer.data()));
+      taken = result || result.error().code != Code::kInvalid;
+    }
+    if (taken || !open_) co_return taken;
+    open_ = false;
+    co_await stream_.async_close(websocket::close_code::policy_error, kTuple);
+    co_return false;
+  }
+
   void abandon() {
     open_ = false;
     boost::system::error_code ignored;
@@ -95,19 +113,21 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
   websocket::stream<Socket, false> stream_;
   asio::steady_timer timer_;
   Millis stall_;
+  Input input_;
   bool open_ = false;
 };
 
 }  // namespace
 
 Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
-                          const std::function<Task<void>(WebSocket&)>& serve) {
-  auto conversation = std::make_shared<Conversation>(std::move(socket), limits);
+                          const Response& response) {
+  auto conversation =
+      std::make_shared<Conversation>(std::move(socket), limits, response.websocket_input);
   if (!co_await conversation->accept(request)) co_return;
   asio::co_spawn(
       co_await asio::this_coro::executor, [conversation] { return conversation->receive(); },
       asio::detached);
-  co_await serve(*conversation);
+  co_await response.websocket(*conversation);
   co_await conversation->finish();
 }
 

@@ -18,11 +18,13 @@ std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
     const std::string& segment = path[at];
     if (!pattern.starts_with('/')) return std::nullopt;
     pattern.remove_prefix(1);
-    if (pattern == "{path}") {
+    if (pattern == "{path}" || pattern == "{rest}") {
+      const bool may_be_empty = pattern == "{rest}";
       params.push_back(segment);
       while (++at < path.size())
         params.back() += "/" + path[at];
-      return params.back().empty() ? std::nullopt : std::optional(std::move(params));
+      if (params.back().empty() && !may_be_empty) return std::nullopt;
+      return params;
     }
     const std::string_view wanted = pattern.substr(0, pattern.find('/'));
     if (wanted.starts_with('{')) {
@@ -53,7 +55,7 @@ constexpr std::string_view kMcpPath = "/mcp";
 constexpr std::string_view kMetadataPath = "/.well-known/oauth-protected-resource";
 
 std::optional<Response> checkBody(const Request& request, const Route& route) {
-  if (!request.has_body) return std::nullopt;
+  if (!request.has_body || route.passes_on) return std::nullopt;
   if (!route.json_body && !route.stream_body) {
     return problem(400, "request body: this route takes none");
   }
@@ -71,6 +73,8 @@ std::optional<Response> checkBody(const Request& request, const Route& route) {
 }
 
 std::optional<Response> checkQuery(const Request& request, const Route& route) {
+  if (route.passes_on) return std::nullopt;
+  if (!request.bad_query.empty()) return problem(400, request.bad_query);
   for (const auto& [name, value] : request.query) {
     if (std::ranges::find(route.query, name) == route.query.end()) {
       return problem(
@@ -107,8 +111,9 @@ std::optional<Response> Router::match(Request& request) const {
   for (const Route& route : routes_) {
     auto params = matchPath(route.pattern, request.path);
     if (!params) continue;
-    allowed.insert(route.method);
-    if (route.method != method) continue;
+    const bool any = route.method == "*" && method != "CONNECT" && method != "TRACE";
+    if (!any) allowed.insert(route.method);
+    if (!any && route.method != method) continue;
     request.matched = &route;
     request.route = route.pattern;
     request.params = std::move(*params);
@@ -131,7 +136,12 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   if (access.orElse() == Access::Or::kLink && queryText(request, "signature")) {
     co_return std::nullopt;
   }
-  auto principal = co_await authenticator_.identify(credential(request), request.peer);
+  const bool port = access.orElse() == Access::Or::kPort;
+  if (port && request.params.at(1).contains('~')) co_return std::nullopt;
+  const std::string_view shown = port && request.count("x-api-key") > 0
+                                     ? request.header("x-api-key")
+                                     : credential(request);
+  auto principal = co_await authenticator_.identify(shown, request.peer);
   if (!principal) {
     metrics_.refused(principal.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");
     Response refused = problem(principal.error(), request);

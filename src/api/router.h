@@ -30,6 +30,9 @@ class Access {
     kAnonymous,  // the same, but a credential that is shown must be valid
     kLink,       // or with a `signature` in the query, which the handler verifies; then there is no
                  // principal
+    // or with a link's token behind the port in the path, which the handler verifies; then there is
+    // no principal. X-API-Key is looked at first: Authorization may be for the inside
+    kPort,
   };
 
   [[nodiscard]] constexpr std::optional<Permission> permission() const { return permission_; }
@@ -55,10 +58,9 @@ constexpr Access needs(Permission permission, Access::Or other = Access::Or::kNo
 }
 
 struct Route {
-  std::string_view method;  // HEAD goes where GET goes
+  std::string_view method;  // HEAD goes where GET goes; "*": any but CONNECT and TRACE
   // "/v1/executions/{id}"; a segment {…} matches anything but nothing, "{…}:verb" what ends so; a
-  // last
-  // "{…...}" matches all that is left, slashes included.
+  // last "{path}" matches all that is left, slashes included, and "{rest}" nothing too.
   std::string_view pattern;
   Access access;
   std::vector<std::string_view> query;  // parameters it knows; others are refused
@@ -67,6 +69,7 @@ struct Route {
   // Takes any body of at most so many bytes, which the handler reads from Request::incoming. A
   // route that takes neither refuses a body.
   std::optional<uint64_t> stream_body = std::nullopt;
+  bool passes_on = false;  // to a server inside, whose query and encoding of the body it is
 };
 
 class Router : public HttpHandler {

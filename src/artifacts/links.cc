@@ -9,14 +9,31 @@ namespace cloister::artifacts {
 
 static_assert(crypto_auth_hmacsha256_KEYBYTES == Secret::kSize);
 
-std::string signLink(const TenantKeys& keys, const Link& link) {
-  // Ids and numbers have no line breaks; the tenant, which may be anything, comes last.
-  const std::string text = "cloister artifact link v1\n" + link.artifact + "\n" +
-                           std::to_string(link.expires_at) + "\n" + link.tenant;
+namespace {
+
+// Of the fields of a link. Ids and numbers have no line breaks; the tenant, which may be anything,
+// comes last.
+std::string sign(const TenantKeys& keys, const std::string& text) {
   unsigned char mac[crypto_auth_hmacsha256_BYTES];
   crypto_auth_hmacsha256(mac, reinterpret_cast<const unsigned char*>(text.data()), text.size(),
                          keys.links.data());
   return base::toHex({reinterpret_cast<const char*>(mac), sizeof mac});
+}
+
+}  // namespace
+
+std::string signLink(const TenantKeys& keys, const Link& link) {
+  return sign(keys, "cloister artifact link v1\n" + link.artifact + "\n" +
+                        std::to_string(link.expires_at) + "\n" + link.tenant);
+}
+
+std::string signPortLink(const TenantKeys& keys, const PortLink& link) {
+  return sign(keys, "cloister port link v1\n" + link.session + "\n" + std::to_string(link.port) +
+                        "\n" + std::to_string(link.expires_at) + "\n" + link.tenant);
+}
+
+bool verifyPortLink(const TenantKeys& keys, const PortLink& link, std::string_view signature) {
+  return base::equalSecret(signPortLink(keys, link), signature);
 }
 
 bool verifyLink(const TenantKeys& keys, const Link& link, std::string_view signature) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links: whoever has one may read one artifact until it expires, without a key. The signature is an
-// HMAC-SHA256 under a key of the artifact's tenant, so it goes with that.
+// Links: whoever has one may read one artifact, or reach one port of one session, until it expires,
+// without a key. The signature is an HMAC-SHA256 under a key of the tenant, so it goes with that.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,18 @@ struct Link {
   std::string artifact;    // id
   int64_t expires_at = 0;  // Unix seconds
 };
+
+// Lets whoever has it reach one port of one session.
+struct PortLink {
+  std::string tenant;
+  std::string session;  // id
+  uint16_t port = 0;
+  int64_t expires_at = 0;  // Unix seconds
+};
+
+// 64 hex digits.
+std::string signPortLink(const TenantKeys& keys, const PortLink& link);
+bool verifyPortLink(const TenantKeys& keys, const PortLink& link, std::string_view signature);
 
 // 64 hex digits.
 std::string signLink(const TenantKeys& keys, const Link& link);

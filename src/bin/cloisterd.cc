@@ -315,6 +315,7 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config) {
   return {.max = config.session.max,
           .max_per_tenant = config.session.max_per_tenant,
           .max_execs = config.session.max_execs,
+          .max_connections = config.session.max_connections,
           .memory_share = config.session.memory_percent / 100.0,
           .patience = {},
           .kernels = kernelBounds(config)};
@@ -534,9 +535,11 @@ Result<> serve(const Options& options) {
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config));
+  const orchestrator::PortLinks port_links(*keyring);
   api::RestParts parts{.service = service,
                        .sessions = sessions,
                        .artifacts = artifacts,
+                       .port_links = port_links,
                        .store = *store,
                        .authenticator = authenticator,
                        .languages = data.languages,
@@ -545,6 +548,7 @@ Result<> serve(const Options& options) {
                        .checkpoint_file = checkpointFile(options),
                        .bounds = requestBounds(options.config),
                        .session_bounds = sessionBounds(options.config),
+                       .answer_within = std::chrono::seconds(options.config.session.answer_seconds),
                        .heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds),
                        .openapi = data.openapi,
                        .version = std::string(base::version()),

@@ -59,6 +59,8 @@ constexpr Key kKeys[] = {
     {SAME(session.max), "sessions", 0, 100'000},
     {SAME(session.max_per_tenant), "sessions", 0, 100'000},
     {SAME(session.max_execs), "programs", 1, 24},
+    {SAME(session.max_connections), "connections", 1, 24},
+    {SAME(session.answer_seconds), "seconds", 1, 7 * kDay},
     {SAME(session.memory_percent), "percent", 1, 100},
     {SAME(session.ttl_seconds), "seconds", 1, 366 * kDay},
     {SAME(session.idle_ttl_seconds), "seconds", 1, 366 * kDay},

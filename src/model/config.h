@@ -50,6 +50,8 @@ struct Config {
     uint32_t max = 240;             // at once
     uint32_t max_per_tenant = 200;  // the same, of one tenant
     uint32_t max_execs = 24;        // programs at once in one
+    uint32_t max_connections = 16;  // to the ports of one
+    uint32_t answer_seconds = 300;  // for a server inside to begin its answer
     uint32_t memory_percent = 60;   // of the node's memory, for the limits of all of them
     uint32_t ttl_seconds = 3600;    // unless asked, as the next
     uint32_t idle_ttl_seconds = 600;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a session: Sessions::files. A request is a program of its own in the sandbox, on a
-// permit of its own; what changes something has an audit row.
+// The files and ports of a session: Sessions::files and Sessions::connect. A request is a program
+// of its own in the sandbox, on a permit of its own; what changes something has an audit row.
 #include <algorithm>
 #include <utility>
 
@@ -47,15 +47,49 @@ model::AuditEvent eventOf(const FileRequest& request, const std::string& session
 Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
-  const std::shared_ptr<RunService::Impl> runs = impl->runs;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's files"));
+  SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's files"));
   if (principal.tenant != session->record.principal.tenant) {
     co_return fail(Code::kDenied, "using a session's files: it is another tenant's");
   }
+  co_return co_await impl->ask(std::move(session), std::move(principal), std::move(request));
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
+                                                          std::string id, uint16_t port) {
+  const std::shared_ptr<Impl> impl = impl_;
+  SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's port"));
+  if (principal.tenant != session->record.principal.tenant) {
+    co_return fail(Code::kDenied, "using a session's port: it is another tenant's");
+  }
+  auto& open = session->connections;
+  std::erase_if(open, [](const auto& each) { return each.expired(); });
+  if (open.size() + session->connecting >= impl->config.max_connections) {
+    co_return fail(Code::kQuota,
+                   "using a session's port: " + std::to_string(impl->config.max_connections) +
+                       " connections are open (session.max_connections); close one");
+  }
+  ++session->connecting;
+  auto call = co_await impl->ask(session, std::move(principal),
+                                 {{"connect", std::to_string(port)}, true, ""});
+  --session->connecting;
+  if (call) open.emplace_back(*call);
+  co_return call;
+}
+
+Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
+  const auto found = impl_->live.find(id);
+  if (found != impl_->live.end()) return found->second->record.principal;
+  return fail(Code::kNotFound, "no such session, or it has ended");
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::ask(SessionPtr session,
+                                                            model::Principal principal,
+                                                            FileRequest request) {
+  const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
   model::RunRequest as = session->request;
-  policy::Question question = impl->question(*session, base::newId("permit"));
+  policy::Question question = this->question(*session, base::newId("permit"));
   as.limits = limitsFor(runs->parts.policy, question);
   const policy::Decision decision =
       policy::decide(runs->parts.policy, {.request = as,
@@ -81,7 +115,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   }
   FileCall::Record record;
   if (!request.action.empty()) {
-    record = [runs, event = eventOf(request, session->record.id, principal)] {
+    record = [runs = runs, event = eventOf(request, session->record.id, principal)] {
       return runs->ledger.append(event);
     };
   }

@@ -38,6 +38,7 @@ struct SessionConfig {
   uint32_t max = 240;             // at once, those being created too
   uint32_t max_per_tenant = 200;  // the same, of one tenant
   uint32_t max_execs = 24;        // programs at once in one
+  uint32_t max_connections = 16;  // to the ports of one, at once; each is one of its programs too
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
@@ -88,6 +89,14 @@ class Sessions {
   // no cell has had. Returns once it is gone.
   Task<Result<KernelState>> restartKernel(model::Principal principal, std::string id,
                                           std::string name);
+
+  // A connection to a server in the session, on its loopback: once FileCall::next() has given the
+  // end of entries it is there, and is bytes both ways; kNotFound there: nothing listens. Errors as
+  // exec(), kQuota also beyond `max_connections`.
+  Task<Result<std::shared_ptr<FileCall>>> connect(model::Principal principal, std::string id,
+                                                  uint16_t port);
+  // Whose a live session is, for one who has a link into it; kNotFound for every other.
+  [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
 
   // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
   Task<void> drain();

@@ -49,12 +49,14 @@ struct LiveSession final : Home {
   base::Monotonic give_up = base::Monotonic::max();
   uint32_t programs = 0;
   std::map<std::string, std::shared_ptr<Kernel>> kernels;
-  std::vector<std::weak_ptr<FileCall>> calls;  // under way, and a few that no longer are
-  bool begun = false;                          // it is known whether there is a sandbox
-  bool abandoned = false;                      // its end did not wait for that
-  bool start_refused = false;                  // by the ledger
-  bool renewing = false;                       // a renewal is being recorded
-  bool closed = false;                         // its end is recorded
+  std::vector<std::weak_ptr<FileCall>> calls;        // under way, and a few that no longer are
+  std::vector<std::weak_ptr<FileCall>> connections;  // those of `calls` that are to its ports
+  uint32_t connecting = 0;
+  bool begun = false;          // it is known whether there is a sandbox
+  bool abandoned = false;      // its end did not wait for that
+  bool start_refused = false;  // by the ledger
+  bool renewing = false;       // a renewal is being recorded
+  bool closed = false;         // its end is recorded
   runtime::Signal changed;
 };
 using SessionPtr = std::shared_ptr<LiveSession>;
@@ -91,6 +93,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> watchLease(SessionPtr session);
   Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
   Result<> writeNow(model::Session session);
+  // A request to the session's file server, for a principal of its tenant.
+  Task<Result<std::shared_ptr<FileCall>>> ask(SessionPtr session, model::Principal principal,
+                                              FileRequest request);
   void nodeLost();
 
   // Kernels (session_kernels.cc).

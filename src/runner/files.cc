@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "runner/answer.h"
 #include "runner/beneath.h"
+#include "runner/connect.h"
 #include "runner/directory.h"
 #include "runner/tar.h"
 
@@ -304,17 +305,23 @@ int unpackPlace(int workspace, char** argv) {
   return the_answer.end(left_out);
 }
 
+int connectPlace(int /*workspace*/, char** argv) {
+  uint64_t port = 0;
+  if (number(argv[1], port) != 0 || port == 0 || port > UINT16_MAX) return EINVAL;
+  return connectTo(static_cast<uint16_t>(port), the_answer);
+}
+
 struct Request {
   std::string_view verb;
   int arguments;
   int (*serve)(int workspace, char** argv);
 };
 
-constexpr Request kRequests[] = {{"stat", 1, statPlace},     {"list", 3, listPlace},
-                                 {"read", 3, readPlace},     {"write", 2, writePlace},
-                                 {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
-                                 {"remove", 2, removePlace}, {"move", 3, movePlace},
-                                 {"pack", 1, packPlace},     {"unpack", 1, unpackPlace}};
+constexpr Request kRequests[] = {
+    {"stat", 1, statPlace},     {"list", 3, listPlace},      {"read", 3, readPlace},
+    {"write", 2, writePlace},   {"append", 2, appendPlace},  {"mkdir", 1, makePlace},
+    {"remove", 2, removePlace}, {"move", 3, movePlace},      {"pack", 1, packPlace},
+    {"unpack", 1, unpackPlace}, {"connect", 1, connectPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -16,7 +16,8 @@ METHODS = ("get", "post", "put", "patch", "delete", "head", "options")
 class Document:
     def __init__(self, path=harness.REPO / "spec" / "openapi.yaml"):
         self.root = yaml.safe_load(path.read_text())
-        self._paths = [(re.compile(re.sub(r"\{[^}]+\}", "[^/:]+", template.replace("{path}", ".+"))
+        self._paths = [(re.compile(re.sub(r"\{[^}]+\}", "[^/:]+", template.replace("{path}", ".+")
+                                           .replace("{rest}", ".*"))
                                    + r"\Z", re.DOTALL), template)
                        for template in self.root["paths"]]
 

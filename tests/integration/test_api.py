@@ -38,6 +38,8 @@ class Document(ApiTest):
 
     def test_offers_every_documented_method(self):
         for template in DOCUMENT.root["paths"]:
+            if "/ports/{port}/" in template:
+                continue  # goes to the server inside
             answer = self.server.request("OPTIONS", template.replace("{id}", "x").replace("{path}", "x"))
             self.assertEqual(answer.status, 405, template)
             documented = {method for method, path in DOCUMENT.operations() if path == template}

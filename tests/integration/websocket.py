@@ -26,7 +26,7 @@ class WebSocket:
         if self.status == 101:
             magic = (key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()
             accept = base64.b64encode(hashlib.sha1(magic).digest())
-            assert b"Sec-WebSocket-Accept: " + accept in head, head
+            assert b"sec-websocket-accept: " + accept.lower() in head.lower(), head
 
     def __enter__(self):
         return self

@@ -297,7 +297,8 @@ Task<Result<Response>> Server::start(Request& request, Message message, Call wan
                         "id: a request with this id is under way already");
     }
   } else {
-    request.when_gone([exchange] { exchange->cancel(); });
+    request.when_closed([exchange] { exchange->cancel(); });
+    request.watch_peer();
   }
   orchestrator::spawn(executor_, work(call, std::move(message.method), std::move(message.params)));
   co_await exchange->wait(0, kForever);

@@ -110,7 +110,7 @@ class McpTest : public orchestrator::SessionsTest {
     request.body = std::move(body);
     request.headers = std::move(headers);
     if (key) request.headers.push_back({"authorization", "Bearer " + secret_});
-    request.when_gone = [this](std::function<void()> act) { gone_ = std::move(act); };
+    request.when_closed = [this](std::function<void()> act) { gone_ = std::move(act); };
     EXPECT_TRUE(parseTarget("/mcp", request));
     std::optional<Response> refused = router_->admit(request);
     const Response response = refused ? *std::move(refused) : co_await router_->handle(request);

@@ -23,6 +23,7 @@
 #include "model/run_request.h"
 #include "model/session.h"
 #include "orchestrator/artifact_service.h"
+#include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
 #include "store/store.h"
@@ -34,6 +35,7 @@ struct RestParts {
   orchestrator::RunService& service;
   orchestrator::Sessions& sessions;
   orchestrator::ArtifactService& artifacts;
+  const orchestrator::PortLinks& port_links;
   store::Store& store;
   auth::Authenticator& authenticator;
   const model::LanguageSet& languages;
@@ -42,6 +44,7 @@ struct RestParts {
   std::string checkpoint_file;
   model::RequestBounds bounds;
   model::SessionBounds session_bounds;
+  Millis answer_within{300'000};  // a server in a session
   Millis heartbeat{15'000};
   std::string openapi;  // the document's text
   std::string version;
@@ -61,6 +64,7 @@ std::vector<Route> eventRoutes(RestParts& parts);
 std::vector<Route> sessionRoutes(RestParts& parts);
 std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
+std::vector<Route> portRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);

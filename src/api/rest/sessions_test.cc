@@ -64,9 +64,11 @@ class SessionsRestTest : public orchestrator::SessionsTest {
     artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *keyring_,
                                                                  orchestrator::ArtifactConfig{});
+    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
+                               .port_links = *links_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -75,6 +77,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
                                .checkpoint_file = {},
                                .bounds = model::defaultBounds(),
                                .session_bounds = {},
+                               .answer_within = Millis(300'000),
                                .heartbeat = Millis(15'000),
                                .openapi = {},
                                .version = {},
@@ -112,6 +115,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
   ServiceMetrics served_;
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
+  std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Router> router_;
   std::string secret_;

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/sessions/{id}/ports: servers inside a session, by HTTP/1.1, WebSocket and plain TCP. Each
+// request has a connection of its own to the server (Sessions::connect); neither body is held
+// whole.
+#include <cstdio>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "api/port_headers.h"
+#include "api/problem.h"
+#include "api/response_parser.h"
+#include "api/rest/requests.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace cloister::api {
+namespace {
+
+namespace json = base::json;
+using orchestrator::FileCall;
+using CallPtr = std::shared_ptr<FileCall>;
+
+constexpr int kMostInterim = 16;  // answers of the kind 1xx before the one
+constexpr int64_t kLinkSeconds = 3600;
+constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
+constexpr std::string_view kTcp = "cloister-tcp";
+
+Response badGateway(const Request& request, const Error& error) {
+  base::log(base::Level::kInfo, "port answered badly",
+            {{"request", request.id}, {"error", error.message}});
+  return problem(502, error.message);
+}
+
+// A connection for whoever the key or the link is of.
+Task<Result<CallPtr>> connect(RestParts& parts, const Request& request, const PortTarget& target) {
+  model::Principal principal = request.principal;
+  const std::string& id = request.params[0];
+  if (!target.token.empty()) {
+    auto owner = parts.sessions.ownerOf(id);
+    CO_TRY(parts.port_links.verify(owner ? owner->tenant : "", id, target.port, target.token));
+    principal = CO_TRY(std::move(owner));
+  }
+  const CallPtr call =
+      CO_TRY(co_await parts.sessions.connect(std::move(principal), id, target.port));
+  const auto opened = co_await call->next();
+  if (opened && *opened && std::holds_alternative<wire::files::EndOfEntries>(**opened)) {
+    co_return call;
+  }
+  Error error = opened ? Error{Code::kInternal, "the sandbox said nothing", ""} : opened.error();
+  error.field = error.code == Code::kNotFound ? "url.port" : "";
+  co_return std::unexpected(
+      std::move(error).within("connecting to port " + std::to_string(target.port)));
+}
+
+// One request to the server inside, from its head to the end of the answer.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  Exchange(boost::asio::any_io_executor executor, CallPtr call, bool to_head)
+      : executor_(std::move(executor)),
+        call_(std::move(call)),
+        to_head_(to_head),
+        parser_(to_head),
+        pumped_(executor_, boost::asio::steady_timer::time_point::max()) {}
+
+  // Sends the request's body beside the answer.
+  void beginBody(std::shared_ptr<BodyReader> body) {
+    chunked_ = !body->length();
+    body_ = std::move(body);
+    pumping_ = true;
+    boost::asio::co_spawn(executor_, pump(shared_from_this()), boost::asio::detached);
+  }
+
+  // The head of the answer: not an interim one, but for 101.
+  Task<Result<ResponseHead>> head(Millis within) {
+    const auto self = shared_from_this();
+    boost::asio::steady_timer timer(executor_, within);
+    timer.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+      const auto exchange = weak.lock();
+      if (error || !exchange) return;
+      exchange->late_ = true;
+      exchange->call_->abandon();
+    });
+    for (int interim = 0; interim < kMostInterim; ++interim) {
+      while (!parser_.headDone())
+        CO_TRY(co_await feed());
+      ResponseHead head = CO_TRY(parser_.head());
+      if (head.status >= 200 || head.status == 101) co_return head;
+      parser_ = ResponseParser(to_head_);
+    }
+    co_return fail(Code::kInternal, "the server's answer: too many interim ones");
+  }
+  [[nodiscard]] bool late() const { return late_; }
+
+  Task<void> relay(BodyWriter& out) {
+    const auto self = shared_from_this();
+    while (true) {
+      const std::string piece = parser_.takeBody();
+      if (!piece.empty() && !co_await out.write(piece)) break;
+      if (!piece.empty()) continue;
+      if (parser_.done() || ended_) break;
+      if (const auto fed = co_await feed(); !fed) {
+        base::log(base::Level::kInfo, "port's answer cut short", {{"error", fed.error().message}});
+        out.cutShort();
+        break;
+      }
+    }
+    co_await finish();
+  }
+
+  // The connection is the two sides' own from here on.
+  Task<void> tunnel(Tunnel& client) {
+    const auto self = shared_from_this();
+    pumping_ = true;
+    boost::asio::co_spawn(executor_, up(self, client), boost::asio::detached);
+    while (true) {
+      auto piece = buffer_.empty() ? co_await call_->read() : std::exchange(buffer_, {});
+      if (!piece || piece->empty() || !co_await client.write(*piece)) break;
+    }
+    call_->abandon();
+    client.stop();
+    co_await joined();
+  }
+
+  // Nothing of it is under way afterwards.
+  Task<void> finish() {
+    const auto self = shared_from_this();
+    call_->abandon();
+    if (body_) body_->stop();
+    co_await joined();
+  }
+  void abandon() { call_->abandon(); }
+
+ private:
+  Task<void> joined() {
+    while (pumping_)
+      co_await pumped_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+
+  // More of the answer into the parser.
+  Task<Result<>> feed() {
+    while (true) {
+      const size_t used = CO_TRY(parser_.feed(buffer_));
+      buffer_.erase(0, used);
+      if (used > 0 || parser_.done()) co_return Result<>{};
+      const std::string more = CO_TRY(co_await call_->read());
+      if (more.empty()) {
+        ended_ = true;
+        co_return parser_.end();
+      }
+      buffer_ += more;
+      if (buffer_.size() > 2 * ResponseParser::kHeadBytes) {
+        co_return fail(Code::kInternal, "the server's answer: a part of it is too large");
+      }
+    }
+  }
+
+  static Task<void> pump(std::shared_ptr<Exchange> self) {
+    bool whole = false;
+    while (!whole) {
+      auto piece = co_await self->body_->read();
+      // What the client did not send as a whole must not look so inside.
+      if (!piece) self->call_->abandon();
+      if (!piece) break;
+      whole = piece->empty();
+      if (self->chunked_) piece = chunk(*piece);
+      if (piece->empty() || !co_await self->call_->send(*std::move(piece))) break;
+    }
+    self->pumping_ = false;
+    self->pumped_.cancel();
+  }
+
+  static Task<void> up(std::shared_ptr<Exchange> self, Tunnel& client) {
+    while (true) {
+      auto piece = co_await client.read();
+      if (!piece) self->call_->abandon();
+      if (!piece) break;
+      const bool last = piece->empty();
+      if (!co_await self->call_->send(*std::move(piece)) || last) break;
+    }
+    self->pumping_ = false;
+    self->pumped_.cancel();
+  }
+
+  static std::string chunk(const std::string& bytes) {
+    if (bytes.empty()) return "0\r\n\r\n";
+    char size[24];
+    const int n = std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    return std::string(size, static_cast<size_t>(n)) + bytes + "\r\n";
+  }
+
+  boost::asio::any_io_executor executor_;
+  CallPtr call_;
+  bool to_head_;
+  ResponseParser parser_;
+  std::string buffer_;  // of the answer, not yet taken by the parser
+  std::shared_ptr<BodyReader> body_;
+  bool chunked_ = false;
+  bool pumping_ = false;
+  bool late_ = false;
+  bool ended_ = false;
+  boost::asio::steady_timer pumped_;  // cancelled when `pumping_` ends
+};
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+Response answerOf(const Request& request, const PortTarget& target, const ResponseHead& head,
+                  const ExchangePtr& exchange) {
+  Response response;
+  response.status = head.status;
+  response.headers = headersForClient(head, target);
+  const bool no_body = head.status == 204 || head.status == 304;
+  if (no_body) return response;
+  response.stream_length = head.length;
+  if (request.method == "HEAD") {
+    response.stream = [](BodyWriter&) -> Task<void> { co_return; };
+  } else {
+    response.stream = [exchange](BodyWriter& out) { return exchange->relay(out); };
+  }
+  return response;
+}
+
+Response switched(const ExchangePtr& exchange, std::vector<Header> headers,
+                  const std::string& upgrade) {
+  Response response;
+  response.status = 101;
+  response.headers = std::move(headers);
+  response.with("Connection", "Upgrade").with("Upgrade", upgrade);
+  response.tunnel = [exchange](Tunnel& client) { return exchange->tunnel(client); };
+  return response;
+}
+
+// What a page of a link asks before it asks the server.
+Response preflight(const Request& request) {
+  Response response;
+  response.status = 204;
+  response.with("Access-Control-Allow-Origin", "*")
+      .with("Access-Control-Allow-Methods",
+            std::string(request.header("access-control-request-method")))
+      .with("Access-Control-Allow-Headers",
+            std::string(request.header("access-control-request-headers")))
+      .with("Access-Control-Max-Age", "600");
+  return response;
+}
+
+Task<Result<Response>> pass(RestParts& parts, Request& request) {
+  const PortTarget target = CO_TRY(portTarget(request));
+  if (!target.token.empty() && request.method == "OPTIONS" &&
+      request.count("access-control-request-method") > 0) {
+    co_return preflight(request);
+  }
+  const std::string upgrade = wantedUpgrade(request) == "websocket" ? "websocket" : "";
+  const CallPtr call = CO_TRY(co_await connect(parts, request, target));
+  const auto exchange = std::make_shared<Exchange>(co_await boost::asio::this_coro::executor, call,
+                                                   request.method == "HEAD");
+  request.when_closed([weak = std::weak_ptr(exchange)] {
+    if (const auto live = weak.lock()) live->abandon();
+  });
+  std::ignore = co_await call->send(headForInside(request, target, upgrade));
+  if (request.has_body) {
+    exchange->beginBody(request.incoming);
+  } else {
+    request.watch_peer();
+  }
+  const auto head = co_await exchange->head(parts.answer_within);
+  if (!head || (head->status == 101 && upgrade.empty())) {
+    co_await exchange->finish();
+    if (exchange->late()) {
+      co_return problem(504, "the server did not answer in time (session.answer_seconds)");
+    }
+    if (!head && head.error().code == Code::kConflict) co_return std::unexpected(head.error());
+    if (!head) co_return badGateway(request, head.error());
+    co_return problem(502, "the server's answer: it switches to a protocol nobody asked for");
+  }
+  if (head->status == 101) {
+    co_return switched(exchange, headersForClient(*head, target), upgrade);
+  }
+  Response response = answerOf(request, target, *head, exchange);
+  if (!response.stream || request.method == "HEAD") co_await exchange->finish();
+  co_return response;
+}
+
+// The port itself: a connection to it, or the way to its pages.
+Task<Result<Response>> open(RestParts& parts, Request& request) {
+  const PortTarget target = CO_TRY(portTarget(request));
+  if (wantedUpgrade(request) == kTcp) {
+    const CallPtr call = CO_TRY(co_await connect(parts, request, target));
+    co_return switched(
+        std::make_shared<Exchange>(co_await boost::asio::this_coro::executor, call, false), {},
+        std::string(kTcp));
+  }
+  if (target.token.empty()) CO_TRY(parts.sessions.get(request.principal, request.params[0]));
+  Response response;
+  response.status = 308;
+  co_return response.with("Location", target.prefix + target.inside);
+}
+
+Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
+  const PortTarget target = CO_TRY(portTarget(request));
+  const json::object body =
+      request.has_body ? CO_TRY(parseObject(request.body, parts.bounds)) : json::object();
+  base::ObjectReader reader(body, "");
+  const auto seconds = CO_TRY(reader.integer("expires_seconds", 1, kMaxLinkSeconds));
+  CO_TRY(reader.finish());
+  const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
+  if (session.end) co_return fail(Code::kConflict, "making a link: the session has ended");
+  constexpr int64_t kMicros = 1'000'000;
+  const int64_t expires_at = base::wallMicros() / kMicros + seconds.value_or(kLinkSeconds);
+  const std::string token =
+      CO_TRY(parts.port_links.sign(session.principal.tenant, session.id, target.port, expires_at));
+  co_return jsonResponse(201,
+                         json::object{{"token", token},
+                                      {"url", "/v1/sessions/" + session.id + "/ports/" +
+                                                  std::to_string(target.port) + "~" + token + "/"},
+                                      {"port", target.port},
+                                      {"expires_at", base::formatTime(expires_at * kMicros)}});
+}
+
+}  // namespace
+
+std::vector<Route> portRoutes(RestParts& parts) {
+  const auto with = [&parts](auto handler) {
+    return [&parts, handler](Request& request) { return handler(parts, request); };
+  };
+  return {
+      {.method = "POST",
+       .pattern = "/v1/sessions/{id}/ports/{port}/tokens",
+       .access = needs(Permission::kSessionUse),
+       .query = {},
+       .handle = with(makeToken),
+       .json_body = true},
+      {.method = "GET",
+       .pattern = "/v1/sessions/{id}/ports/{port}",
+       .access = needs(Permission::kSessionUse, Access::Or::kPort),
+       .query = {},
+       .handle = with(open),
+       .passes_on = true},
+      {.method = "*",
+       .pattern = "/v1/sessions/{id}/ports/{port}/{rest}",
+       .access = needs(Permission::kSessionUse, Access::Or::kPort),
+       .query = {},
+       .handle = with(pass),
+       .stream_body = UINT64_MAX,
+       .passes_on = true},
+  };
+}
+
+}  // namespace cloister::api
