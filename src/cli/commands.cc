@@ -28,6 +28,7 @@ constexpr Flag kGlobalFlags[] = {
 const Command* const kCommands[] = {
     &kRun,
     &kExec,
+    &kShell,
     &kCopy,
     &kServe,
     &kMcp,
@@ -40,6 +41,8 @@ const Command* const kCommands[] = {
     &kSessionEvents,
     &kSessionFiles,
     &kSessionKernels,
+    &kPortOpen,
+    &kPortLink,
     &kExecutionList,
     &kExecutionShow,
     &kExecutionLogs,

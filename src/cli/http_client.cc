@@ -250,6 +250,7 @@ Result<HttpHead> HttpClient::readHead(Monotonic deadline) {
       if (!head) return broken(head.error().message);
       buffer_.erase(0, end + 4);
       if (head->status >= 200) return head;
+      if (head->status == 101 && may_switch_) return head;
       if (head->status == 101) return broken("it switched to another protocol");
       continue;  // 100 Continue and its kind
     }
@@ -265,7 +266,8 @@ Result<> HttpClient::frame(const HttpRequest& request, const HttpHead& head) {
   const std::string coding = head.header("transfer-encoding");
   const bool chunked = coding == "chunked";
   if (!coding.empty() && (!chunked || *length)) return broken("its answer's length is ambiguous");
-  const bool none = head.status == 204 || head.status == 304 || request.method == "HEAD";
+  const bool none =
+      head.status == 101 || head.status == 204 || head.status == 304 || request.method == "HEAD";
   framing_ = none      ? Framing::kNone
              : chunked ? Framing::kChunked
              : *length ? Framing::kLength
@@ -282,6 +284,7 @@ Result<HttpHead> HttpClient::open(const HttpRequest& request, Millis timeout) {
   const bool reused = socket_ && keep_ && framing_ == Framing::kNone && buffer_.empty();
   if (!reused) TRY(connect(timeout));
   keep_ = false;
+  may_switch_ = request.headers.contains("Upgrade");
   std::string bytes = headOf(request, url_, key_);
   constexpr size_t kOnePacket = 65'536;
   const bool together = request.body.size() <= kOnePacket;
@@ -304,6 +307,13 @@ Result<HttpHead> HttpClient::open(const HttpRequest& request, Millis timeout) {
   HttpHead head = TRY(readHead(deadline));
   TRY(frame(request, head));
   return head;
+}
+
+Fd HttpClient::detach(std::string& rest) {
+  rest = std::exchange(buffer_, {});
+  Fd socket = std::move(socket_);
+  close();
+  return socket;
 }
 
 Result<HttpClient::Piece> HttpClient::take(std::string& out, Monotonic deadline) {

@@ -70,6 +70,10 @@ class HttpClient {
   // Appends what has come of the body to `out` (at most 64 KiB), waiting at most `timeout`.
   Result<Piece> read(std::string& out, Millis timeout);
 
+  // The connection, after an answer of 101 to a request with Upgrade; `rest` is what came behind
+  // it.
+  Fd detach(std::string& rest);
+
   // True once `interrupt` was readable during a wait, which then failed.
   [[nodiscard]] bool interrupted() const { return interrupted_; }
   [[nodiscard]] const Url& url() const { return url_; }
@@ -101,6 +105,7 @@ class HttpClient {
   bool keep_ = false;    // the connection may carry another exchange
   bool in_chunk_ = false;
   bool trailers_ = false;
+  bool may_switch_ = false;  // the request asks for another protocol
   Framing framing_ = Framing::kNone;
   uint64_t left_ = 0;  // of the body, or of the chunk
 };

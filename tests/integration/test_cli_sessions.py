@@ -13,7 +13,8 @@ from harness import wait_for
 from proxy import BreakingProxy
 from test_cli import WithServer
 
-HOWTOS = [harness.REPO / "docs" / "howto" / f"{name}.md" for name in ("run-in-a-session", "use-an-interpreter")]
+HOWTOS = [harness.REPO / "docs" / "howto" / f"{name}.md"
+          for name in ("run-in-a-session", "use-an-interpreter", "open-a-port", "use-a-terminal")]
 FOREVER = "trap 'echo int' INT; trap 'exit 9' HUP; echo first; while :; do sleep 0.05; done"
 
 
