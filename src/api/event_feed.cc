@@ -106,8 +106,8 @@ std::optional<Event> EventFeed::outputEvent(model::Stream stream, std::string_vi
                                             uint64_t& offset) {
   const std::string_view bytes = log_->kept(stream, offset).substr(0, kPiece);
   if (bytes.empty()) return std::nullopt;
-  const uint64_t at = offset;
-  offset += bytes.size();
+  const uint64_t at = std::max(offset, log_->begin(stream));
+  offset = at + bytes.size();
   return event(std::string(name), {{"offset", at}, {"data", base::toBase64(bytes)}});
 }
 

@@ -41,6 +41,9 @@ uint64_t allowed(LandlockAccess access) {
       return kRead;
     case LandlockAccess::kWriteDevice:
       return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+    case LandlockAccess::kTerminal:
+      return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+             LANDLOCK_ACCESS_FS_READ_DIR | kIoctlDev;
     case LandlockAccess::kScratch:
       return (kBaseAccess & ~kDeviceNodes) | kRefer | kTruncate;
   }
@@ -72,6 +75,8 @@ std::string_view landlockAccessName(LandlockAccess access) {
       return "read, execute";
     case LandlockAccess::kWriteDevice:
       return "read, write";
+    case LandlockAccess::kTerminal:
+      return "read, write, ioctl";
     case LandlockAccess::kScratch:
       return "read, execute, write, make, remove";
   }

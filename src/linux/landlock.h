@@ -20,6 +20,7 @@ enum class LandlockAccess : uint8_t {
   kReadExecute,  // read files and directories, execute
   kWriteDevice,  // write the one file
   kScratch,      // everything but device nodes and device ioctls
+  kTerminal,     // read, write and control the devices of a devpts
 };
 std::string_view landlockAccessName(LandlockAccess access);
 

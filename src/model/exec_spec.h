@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/run_request.h"
+#include "model/terminal_size.h"
 
 namespace cloister::model {
 
@@ -32,6 +34,9 @@ struct ExecSpec {
   std::string cwd;               // absolute; "" for /workspace (a session's only)
   // `run` is a request to the sandbox's own program for files (wire/files.h); a session's only.
   bool for_files = false;
+  // Its standard streams are one terminal of this size, and it leads the terminal's session; all it
+  // says is stdout. With `keep_input`; a session's only.
+  std::optional<TerminalSize> terminal;
   ArtifactRules artifacts;
 };
 

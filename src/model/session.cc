@@ -206,8 +206,8 @@ Result<std::optional<std::string>> readKernel(base::ObjectReader& reader,
   }
   if (request.process && *name != kNoKernel) {
     return invalid("kernel",
-                   "a kernel's code has no args, env or cwd of its own; leave those out, or ask "
-                   "for kernel \"none\"");
+                   "a kernel's code has no args, env, cwd or tty of its own; leave those out, or "
+                   "ask for kernel \"none\"");
   }
   return name;
 }
@@ -251,6 +251,25 @@ Result<Renewal> parseRenewal(const json::object& body, const Session& session,
   return renewal;
 }
 
+namespace {
+
+Result<TerminalSize> readTerminalSize(base::ObjectReader& reader) {
+  TerminalSize size;
+  size.cols =
+      static_cast<uint16_t>(TRY(reader.integer("cols", 1, kMaxTerminalSide)).value_or(size.cols));
+  size.rows =
+      static_cast<uint16_t>(TRY(reader.integer("rows", 1, kMaxTerminalSide)).value_or(size.rows));
+  TRY(reader.finish());
+  return size;
+}
+
+}  // namespace
+
+Result<TerminalSize> parseTerminalSize(const json::object& body) {
+  base::ObjectReader reader(body, "");
+  return readTerminalSize(reader);
+}
+
 Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBounds& bounds,
                                      const Session& session) {
   base::ObjectReader reader(body, "");
@@ -260,14 +279,28 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.limits = limitsUnasked(session);
   request.run.artifacts = {};
   TRY(readRunRequest(reader, bounds, request.run));
-  const json::value* cwd = body.if_contains("cwd");
-  request.process =
-      !request.run.args.empty() || !request.run.env.empty() || (cwd != nullptr && !cwd->is_null());
+  const auto given = [&](std::string_view name) {
+    const json::value* value = body.if_contains(name);
+    return value != nullptr && !value->is_null();
+  };
+  request.process = !request.run.args.empty() || !request.run.env.empty() || given("cwd") ||
+                    given("tty");
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));
   request.keep_input = TRY(reader.boolean("keep_input")).value_or(false);
   request.background = TRY(reader.boolean("background")).value_or(false);
+  if (const json::object* tty = TRY(reader.object("tty"))) {
+    base::ObjectReader inner(*tty, "tty");
+    request.terminal = TRY(readTerminalSize(inner));
+    request.keep_input = true;
+    // Somebody sits there: unless asked, it lasts as long as any program may.
+    if (!body.contains("timeout_seconds")) {
+      request.run.limits.wall = bounds.max.wall;
+      request.run.limits.cpu_time = std::chrono::milliseconds(0);  // settled with it
+    }
+    request.run.env.try_emplace("TERM", "xterm-256color");
+  }
   TRY(reader.finish());
   TRY(checkShared(request.run.limits, session.limits));
   TRY(checkSurroundings(request.run, session));
@@ -279,6 +312,10 @@ json::object toJsonObject(const ExecRequest& request) {
   object["cwd"] = request.cwd;
   object["keep_input"] = request.keep_input;
   if (request.kernel) object["kernel"] = *request.kernel;
+  if (request.terminal) {
+    object["tty"] =
+        json::object{{"cols", request.terminal->cols}, {"rows", request.terminal->rows}};
+  }
   return object;
 }
 

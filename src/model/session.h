@@ -16,6 +16,7 @@
 #include "model/limits.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "model/terminal_size.h"
 
 namespace cloister::model {
 
@@ -94,7 +95,8 @@ struct ExecRequest {
   // For code: the kernel that is to run it. Not given: the language's own, where it has one and the
   // request says nothing of how a process is started; "none": a program of its own.
   std::optional<std::string> kernel = {};
-  bool process = false;  // the request has arguments, variables or a directory of its own
+  bool process = false;  // the request has arguments, variables, a directory or a tty of its own
+  std::optional<TerminalSize> terminal = {};  // `tty`; then more input always comes later
 };
 inline constexpr std::string_view kNoKernel = "none";
 bool isKernelName(std::string_view name);
@@ -106,6 +108,9 @@ base::json::object toJsonObject(const ExecRequest& request);
 
 // The body of POST /v1/executions/{id}:signal: {"signal": "SIGINT"} or its number.
 Result<int> parseSignal(const base::json::object& body);
+
+// The body of POST /v1/executions/{id}:resize: {"cols", "rows"}.
+Result<TerminalSize> parseTerminalSize(const base::json::object& body);
 
 // The body of POST /v1/executions/{id}/input: {"data", "encoding", "eof"}.
 struct ProgramInput {

@@ -92,4 +92,8 @@ void ExecSlot::signal(int number) {
   if (exec_) std::ignore = exec_->signal(number);
 }
 
+void ExecSlot::resize(model::TerminalSize size) {
+  if (exec_) std::ignore = exec_->resize(size);
+}
+
 }  // namespace cloister::node

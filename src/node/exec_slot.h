@@ -33,6 +33,7 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
   // False if more is sent than the window allows.
   [[nodiscard]] bool input(std::string bytes);
   void signal(int number);
+  void resize(model::TerminalSize size);
 
  private:
   runtime::Task<Result<model::Outcome>> perform(Slot& slot, model::PermitFields permit,

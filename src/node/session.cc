@@ -192,6 +192,14 @@ Result<> Session::toExec(ExecSlot& exec, runtime::Frame frame) {
       exec.signal(static_cast<int>(number));
       return {};
     }
+    case ToNode::kResize: {
+      model::TerminalSize size;
+      size.cols = reader.u16();
+      size.rows = reader.u16();
+      if (!reader.done() || !isSize(size)) return broken("terminal size");
+      exec.resize(size);
+      return {};
+    }
     default:
       return broken("unknown message");
   }

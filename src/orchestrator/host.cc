@@ -162,6 +162,9 @@ class SessionHost final : public Host {
   Result<> signal(int number) override {
     return program_ ? program_->exec().signal(number) : Host::signal(number);
   }
+  Result<> resize(model::TerminalSize size) override {
+    return program_ ? program_->exec().resize(size) : Host::resize(size);
+  }
 
   [[nodiscard]] Cause cause() const override { return home_->cause(); }
   // Whoever hears of its end finds its place free.
@@ -188,6 +191,10 @@ Result<> Host::signal(int /*number*/) {
 }
 
 void Host::complete(model::Execution& /*execution*/) {}
+
+Result<> Host::resize(model::TerminalSize /*size*/) {
+  return fail(Code::kConflict, "resizing a terminal: the program has none now");
+}
 
 void Host::tell(const model::Execution& /*execution*/) {}
 

@@ -53,6 +53,7 @@ class Host {
   // As runtime::Exec; kConflict where a program cannot have it.
   virtual Task<Result<>> input(std::string bytes);
   virtual Result<> signal(int number);
+  virtual Result<> resize(model::TerminalSize size);
 
   // Adds to the record what only the host knows, after run() and before it is written.
   virtual void complete(model::Execution& execution);

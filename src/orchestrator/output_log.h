@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OutputLog: the live output of one execution, for any number of readers at their own pace. Each
 // stream keeps its first `cap` bytes; readers pull by offset, so a slow one holds nothing up and
-// loses nothing below the cap. One thread.
+// loses nothing below the cap. Of a terminal the last ones are kept instead. One thread.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,9 @@ namespace cloister::orchestrator {
 
 class OutputLog {
  public:
-  OutputLog(boost::asio::any_io_executor executor, uint64_t cap);
+  // kLast: at least the last `cap` bytes, and less than twice as many.
+  enum class Keep : uint8_t { kFirst, kLast };
+  OutputLog(boost::asio::any_io_executor executor, uint64_t cap, Keep keep = Keep::kFirst);
   OutputLog(const OutputLog&) = delete;
   OutputLog& operator=(const OutputLog&) = delete;
   ~OutputLog() = default;
@@ -35,7 +37,10 @@ class OutputLog {
   void publish(const model::Execution& execution);
   void close();  // the last status has been published
 
-  // What is kept from `offset` on; valid until the next append.
+  // The offset of the first byte that is kept.
+  [[nodiscard]] uint64_t begin(model::Stream stream) const;
+  // What is kept from `offset` on, or from begin() where that is later; valid until the next
+  // append.
   [[nodiscard]] std::string_view kept(model::Stream stream, uint64_t offset) const;
   [[nodiscard]] uint64_t total(model::Stream stream) const;  // bytes the program wrote
   [[nodiscard]] const model::Execution& latest() const { return latest_; }  // no output bytes
@@ -53,11 +58,13 @@ class OutputLog {
   struct Kept {
     std::string bytes;
     uint64_t total = 0;
+    uint64_t begin = 0;
   };
   [[nodiscard]] const Kept& of(model::Stream stream) const;
   void changed();
 
   uint64_t cap_;
+  Keep keep_;
   Kept out_;
   Kept err_;
   model::Execution latest_;

@@ -180,6 +180,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   run->spec = TRY(policy::resolve(request, parts.languages, asked.home ? tagOf(execution.id) : ""));
   run->spec.cwd = asked.request.cwd;
   run->spec.keep_input = asked.request.keep_input;
+  run->spec.terminal = asked.request.terminal;
   if (asked.kernel) asked.kernel->adapt(asked.request, run->spec);
   run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits.wall)
               : asked.home ? makeSessionHost(executor, asked.home)
@@ -190,7 +191,9 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
                 request.limits, asked.home ? "" : prestartOf(request, run->spec, parts.languages)};
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->bytes = record.spec.size();
-  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->log = std::make_shared<OutputLog>(
+      executor, run->facts.limits.output_bytes,
+      run->spec.terminal ? OutputLog::Keep::kLast : OutputLog::Keep::kFirst);
   run->accepted_at = base::monotonicNow();
   execution.principal = std::move(principal);
   execution.language = request.language.empty() ? "" : run->rule_language;
@@ -488,6 +491,14 @@ Task<Result<>> RunService::signal(model::Principal principal, std::string id, in
   const LivePtr run =
       CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "sending a signal"));
   co_return run->host->signal(number);
+}
+
+Task<Result<>> RunService::resize(model::Principal principal, std::string id,
+                                  model::TerminalSize size) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const LivePtr run =
+      CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "resizing a terminal"));
+  co_return run->host->resize(size);
 }
 
 Result<> RunService::ready() {

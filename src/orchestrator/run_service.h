@@ -122,6 +122,7 @@ class RunService {
   // ended. More for its stdin: suspends while the program is slow to read.
   Task<Result<>> input(model::Principal principal, std::string id, model::ProgramInput input);
   Task<Result<>> signal(model::Principal principal, std::string id, int number);
+  Task<Result<>> resize(model::Principal principal, std::string id, model::TerminalSize size);
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();

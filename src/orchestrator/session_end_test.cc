@@ -369,6 +369,7 @@ class Stubborn final : public runtime::Sandbox {
     void cancel() override {}
     Task<Result<>> input(std::string /*bytes*/) override { co_return Result<>{}; }
     Result<> signal(int /*number*/) override { return {}; }
+    Result<> resize(model::TerminalSize /*size*/) override { return {}; }
 
    private:
     std::shared_ptr<runtime::Signal> never_;

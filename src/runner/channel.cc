@@ -37,7 +37,7 @@ void StdinBuffer::take(size_t n) {
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = adopted = stdin_closing = windowed = draining = false;
+  ended = kill_rest = adopted = terminal = stdin_closing = windowed = draining = false;
   out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;
@@ -79,7 +79,11 @@ size_t Channel::feed() {
     taken += pending.size();
     pending.clear();
   }
-  if (stdin_closing) in.reset();
+  if (stdin_closing) {
+    constexpr char kEndOfFile = 4;  // VEOF, as the terminal is made
+    if (terminal && in) static_cast<void>(write(in.get(), &kEndOfFile, 1) == 1);
+    in.reset();
+  }
   return taken;
 }
 

@@ -2,8 +2,10 @@
 #include "runner/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,7 +103,94 @@ int childMain(void* argument) {
   return failed(child, "execve", execInPath(*child.command));
 }
 
+// On a terminal: which step failed, over a pipe that ends when the program has been executed.
+struct StartReport {
+  int error = 0;
+  char what[16] = "";
+};
+
+void tellFailure(int fd, const char* what) {
+  StartReport report;
+  report.error = errno;
+  std::strncpy(report.what, what, sizeof report.what - 1);
+  [[maybe_unused]] const ssize_t n = write(fd, &report, sizeof report);
+  _exit(kCannotBegin);
+}
+
+// In the foreground of the terminal, as a shell would start it.
+[[noreturn]] void runInForeground(const Command& command, int report) {
+  setpgid(0, 0);
+  // Not SIGTTOU, which would stop it: all signals are still blocked.
+  if (tcsetpgrp(STDIN_FILENO, getpid()) != 0) tellFailure(report, "tcsetpgrp");
+  if (chdir(command.cwd) != 0) tellFailure(report, "chdir");
+  openMask();
+  errno = execInPath(command);
+  tellFailure(report, "execve");
+  _exit(kCannotBegin);
+}
+
+// Until the program has ended: signals go on to it, and then its end becomes ours.
+[[noreturn]] void leadSession(pid_t program) {
+  sigset_t all;
+  sigfillset(&all);
+  for (;;) {
+    siginfo_t info;
+    const int signal = sigwaitinfo(&all, &info);
+    // What the terminal sends goes to the foreground by itself.
+    if (signal > 0 && signal != SIGCHLD && info.si_code <= 0) kill(-program, signal);
+    int status = 0;
+    if (waitpid(program, &status, WNOHANG | WUNTRACED) != program) continue;
+    if (WIFSTOPPED(status)) {
+      // There is no shell that could resume it, so Ctrl-Z does nothing, as for a session's leader.
+      if (WSTOPSIG(status) != SIGSTOP) kill(-program, SIGCONT);
+      continue;
+    }
+    ioctl(STDIN_FILENO, TIOCNOTTY);  // SIGHUP to the foreground; nothing written is lost
+    if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+    kill(getpid(), WTERMSIG(status));
+    openMask();
+    _exit(128 + WTERMSIG(status));
+  }
+}
+
+[[noreturn]] void beginSession(const Command& command, int terminal, const Groups& groups,
+                               int report) {
+  constexpr int kReport = 3;
+  Child child{nullptr, {terminal, terminal, terminal}, groups};
+  if (settle(child) != 0) tellFailure(report, child.what);
+  if (dup2(report, kReport) < 0 || fcntl(kReport, F_SETFD, FD_CLOEXEC) != 0 ||
+      syscall(SYS_close_range, kReport + 1U, ~0U, 0U) != 0)
+    tellFailure(report, "close_range");
+  if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) tellFailure(kReport, "TIOCSCTTY");
+  const pid_t program = fork();
+  if (program < 0) tellFailure(kReport, "fork");
+  if (program == 0) runInForeground(command, kReport);
+  close(kReport);
+  leadSession(program);
+}
+
 }  // namespace
+
+Spawned spawnOnTerminal(const Command& command, int terminal, const Groups& groups) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return {-1, errno, "pipe"};
+  const Fd report(ends[0]);
+  Fd theirs(ends[1]);
+  const pid_t pid = fork();
+  if (pid < 0) return {-1, errno, "fork"};
+  if (pid == 0) beginSession(command, terminal, groups, theirs.get());
+  theirs.reset();
+  static StartReport failure;
+  ssize_t n = 0;
+  do {
+    n = read(report.get(), &failure, sizeof failure);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) return {pid, 0, ""};
+  failure.what[sizeof failure.what - 1] = '\0';
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {-1, failure.error, failure.what};
+}
 
 Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups) {
   Child child{&command, stdio, groups};

@@ -43,6 +43,12 @@ int execInPath(const Command& command);
 // defaults. Returns once it has been executed or has failed. One thread only.
 Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups);
 
+// Runs `command` on the terminal `terminal`, which becomes the controlling one of a new session.
+// The process given leads that session and stays until the program has ended, then ends as it did:
+// were the program to lead it, the kernel would throw away what the terminal still holds at its
+// end. Signals that it gets go on to the program's process group.
+Spawned spawnOnTerminal(const Command& command, int terminal, const Groups& groups);
+
 // The same for a program that is a function of ours, `main(fd, argv)`: it runs in a copy of this
 // process, with `fd` open beside the three.
 Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio& stdio,

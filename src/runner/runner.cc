@@ -23,8 +23,10 @@
 #include "runner/file_table.h"
 #include "runner/files.h"
 #include "runner/kernel.h"
+#include "runner/kill_tree.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
+#include "runner/terminal.h"
 #include "wire/kernel.h"
 
 namespace cloister::runner {
@@ -180,6 +182,8 @@ void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
       return onTaken(header.channel, payload);
     case ToRunner::kKill:
       return onKill(header.channel, payload);
+    case ToRunner::kResize:
+      return onResize(header.channel, payload);
     case ToRunner::kMark:
       if (!payload.empty()) protocolError();
       return markFiles(workspace_.get(), the_files);
@@ -235,6 +239,10 @@ void Runner::onText(uint32_t channel, std::string_view payload) {
   if (!text_.add(static_cast<TextKind>(kind), more != 0, payload)) protocolError();
 }
 
+namespace {
+constexpr uint8_t kNotOnTerminal = wire::kStartStdin | wire::kStartFifo | wire::kStartFiles;
+}  // namespace
+
 void Runner::onStart(uint32_t number, std::string_view payload) {
   wire::Reader r(payload);
   const uint8_t flags = r.u8();
@@ -243,11 +251,15 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
   const bool with_stdin = (flags & wire::kStartStdin) != 0;
   const std::string_view fifo = with_fifo ? r.bytes() : std::string_view{};
   const bool adopts = (flags & wire::kStartAdopted) != 0;
-  const bool known = adopts
-                         ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
-                               (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
-                         : (flags & ~(wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo |
-                                      wire::kStartWindow | wire::kStartFiles)) == 0;
+  const bool terminal = (flags & wire::kStartTerminal) != 0;
+  cols_ = terminal ? r.u16() : 0;
+  rows_ = terminal ? r.u16() : 0;
+  const bool known =
+      adopts ? flags <= (wire::kStartAdopted | wire::kStartKillRest) &&
+                   (flags & (wire::kStartStdin | wire::kStartFifo)) == 0
+             : (flags & ~(wire::kStartStdin | wire::kStartKillRest | wire::kStartFifo |
+                          wire::kStartWindow | wire::kStartFiles | wire::kStartTerminal)) == 0 &&
+                   (!terminal || (flags & kNotOnTerminal) == 0);
   if (!r.done() || !known || cwd.size() >= PATH_MAX || cwd.contains('\0')) protocolError();
   if (with_fifo && (with_stdin || !isPlainPath(fifo) || fifo.contains('/') ||
                     fifo.size() > NAME_MAX || fifo_[0] != '\0'))
@@ -270,6 +282,8 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
     if (with_fifo) *std::ranges::copy(fifo, fifo_).out = '\0';
     if (adopts) {
       adopt(*channel);
+    } else if (terminal) {
+      launchTerminal(*channel, cwd.empty() ? kWorkspace : directory);
     } else {
       launch(*channel, flags, cwd.empty() ? kWorkspace : directory);
     }
@@ -343,6 +357,24 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   link_.send(FromRunner::kStarted, channel.number);
 }
 
+void Runner::launchTerminal(Channel& channel, const char* cwd) {
+  Fd program;
+  Spawned spawned{-1, openTerminal(channel.out, program, cols_, rows_), "terminal"};
+  if (spawned.error == 0) {
+    channel.in.reset(fcntl(channel.out.get(), F_DUPFD_CLOEXEC, 0));
+    spawned = spawnOnTerminal(Command{text_.argv(), text_.envp(), cwd}, program.get(),
+                              Groups{groups_, group_count_});
+  }
+  if (spawned.error != 0) {
+    channel.reset(channel.number);
+    channel.used = false;
+    return startFailed(channel.number, spawned.error, spawned.what);
+  }
+  channel.pid = spawned.pid;
+  channel.terminal = true;
+  link_.send(FromRunner::kStarted, channel.number);
+}
+
 void Runner::adopt(Channel& channel) {
   if (adopted_ <= 0) {
     channel.used = false;
@@ -385,7 +417,10 @@ void Runner::onSignal(uint32_t number, std::string_view payload) {
   const uint32_t signal = r.u32();
   if (!r.done() || signal == 0 || signal >= NSIG) protocolError();
   const Channel* channel = find(number);
-  if (channel != nullptr && !channel->ended) kill(-channel->pid, static_cast<int>(signal));
+  if (channel == nullptr || channel->ended) return;
+  // The leader of a terminal's session passes signals on, but for one.
+  if (channel->terminal && signal == SIGKILL) return killTree(channel->pid);
+  kill(-channel->pid, static_cast<int>(signal));
 }
 
 void Runner::onGroups(uint32_t channel, std::string_view payload) {

@@ -27,12 +27,16 @@ bool Runner::relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left) {
     return true;
   }
   if (n < 0 && errno == EINTR) return true;
-  if (n == 0) fd.reset();
+  // EIO: nobody has the terminal open any more.
+  if (n == 0 || (n < 0 && errno == EIO)) fd.reset();
   if (left != nullptr) *left = 0;  // somebody else has read it
   return false;
 }
 
 namespace {
+
+// A process that lives on may go on writing to the terminal, for ever: the kernel holds less.
+constexpr uint32_t kMostOfTerminal = 1U << 20;
 
 uint32_t bytesIn(const Fd& pipe) {
   int held = 0;
@@ -44,6 +48,11 @@ uint32_t bytesIn(const Fd& pipe) {
 // Passes on what the pipes held when the program ended: a process that lives on may go on writing
 // for ever. True once that is done; without a window, it waits until it is.
 bool Runner::drain(Channel& channel) {
+  // A terminal gives all that was written before it has nothing; how much, it cannot say.
+  if (channel.terminal && !std::exchange(channel.draining, true)) {
+    channel.out_left = channel.out ? kMostOfTerminal : 0;
+    channel.err_left = 0;
+  }
   if (!std::exchange(channel.draining, true)) {
     channel.out_left = bytesIn(channel.out);
     channel.err_left = bytesIn(channel.err);
@@ -81,6 +90,17 @@ void Runner::onKill(uint32_t number, std::string_view payload) {
   if (!payload.empty()) protocolError();
   const Channel* channel = find(number);
   if (channel != nullptr && !channel->ended) killTree(channel->pid);
+}
+
+void Runner::onResize(uint32_t number, std::string_view payload) {
+  wire::Reader r(payload);
+  winsize size{};
+  size.ws_col = r.u16();
+  size.ws_row = r.u16();
+  if (!r.done()) protocolError();
+  const Channel* channel = find(number);
+  if (channel == nullptr || !channel->terminal || !channel->out) return;
+  ioctl(channel->out.get(), TIOCSWINSZ, &size);  // the kernel sends SIGWINCH
 }
 
 // Nothing inside runs from here on. To stop them all takes one call that nobody can catch or fork

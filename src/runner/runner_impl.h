@@ -43,12 +43,14 @@ class Runner {
   void onSignal(uint32_t channel, std::string_view payload);
   void onGroups(uint32_t channel, std::string_view payload);
   void onTaken(uint32_t channel, std::string_view payload);
+  void onResize(uint32_t channel, std::string_view payload);
   void onKill(uint32_t channel, std::string_view payload);
   void onCollect(uint32_t channel, std::string_view payload);
   void collect(uint32_t channel, std::string_view payload);
 
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
+  void launchTerminal(Channel& channel, const char* cwd);
   bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
   bool makeFifo(Fd& ours);
   void adopt(Channel& channel);
@@ -78,6 +80,8 @@ class Runner {
   FileWriter writer_;
   bool staged_ = false;  // what is written now is to take the place of fifo_
   char fifo_[NAME_MAX + 1] = "";
+  uint16_t cols_ = 0;  // of the terminal that is started
+  uint16_t rows_ = 0;
   pid_t adopted_ = -1;  // a program that has no channel yet
   uint32_t writer_channel_ = 0;
   uint32_t text_channel_ = 0;

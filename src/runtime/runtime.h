@@ -69,6 +69,8 @@ class Exec {
   virtual Task<Result<>> input(std::string bytes) = 0;
   // A signal to the program's process group. kConflict once it has ended.
   virtual Result<> signal(int number) = 0;
+  // The size of its terminal (ExecSpec::terminal). kConflict once it has ended, or without one.
+  virtual Result<> resize(model::TerminalSize size) = 0;
 };
 
 class Sandbox {

@@ -23,6 +23,7 @@ class Encoder {
   void text(const std::string& v, size_t /*max*/) { w_.bytes(v); }
   void flag(bool v) { w_.u8(v ? 1 : 0); }
   void number(uint32_t v, uint32_t /*max*/ = UINT32_MAX) { w_.u32(v); }
+  void number(uint16_t v, uint16_t /*max*/) { w_.u16(v); }
   void number(uint64_t v) { w_.u64(v); }
   void number(int64_t v) { w_.i64(v); }
   void number(int v) { w_.i64(v); }
@@ -65,6 +66,10 @@ class Decoder {
   }
   void number(uint32_t& v, uint32_t max = UINT32_MAX) {
     v = r_.u32();
+    require(v <= max);
+  }
+  void number(uint16_t& v, uint16_t max) {
+    v = r_.u16();
     require(v <= max);
   }
   void number(uint64_t& v) { v = r_.u64(); }

@@ -75,6 +75,7 @@ model::ExecSpec sampleSpec() {
   s.env = {"HOME=/workspace", "EMPTY="};
   s.input = "hi\n";
   s.for_files = true;
+  s.terminal = model::TerminalSize{.cols = 100, .rows = 30};
   s.artifacts = {{"**", "*.png"}, 64, 1 << 20};
   return s;
 }
@@ -145,6 +146,10 @@ void addNodeMessages(Golden& all) {
       frame(ToNode::kOpen, 9, encodeOpen({7, sampleSignedPermit(), encodeExecSpec(sampleSpec())}));
   all["to_node.input"] = frame(ToNode::kInput, 9, "hello\n");
   all["to_node.signal"] = frame(ToNode::kSignal, 9, payload([](auto& w) { w.u32(2); }));
+  all["to_node.resize"] = frame(ToNode::kResize, 9, payload([](auto& w) {
+                                  w.u16(100);
+                                  w.u16(30);
+                                }));
   all["to_node.ack"] = frame(ToNode::kAck, 7, payload([](auto& w) { w.u32(65'536); }));
 
   all["from_node.offer"] = frame(FromNode::kOffer, 0, encodeOffer(sampleOffer()));
@@ -175,7 +180,21 @@ void addNodeMessages(Golden& all) {
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
 }
 
+void addTerminal(Golden& all) {
+  all["to_runner.start_terminal"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
+                                            w.u8(kStartTerminal | kStartWindow);
+                                            w.bytes("/tmp");
+                                            w.u16(100);
+                                            w.u16(30);
+                                          }));
+  all["to_runner.resize"] = frame(ToRunner::kResize, 1, payload([](auto& w) {
+                                    w.u16(80);
+                                    w.u16(24);
+                                  }));
+}
+
 void addToRunner(Golden& all) {
+  addTerminal(all);
   all["to_runner.file"] = frame(ToRunner::kFile, 0, payload([](auto& w) {
                                   w.bytes("dir/in.txt");
                                   w.u32(0640);

@@ -85,6 +85,10 @@ void describe(A& a, T& v) {
   a.flag(v.keep_input);
   a.text(v.cwd, kSentence);
   a.flag(v.for_files);
+  a.maybe(v.terminal, [&](auto& size) {
+    a.number(size.cols, model::kMaxTerminalSide);
+    a.number(size.rows, model::kMaxTerminalSide);
+  });
   texts(a, v.artifacts.globs, kFew, kSentence);
   a.number(v.artifacts.max_files);
   a.number(v.artifacts.max_bytes);

@@ -38,8 +38,9 @@ enum class ToNode : uint16_t {
   // the answer the channel is free. It takes kCancel and kAck; kTeardown ends it and drops what it
   // has to say → kTornDown.
   kOpen = 7,
-  kInput = 8,   // to such a program: raw bytes for its stdin, none: end of file → kInputTaken
-  kSignal = 9,  // to such a program: u32 signal
+  kInput = 8,    // to such a program: raw bytes for its stdin, none: end of file → kInputTaken
+  kSignal = 9,   // to such a program: u32 signal
+  kResize = 10,  // to such a program: u16 columns, u16 rows of its terminal
 };
 
 enum class FromNode : uint16_t {

@@ -23,7 +23,8 @@ enum class ToRunner : uint16_t {
   // One piece of an argument or environment list for the next kStart: u8 (0 argument, 1
   // environment), u8 more (the string goes on in the next piece), raw rest. No NUL inside.
   kText = 3,
-  // u8 flags (kStart* below), bytes cwd ("" for /workspace), and with kStartFifo bytes name. Starts
+  // u8 flags (kStart* below), bytes cwd ("" for /workspace), with kStartFifo bytes name, and with
+  // kStartTerminal u16 columns, u16 rows. Starts
   // the command built by kText, in a session of its own: kStarted or kStartFailed. `channel` must
   // not be running already.
   kStart = 4,
@@ -50,6 +51,9 @@ enum class ToRunner : uint16_t {
   // none. SIGKILL to the program, its session and whatever descends from it, where no control group
   // tells who they are. Ignored once the program has ended.
   kKill = 11,
+  // u16 columns, u16 rows: of the program's terminal. Ignored once the program has ended, or where
+  // it has none.
+  kResize = 12,
 };
 
 inline constexpr uint32_t kMaxGroups = 16;
@@ -75,6 +79,11 @@ inline constexpr uint8_t kStartWindow = 16;
 // The program is the runner's own: the command is its request, for files (wire/files.h) or of a
 // kernel (wire/kernel.h).
 inline constexpr uint8_t kStartFiles = 32;
+// The program's standard streams are a new terminal (pts(4)) of its own, which is the controlling
+// one of its session. kStdin is typed at it, and the end of kStdin is its end of file character;
+// all output is kStdout. When the program ends, what is left of its session gets SIGHUP. Without
+// kStartStdin, kStartFifo and kStartFiles.
+inline constexpr uint8_t kStartTerminal = 64;
 
 inline constexpr uint32_t kOutputUnits = 262'144;
 // A frame's share of it: its payload and what holding a frame costs the node.

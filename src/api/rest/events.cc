@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/executions/{id}/events: one feed, as Server-Sent Events or over a WebSocket.
+// /v1/executions/{id}/events: one feed, as Server-Sent Events or over a WebSocket, which also takes
+// input, signals and the terminal's size.
 #include "api/event_feed.h"
-#include "api/rest/rest.h"
+#include "api/rest/requests.h"
 
 namespace cloister::api {
 namespace {
@@ -33,6 +34,30 @@ Task<void> sendMessages(EventFeed feed, WebSocket& out) {
   }
 }
 
+// One message: what …/input, :signal and :resize take, with a `type`. That the program has ended is
+// no fault of the client's.
+Task<Result<>> takeMessage(RestParts& parts, model::Principal principal, std::string id,
+                           std::string text) {
+  base::json::object body = CO_TRY(parseObject(text, parts.bounds));
+  const base::json::value* type = body.if_contains("type");
+  const base::json::string* name = type == nullptr ? nullptr : type->if_string();
+  const std::string kind = name == nullptr ? "" : std::string(*name);
+  body.erase("type");
+  if (kind == "input") {
+    model::ProgramInput input = CO_TRY(model::parseProgramInput(body, parts.bounds));
+    co_return co_await parts.service.input(std::move(principal), std::move(id), std::move(input));
+  }
+  if (kind == "signal") {
+    const int number = CO_TRY(model::parseSignal(body));
+    co_return co_await parts.service.signal(std::move(principal), std::move(id), number);
+  }
+  if (kind == "resize") {
+    const model::TerminalSize size = CO_TRY(model::parseTerminalSize(body));
+    co_return co_await parts.service.resize(std::move(principal), std::move(id), size);
+  }
+  co_return fail(Code::kInvalid, "type: must be input, signal or resize", "type");
+}
+
 Task<Result<Response>> events(RestParts& parts, Request& request) {
   const Position from = CO_TRY(resumeFrom(request));
   auto log = CO_TRY(parts.service.log(request.principal, request.params[0]));
@@ -40,6 +65,10 @@ Task<Result<Response>> events(RestParts& parts, Request& request) {
   Response response;
   if (wantsWebSocket(request)) {
     response.websocket = [feed](WebSocket& out) { return sendMessages(feed, out); };
+    response.websocket_input = [&parts, principal = request.principal,
+                                id = request.params[0]](std::string text) {
+      return takeMessage(parts, principal, id, std::move(text));
+    };
     co_return response;
   }
   if (from.ended()) {

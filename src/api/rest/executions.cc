@@ -52,6 +52,13 @@ Task<Result<Response>> input(RestParts& parts, Request& request) {
   co_return jsonResponse(200, json::object());
 }
 
+Task<Result<Response>> resize(RestParts& parts, Request& request) {
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  const model::TerminalSize size = CO_TRY(model::parseTerminalSize(body));
+  CO_TRY(co_await parts.service.resize(request.principal, request.params[0], size));
+  co_return jsonResponse(200, json::object());
+}
+
 Task<Result<Response>> signal(RestParts& parts, Request& request) {
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
   const int number = CO_TRY(model::parseSignal(body));
@@ -179,6 +186,11 @@ std::vector<Route> executionRoutes(RestParts& parts) {
        .access = needs(Permission::kExecutionRun),
        .query = {},
        .handle = with(signal),
+       .json_body = true},
+      {.method = "POST",
+       .pattern = "/v1/executions/{id}:resize",
+       .query = {},
+       .handle = with(resize),
        .json_body = true},
       {.method = "GET",
        .pattern = "/v1/executions/{id}/logs",

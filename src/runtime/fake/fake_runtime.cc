@@ -122,6 +122,7 @@ class FakeProgram final : public Exec {
   }
   Task<Result<>> input(std::string bytes) override;
   Result<> signal(int number) override;
+  Result<> resize(model::TerminalSize) override { return fail(Code::kConflict, "no terminal"); }
   void wake() {
     changed_.notify();
     state_->changed.notify();

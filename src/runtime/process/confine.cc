@@ -103,6 +103,7 @@ std::vector<linux::LandlockRule> landlockRules() {
     rules.push_back({path, kScratch});
   for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
     rules.push_back({path, kWriteDevice});
+  rules.push_back({"/dev/pts", kTerminal});
   return rules;
 }
 

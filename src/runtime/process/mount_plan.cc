@@ -180,7 +180,9 @@ void addDevices(std::vector<MountStep>& steps) {
   steps.push_back(symlink("dev/stdin", "/proc/self/fd/0", "POSIX shells"));
   steps.push_back(symlink("dev/stdout", "/proc/self/fd/1", "POSIX shells"));
   steps.push_back(symlink("dev/stderr", "/proc/self/fd/2", "POSIX shells"));
+  steps.push_back(symlink("dev/ptmx", "pts/ptmx", "makes a terminal, in the sandbox's own devpts"));
   steps.push_back(directory("dev/shm", "mount point"));
+  steps.push_back(directory("dev/pts", "mount point"));
   steps.push_back(
       {.op = Op::kSeal, .target = "dev", .why = "nothing can be added", .attributes = kReadOnly});
 }
@@ -263,6 +265,12 @@ std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes) {
   steps.push_back(place(Op::kPlace, "workspace/tmp", "tmp", kWhy));
   steps.push_back(place(Op::kPlace, "workspace/shm", "dev/shm", kWhy));
   steps.push_back(place(Op::kPlace, "workspace/workspace", "workspace", kWhy));
+  steps.push_back({.op = Op::kNew,
+                   .target = "dev/pts",
+                   .source = "devpts",
+                   .why = "terminals of its own: no other sandbox's and none of the host's",
+                   .options = {{"max", "64"}, {"mode", "600"}, {"ptmxmode", "666"}},
+                   .attributes = kNoSuid | kNoExec});
   return steps;
 }
 

@@ -34,6 +34,7 @@ class ProcessExec final : public Exec {
   void cancel() override { program_->cancel(); }
   Task<Result<>> input(std::string bytes) override { return program_->input(std::move(bytes)); }
   Result<> signal(int number) override { return program_->signal(number); }
+  Result<> resize(model::TerminalSize size) override { return program_->resize(size); }
 
  private:
   std::shared_ptr<SessionRun> program_;

@@ -21,13 +21,18 @@ constexpr auto kStartGrace = std::chrono::seconds(10);
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
 
-std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd) {
-  std::string payload(1 + 4 + cwd.size(), '\0');
+std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd,
+                       std::optional<model::TerminalSize> terminal) {
+  std::string payload(1 + 4 + cwd.size() + 4, '\0');
   wire::Writer w(payload.data(), payload.size());
   w.u8(flags);
   w.bytes(cwd);
+  if ((flags & wire::kStartTerminal) != 0) {
+    w.u16(terminal->cols);
+    w.u16(terminal->rows);
+  }
   std::string frame;
-  addFrame(frame, ToRunner::kStart, number, payload);
+  addFrame(frame, ToRunner::kStart, number, w.view());
   return frame;
 }
 
@@ -153,17 +158,20 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
 Task<Result<>> SessionRun::start(const model::Command& command, bool with_input) {
   const auto turn = co_await board_->turn();
   if (!std::exchange(files_sent_, true)) CO_TRY(co_await sendFiles());
-  const bool has_input = with_input && (spec_.keep_input || !spec_.input.empty());
+  const bool with_terminal = with_input && spec_.terminal.has_value();
+  const bool has_input =
+      with_terminal || (with_input && (spec_.keep_input || !spec_.input.empty()));
   uint8_t flags = wire::kStartWindow;
   if (has_input) flags |= wire::kStartStdin;
   if (spec_.for_files) flags |= wire::kStartFiles;
+  if (with_terminal) flags = wire::kStartWindow | wire::kStartTerminal;
   std::string frames;
   addCommand(frames, line_->number, command.argv, spec_.env);
   const std::vector<int> fds = group_ != nullptr ? group_->joinFds() : std::vector<int>();
   const auto count = static_cast<uint32_t>(fds.size());
   const std::string groups =
       fds.empty() ? "" : numberFrame(ToRunner::kGroups, line_->number, count);
-  const std::string begin = groups + startFrame(line_->number, flags, spec_.cwd);
+  const std::string begin = groups + startFrame(line_->number, flags, spec_.cwd, spec_.terminal);
   if (frames.size() + begin.size() > RunnerChannel::kMaxWithFds) {
     CO_TRY(co_await board_->send(std::exchange(frames, {})));
   }
@@ -330,6 +338,23 @@ Result<> SessionRun::signal(int number) {
   spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
     std::ignore = co_await board->send(std::move(out));
   }(board_, numberFrame(ToRunner::kSignal, line_->number, static_cast<uint32_t>(number))));
+  return {};
+}
+
+Result<> SessionRun::resize(model::TerminalSize size) {
+  if (done_ || !started_ || compiling_ || !spec_.terminal) {
+    return fail(Code::kConflict, done_ ? "resizing a terminal: the program has ended"
+                                       : "resizing a terminal: the program has none now");
+  }
+  char payload[4];
+  wire::Writer w(payload, sizeof payload);
+  w.u16(size.cols);
+  w.u16(size.rows);
+  std::string frame;
+  addFrame(frame, ToRunner::kResize, line_->number, w.view());
+  spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
+    std::ignore = co_await board->send(std::move(out));
+  }(board_, std::move(frame)));
   return {};
 }
 

@@ -34,6 +34,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   void cancel() { stop(model::End::kCancelled); }
   Task<Result<>> input(std::string bytes);
   Result<> signal(int number);
+  Result<> resize(model::TerminalSize size);
 
  private:
   // Ends it for `end`, unless something else already has.

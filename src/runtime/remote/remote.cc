@@ -291,11 +291,12 @@ class Peer {
 class RemoteExec final : public Exec {
  public:
   RemoteExec(std::shared_ptr<Link> link, wire::OpenRequest request, Millis patience,
-             bool keeps_input)
+             const model::ExecSpec& spec)
       : state_(std::make_shared<Shared>(std::move(link))),
         request_(std::move(request)),
         patience_(patience),
-        keeps_input_(keeps_input) {}
+        keeps_input_(spec.keep_input),
+        has_terminal_(spec.terminal.has_value()) {}
   RemoteExec(const RemoteExec&) = delete;
   RemoteExec& operator=(const RemoteExec&) = delete;
   ~RemoteExec() override {
@@ -343,6 +344,18 @@ class RemoteExec final : public Exec {
     return {};
   }
 
+  Result<> resize(model::TerminalSize size) override {
+    if (!state_->peer || state_->peer->channel().state != State::kRunning || !has_terminal_) {
+      return fail(Code::kConflict, "resizing a terminal: the program has none now");
+    }
+    std::string payload(4, '\0');
+    wire::Writer w(payload.data(), payload.size());
+    w.u16(size.cols);
+    w.u16(size.rows);
+    state_->link->post(ToNode::kResize, state_->peer->number(), std::move(payload));
+    return {};
+  }
+
  private:
   // Outlives this where run() or input() is under way.
   struct Shared {
@@ -383,6 +396,7 @@ class RemoteExec final : public Exec {
   wire::OpenRequest request_;
   Millis patience_;
   bool keeps_input_;
+  bool has_terminal_;
 };
 
 class RemoteSandbox final : public Sandbox {
@@ -418,7 +432,7 @@ class RemoteSandbox final : public Sandbox {
     }
     co_return std::make_unique<RemoteExec>(
         peer_.sharedLink(), wire::OpenRequest{peer_.number(), permit, wire::encodeExecSpec(spec)},
-        patienceFor(spec), spec.keep_input);
+        patienceFor(spec), spec);
   }
 
   Task<model::SandboxEnd> died() override {

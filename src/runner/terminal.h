@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Terminals (pts(4)) in the sandbox's own devpts.
+#pragma once
+
+#include <cstdint>
+
+#include "base/fd.h"
+
+namespace cloister::runner {
+
+// A new terminal: `ours`, which does not block, and the program's side of it. Returns errno.
+int openTerminal(Fd& ours, Fd& theirs, uint16_t cols, uint16_t rows);
+
+}  // namespace cloister::runner

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs on a terminal, and connections to servers inside, through the whole runner.
+#include "runner/terminal.h"
+
+#include <errno.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "runner/testing/jail.h"
+#include "wire/files.h"
+#include "wire/string_writer.h"
+
+namespace cloister::runner {
+namespace {
+
+using testing::Ended;
+using ::testing::HasSubstr;
+using testing::Jail;
+using wire::ToRunner;
+
+class TerminalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto jail = Jail::start(base::programDir() + "/cloister-runner");
+    if (!jail) GTEST_SKIP() << jail.error().message;
+    jail_ = std::move(*jail);
+  }
+
+  void open(uint32_t channel, const std::vector<std::string>& argv, uint8_t flags = 0) {
+    for (const std::string& argument : argv)
+      jail_->send(ToRunner::kText, channel, std::string(2, '\0') + argument);
+    wire::StringWriter start;
+    start.u8(wire::kStartTerminal | flags);
+    start.bytes("/tmp");
+    start.u16(100);
+    start.u16(30);
+    jail_->send(ToRunner::kStart, channel, start.take());
+  }
+  Ended run(const std::vector<std::string>& argv) {
+    open(1, argv);
+    return jail_->finish(1);
+  }
+
+  std::unique_ptr<Jail> jail_;
+};
+
+TEST_F(TerminalTest, GivesAProgramItsOwn) {
+  const Ended ended = run({"/bin/sh", "-c", "stty size; pwd; test -t 2 && echo err >&2; exit 3"});
+  if (ended.start_errno == ENOENT || ended.start_errno == ENOSPC) GTEST_SKIP() << "no devpts here";
+  EXPECT_EQ(ended.out, "30 100\r\n/tmp\r\nerr\r\n");
+  EXPECT_EQ(ended.err, "");
+  EXPECT_EQ(ended.code, 3U);
+}
+
+TEST_F(TerminalTest, LosesNothingAtTheEnd) {
+  const Ended ended =
+      run({"/bin/sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done"});
+  if (ended.start_errno != 0) GTEST_SKIP() << "no devpts here";
+  EXPECT_THAT(ended.out, HasSubstr("\r\n2999\r\n"));
+  EXPECT_EQ(ended.out.size(), 3000U * 2 + 10 + 180 + 2700 + 8000);
+}
+
+TEST_F(TerminalTest, EndsAsItsProgramDid) {
+  const Ended killed = run({"/bin/sh", "-c", "kill -TERM $$"});
+  if (killed.start_errno != 0) GTEST_SKIP() << "no devpts here";
+  EXPECT_TRUE(killed.signaled);
+  EXPECT_EQ(killed.code, static_cast<uint32_t>(SIGTERM));
+  EXPECT_EQ(run({"/no/such/program"}).start_errno, ENOENT);
+}
+
+TEST_F(TerminalTest, TakesTypedInputAndItsEnd) {
+  open(1, {"cat"});
+  jail_->send(ToRunner::kStdin, 1, "typed\n");
+  jail_->send(ToRunner::kStdin, 1);
+  const Ended ended = jail_->finish(1);
+  if (ended.start_errno != 0) GTEST_SKIP() << "no devpts here";
+  EXPECT_EQ(ended.out, "typed\r\ntyped\r\n");
+  EXPECT_EQ(ended.stdin_taken, 6U);
+  EXPECT_EQ(ended.code, 0U);
+}
+
+TEST_F(TerminalTest, IsNotTogetherWithOtherInput) {
+  open(1, {"cat"}, wire::kStartStdin);
+  while (jail_->next()) {
+  }
+  EXPECT_EQ(jail_->wait(), 70);  // kExitProtocol
+}
+
+TEST_F(TerminalTest, ConnectsToNothingWhereNothingListens) {
+  jail_->startProgram(1, {"connect", "9"}, wire::kStartFiles | wire::kStartStdin);
+  const Ended ended = jail_->finish(1);
+  EXPECT_EQ(ended.code, static_cast<uint32_t>(wire::files::kFailed));
+  for (const char* port : {"0", "65536", "x", "-1", ""}) {
+    jail_->startProgram(1, {"connect", port}, wire::kStartFiles | wire::kStartStdin);
+    const Ended refused = jail_->finish(1);
+    EXPECT_EQ(refused.code, static_cast<uint32_t>(wire::files::kFailed)) << port;
+    EXPECT_EQ(wire::Reader(refused.err).u32(), static_cast<uint32_t>(EINVAL)) << port;
+  }
+}
+
+}  // namespace
+}  // namespace cloister::runner
