@@ -140,10 +140,19 @@ static void dangerous(void) {
 static void devices(void) {
   say("P19", "mknod-block", mknod("/tmp/sda", S_IFBLK | 0600, makedev(8, 0)));
   say("P19", "mknod-mem", mknod("/tmp/mem", S_IFCHR | 0600, makedev(1, 1)));
-  static const char* const kDevices[] = {
-      "/dev/mem",          "/dev/kmsg",           "/dev/kvm",   "/dev/fuse", "/dev/net/tun",
-      "/dev/loop-control", "/dev/mapper/control", "/dev/vsock", "/dev/vda",  "/dev/sda",
-      "/dev/console",      "/dev/ptmx",           "/dev/port"};
+  static const char* const kDevices[] = {"/dev/mem",
+                                         "/dev/kmsg",
+                                         "/dev/kvm",
+                                         "/dev/fuse",
+                                         "/dev/net/tun",
+                                         "/dev/loop-control",
+                                         "/dev/mapper/control",
+                                         "/dev/vsock",
+                                         "/dev/vda",
+                                         "/dev/sda",
+                                         "/dev/console",
+                                         "/dev/tty",
+                                         "/dev/port"};
   for (size_t i = 0; i < sizeof kDevices / sizeof *kDevices; ++i) {
     say("P19", kDevices[i], open(kDevices[i], O_RDWR));
   }
