@@ -15,6 +15,7 @@
 #include "runner/beneath.h"
 #include "runner/connect.h"
 #include "runner/directory.h"
+#include "runner/stop_rest.h"
 #include "runner/tar.h"
 
 namespace cloister::runner {
@@ -311,6 +312,19 @@ int connectPlace(int /*workspace*/, char** argv) {
   return connectTo(static_cast<uint16_t>(port), the_answer);
 }
 
+int savePlace(int workspace, char** /*argv*/) {
+  if (const int error = stopRest(); error != 0) {
+    continueRest();
+    return error;
+  }
+  char none[] = "";
+  char* argv[] = {none, none, nullptr};
+  const int error = packPlace(workspace, argv);
+  const int late = anyStarted() ? EAGAIN : 0;
+  continueRest();
+  return error != 0 ? error : late;
+}
+
 struct Request {
   std::string_view verb;
   int arguments;
@@ -321,7 +335,8 @@ constexpr Request kRequests[] = {
     {"stat", 1, statPlace},     {"list", 3, listPlace},      {"read", 3, readPlace},
     {"write", 2, writePlace},   {"append", 2, appendPlace},  {"mkdir", 1, makePlace},
     {"remove", 2, removePlace}, {"move", 3, movePlace},      {"pack", 1, packPlace},
-    {"unpack", 1, unpackPlace}, {"connect", 1, connectPlace}};
+    {"unpack", 1, unpackPlace}, {"save", 0, savePlace},
+    {"connect", 1, connectPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -229,32 +229,6 @@ TEST_F(FilesTest, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(ask({"read", "x", number, "1"}).error, EINVAL) << number;
 }
 
-TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
-  const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');
-  shell("mkdir -p src/" + deep +
-        "; printf one > src/file; chmod 750 src/file; mkfifo src/fifo;"
-        " printf two > 'src/with space'; ln -s nowhere src/link; head -c 100000 /dev/zero > src/" +
-        deep + "/zeros; touch -d @1000000000 src/file");
-  const std::string archive = packed("src");
-  EXPECT_EQ(archive.size() % 512, 0U);
-  ask({"write", "a.tar", ""}, archive);
-  if (shell("command -v tar") == 0) {
-    const Ended tar = jail_->shell(
-        "mkdir theirs && tar -xf a.tar -C theirs && rm src/fifo &&"
-        " diff -r --no-dereference src theirs && stat -c %a-%Y theirs/file");
-    EXPECT_EQ(tar.out, "750-1000000000\n") << tar.err;
-    shell("ln src/file src/twin");
-    const std::string made = jail_->shell("tar -C src -cf - .; rm src/twin").out;
-    EXPECT_EQ(ask({"unpack", "again"}, made).error, 0);
-    EXPECT_EQ(
-        jail_->shell("ln src/file src/twin; diff -r --no-dereference src again; rm src/twin").out,
-        "");
-  }
-  EXPECT_EQ(ask({"unpack", "mine"}, archive).error, 0);
-  EXPECT_EQ(shell("rm -f src/fifo; diff -r --no-dereference src mine"), 0);
-  EXPECT_EQ(packed("src/file").substr(0, 5), std::string("file\0", 5));
-}
-
 // One header block, its checksum right.
 std::string block(const std::string& name, char type, const std::string& link = "",
                   uint64_t size = 0, const std::string& mode = "0006777") {
@@ -281,6 +255,72 @@ std::string padded(std::string text) {
   return text;
 }
 const std::string kNoMore(1024, '\0');
+
+TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
+  const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');
+  shell("mkdir -p src/" + deep +
+        "; printf one > src/file; chmod 750 src/file; mkfifo src/fifo;"
+        " printf two > 'src/with space'; ln -s nowhere src/link; head -c 100000 /dev/zero > src/" +
+        deep + "/zeros; touch -d @1000000000 src/file");
+  const std::string archive = packed("src");
+  EXPECT_EQ(archive.size() % 512, 0U);
+  ask({"write", "a.tar", ""}, archive);
+  if (shell("command -v tar") == 0) {
+    const Ended tar = jail_->shell(
+        "mkdir theirs && tar -xf a.tar -C theirs && rm src/fifo &&"
+        " diff -r --no-dereference src theirs && stat -c %a-%Y theirs/file");
+    EXPECT_EQ(tar.out, "750-1000000000\n") << tar.err;
+    shell("ln src/file src/twin");
+    const std::string made = jail_->shell("tar -C src -cf - .; rm src/twin").out;
+    EXPECT_EQ(ask({"unpack", "again"}, made).error, 0);
+    EXPECT_EQ(
+        jail_->shell("ln src/file src/twin; diff -r --no-dereference src again; rm src/twin").out,
+        "");
+  }
+  EXPECT_EQ(ask({"unpack", "mine"}, archive).error, 0);
+  EXPECT_EQ(shell("rm -f src/fifo; diff -r --no-dereference src mine"), 0);
+  EXPECT_EQ(packed("src/file").substr(0, 5), std::string("file\0", 5));
+}
+
+TEST_F(FilesTest, ArchivesKeepTheModesAndTimesOfAll) {
+  shell(
+      "mkdir -p src/closed/in src/shut src/gone; echo x > src/closed/in/f; echo x > src/shut/f;"
+      " echo x > src/none; echo x > src/read; ln -s nowhere src/l; touch -hd @77 src/l;"
+      " touch -d @1000000000.123456789 src/closed/in src/read; chmod 444 src/read;"
+      " chmod 555 src/closed src/closed/in; chmod 0 src/none src/shut; chmod 300 src/gone;"
+      " touch -d @1000000001 src/closed src/gone");
+  const std::string list = " -mindepth 1 -printf '%P %y %m %T@\\n' 2>&1 | sort";
+  const std::string before = jail_->shell("cd src; find ." + list).out;
+  const std::string archive = packed("src");
+  EXPECT_EQ(jail_->shell("cd src; find ." + list).out, before) << "packing changes nothing";
+  EXPECT_EQ(ask({"unpack", "mine"}, archive).error, 0);
+  EXPECT_EQ(jail_->shell("cd mine; find ." + list).out, before);
+  EXPECT_EQ(ask({"unpack", "twice/two"},
+                block("d/", '5', "", 0, "0000700") + block("d/e/", '5', "", 0, "0000111") + kNoMore)
+                .error,
+            0);
+  EXPECT_EQ(jail_->shell("stat -c %a twice/two/d twice/two/d/e").out, "700\n111\n");
+}
+
+TEST_F(FilesTest, SavesWhileAllElseIsStoppedAndLetsItGoOn) {
+  const auto beside = [&](const std::string& script) {
+    jail_->startProgram(1, {"sh", "-c", script}, 0);
+    return jail_->finish(1).out;
+  };
+  const std::string stopped = "cat /proc/[0-9]*/stat | grep -c ') T '";
+  beside(
+      "exec >&- 2>&-; sleep 1000 & kill -STOP $!; (while :; do echo x >> log; done) &"
+      " until test -s log; do :; done");
+  EXPECT_EQ(beside(stopped), "1\n");
+  const Ended saved = serve({"save"}, "");
+  EXPECT_EQ(saved.code, 0U) << saved.err;
+  EXPECT_NE(saved.out.find(std::string("log\0", 4)), std::string::npos);
+  EXPECT_EQ(beside(stopped), "1\n") << "what was stopped before";
+  const std::string size = beside("stat -c %s log");
+  EXPECT_NE(beside("for i in $(seq 100); do test $(stat -c %s log) != " +
+                   size.substr(0, size.size() - 1) + " && break; sleep 0.1; done; stat -c %s log"),
+            size);
+}
 
 TEST_F(FilesTest, AnArchiveReachesNothingOutside) {
   const std::string body = padded("x");

@@ -354,6 +354,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
     return startFailed(channel.number, spawned.error, spawned.what);
   }
   channel.pid = spawned.pid;
+  channel.saves = (flags & wire::kStartFiles) != 0 && std::string_view(text_.argv()[0]) == "save";
   link_.send(FromRunner::kStarted, channel.number);
 }
 

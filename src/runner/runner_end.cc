@@ -75,6 +75,7 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
     if (own) {
       channel.status = status;
       channel.ended = true;
+      if (channel.saves && WIFSIGNALED(status)) kill(-1, SIGCONT);
     }
   }
 }

@@ -14,9 +14,10 @@ namespace cloister::runner {
 int pack(int fd, const char* name, Answer& answer);
 
 // Makes what the archive on stdin says, beneath `directory`: regular files, directories, links to
-// anything (which nothing here follows) and hard links within the archive. Owners and modes beyond
-// rwx are not taken over. Other kinds are left out and counted. Returns errno: EINVAL for what is
-// not an archive, or for a name that is not plain; what came before it stays.
+// anything (which nothing here follows) and hard links within the archive, with their times and the
+// modes rwx of files and directories. Owners and other modes are not taken over. Other kinds are
+// left out and counted. Returns errno: EINVAL for what is not an archive, or for a name that is not
+// plain; what came before it stays.
 int unpack(int directory, uint32_t& left_out);
 
 }  // namespace cloister::runner

@@ -17,10 +17,11 @@
 //   remove PATH ALL               ALL 1: a directory with all that is in it
 //   move FROM TO REPLACE          REPLACE 1: whatever TO was
 //   pack PATH?                    a tar archive (POSIX pax) of it on stdout
-//   unpack PATH                   the one on stdin into it; kEnd
+//   unpack PATH?                  the one on stdin into it; kEnd
 //   connect PORT                  kEnd once a server on loopback has accepted; then stdin goes to
 //   it,
 //                                 and what it sends is the answer's raw bytes, up to its end
+//   save                          as pack of the workspace, while all else that runs is stopped
 //
 // Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries

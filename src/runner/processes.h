@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of the sandbox, as /proc has them, in fixed memory. One thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace cloister::runner {
+
+struct Process {
+  pid_t pid;
+  pid_t parent;
+  pid_t session;
+  char state;
+  bool doomed;  // the caller's; false at first
+
+  // It executes nothing: stopped, or dead.
+  [[nodiscard]] bool still() const {
+    return state == 'T' || state == 't' || state == 'Z' || state == 'X';
+  }
+};
+
+struct ProcessTable {
+  static constexpr size_t kMax = 4096;
+  Process rows[kMax];
+  size_t count = 0;
+
+  // Reads it anew.
+  void read();
+};
+
+}  // namespace cloister::runner

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/stop_rest.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <time.h>
+
+#include "runner/processes.h"
+
+namespace cloister::runner {
+namespace {
+
+constexpr int kMaxRounds = 2000;
+constexpr long kRoundNanos = 1'000'000;  // a signal stops a process when that is next scheduled
+
+ProcessTable table;
+pid_t stopped[ProcessTable::kMax];
+size_t stopped_count = 0;
+
+bool isOthers(const Process& process) {
+  return process.pid != 1 && process.pid != getpid() && !process.still();
+}
+
+bool isListed(pid_t pid) {
+  return std::find(stopped, stopped + stopped_count, pid) != stopped + stopped_count;
+}
+
+}  // namespace
+
+int stopRest() {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    table.read();
+    if (table.count == ProcessTable::kMax) return EAGAIN;
+    bool any = false;
+    for (size_t i = 0; i < table.count; ++i) {
+      const Process& process = table.rows[i];
+      if (!isOthers(process)) continue;
+      any = true;
+      if (isListed(process.pid)) continue;
+      if (stopped_count == ProcessTable::kMax) return EAGAIN;
+      stopped[stopped_count++] = process.pid;
+      kill(process.pid, SIGSTOP);
+    }
+    if (!any) return 0;
+    const timespec pause{.tv_sec = 0, .tv_nsec = kRoundNanos};
+    nanosleep(&pause, nullptr);
+  }
+  return EAGAIN;
+}
+
+bool anyStarted() {
+  table.read();
+  return std::any_of(table.rows, table.rows + table.count, isOthers);
+}
+
+void continueRest() {
+  while (stopped_count > 0)
+    kill(stopped[--stopped_count], SIGCONT);
+}
+
+}  // namespace cloister::runner
