@@ -5,6 +5,8 @@
 #include <array>
 
 #include "base/clock.h"
+#include "base/id.h"
+#include "model/snapshot.h"
 
 namespace cloister::model {
 namespace {
@@ -81,6 +83,7 @@ json::object toJsonObject(const Session& session) {
   object["env"] = toObject(session.env);
   object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
   object["network_policy"] = {{"tier", session.network_tier}};
+  object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;
   object["ttl_seconds"] = toSeconds(session.ttl);
   object["idle_ttl_seconds"] = toSeconds(session.idle_ttl);
@@ -137,6 +140,12 @@ Result<> readImage(base::ObjectReader& reader) {
   const auto image = TRY(reader.text("image"));
   if (!image || *image == "host") return {};
   return invalid("image", "\"" + *image + "\" is not offered; leave it out, or ask for \"host\"");
+}
+
+Result<std::string> readSnapshot(base::ObjectReader& reader) {
+  const auto id = TRY(reader.text("from_snapshot"));
+  if (!id || base::isId(kSnapshotPrefix, *id)) return id.value_or("");
+  return invalid("from_snapshot", "must be the id of a snapshot, as in GET /v1/snapshots");
 }
 
 // What an exec gets unasked. The processor time follows the exec's own wall time, unless the
@@ -229,6 +238,7 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
   TRY(readImage(reader));
+  request.from_snapshot = TRY(readSnapshot(reader));
   TRY(reader.finish());
   return request;
 }
@@ -236,6 +246,8 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
 json::object toJsonObject(const SessionRequest& request) {
   json::object object = toJsonObject(request.settings);
   object["cwd"] = request.cwd;
+  // Only where it says something: the digest of an earlier version's request is to stay.
+  if (!request.from_snapshot.empty()) object["from_snapshot"] = request.from_snapshot;
   object["ttl_seconds"] = toSeconds(request.ttl);
   object["idle_ttl_seconds"] = toSeconds(request.idle_ttl);
   return object;

@@ -39,6 +39,7 @@ struct Session {
   std::string language;  // name, "" if none: what `code` without a language is written in
   std::map<std::string, std::string> env;  // of every program, unless its own request says else
   std::string cwd;                         // the same; "" for /workspace
+  std::string from_snapshot;               // whose files it began with; "" if none
   base::json::object metadata;
   std::string network_tier = "none";
   Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: what one exec gets unasked
@@ -67,6 +68,7 @@ struct SessionBounds {
 struct SessionRequest {
   RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, tier
   std::string cwd;
+  std::string from_snapshot;  // its id; "" for an empty workspace
   std::chrono::milliseconds ttl{0};
   std::chrono::milliseconds idle_ttl{0};
 };

@@ -14,13 +14,17 @@ constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?)";
 constexpr char kRemove[] = "DELETE FROM artifacts WHERE id=?";
 constexpr char kRemoveOfTenant[] = "DELETE FROM artifacts WHERE tenant=?";
 constexpr char kUsage[] = "SELECT artifacts, bytes FROM artifact_usage WHERE tenant=?";
-constexpr char kNamed[] = "SELECT 1 FROM artifacts WHERE tenant=? AND sha256=? LIMIT 1";
+constexpr char kNamed[] =
+    "SELECT 1 FROM artifacts WHERE tenant=?1 AND sha256=?2"
+    " UNION ALL SELECT 1 FROM chunks WHERE tenant=?1 AND sha256=?2 LIMIT 1";
 constexpr char kBlobsOf[] = "SELECT DISTINCT tenant, sha256 FROM artifacts WHERE execution=?";
 constexpr char kNoteFreed[] = "INSERT OR IGNORE INTO freed_blobs VALUES (?,?)";
 constexpr char kDropFreed[] = "DELETE FROM freed_blobs WHERE tenant=? AND sha256=?";
 constexpr char kDropNamedAgain[] =
     "DELETE FROM freed_blobs WHERE EXISTS (SELECT 1 FROM artifacts a"
-    " WHERE a.tenant=freed_blobs.tenant AND a.sha256=freed_blobs.sha256)";
+    " WHERE a.tenant=freed_blobs.tenant AND a.sha256=freed_blobs.sha256)"
+    " OR EXISTS (SELECT 1 FROM chunks c"
+    " WHERE c.tenant=freed_blobs.tenant AND c.sha256=freed_blobs.sha256)";
 constexpr char kFreed[] = "SELECT tenant, sha256 FROM freed_blobs LIMIT ?";
 constexpr char kExpired[] =
     "SELECT id, tenant, sha256 FROM artifacts WHERE expires_at>0 AND expires_at<=?"
@@ -28,7 +32,8 @@ constexpr char kExpired[] =
 constexpr std::string_view kSelect =
     "SELECT a.id, a.path, a.size, a.content_type, a.sha256, a.expires_at, a.tenant, e.id,"
     " a.created_at FROM artifacts a LEFT JOIN executions e ON e.seq=a.execution"
-    " WHERE (a.expires_at=0 OR a.expires_at>?) AND ";
+    " WHERE (a.expires_at=0 OR a.expires_at>?)"
+    " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id=a.id) AND ";
 constexpr uint32_t kMaxList = 500;
 constexpr std::string_view kLast = "~";  // sorts after every id
 

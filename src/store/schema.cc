@@ -6,12 +6,14 @@
 #include "store/migrations/m001_initial.h"
 #include "store/migrations/m002_sessions.h"
 #include "store/migrations/m003_artifacts.h"
+#include "store/migrations/m004_snapshots.h"
 #include "store/migrations/m005_key_roles.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 4> kMigrations = {kInitial, kSessions, kArtifacts, kKeyRoles};
+constexpr std::array<const char*, 5> kMigrations = {kInitial, kSessions, kArtifacts, kSnapshots,
+                                                   kKeyRoles};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -54,6 +54,7 @@ void decode(Members from, SessionRecord& record) {
   s.language = from.text("language");
   decode(from, "env", s.env);
   s.cwd = from.text("cwd");
+  if (!from.isNull("from_snapshot")) s.from_snapshot = from.text("from_snapshot");
   s.metadata = from.object("metadata");
   s.network_tier = from.text("network_tier");
   decode(from.in("limits"), s.limits);
@@ -71,24 +72,26 @@ void decode(Members from, SessionRecord& record) {
 
 std::string encodeSession(const SessionRecord& record) {
   const model::Session& s = record.session;
-  const json::object out = {{"id", s.id},
-                            {"status", model::statusName(s.status)},
-                            {"principal", encode(s.principal)},
-                            {"request_sha256", record.request_sha256},
-                            {"language", s.language},
-                            {"env", encode(s.env)},
-                            {"cwd", s.cwd},
-                            {"metadata", cleanObject(s.metadata)},
-                            {"network_tier", s.network_tier},
-                            {"limits", toJsonObject(s.limits)},
-                            {"ttl_ms", s.ttl.count()},
-                            {"idle_ttl_ms", s.idle_ttl.count()},
-                            {"provenance", encode(s.provenance)},
-                            {"end", encode(s.end)},
-                            {"created_at", s.created_at},
-                            {"last_used_at", s.last_used_at},
-                            {"expires_at", s.expires_at},
-                            {"ended_at", s.ended_at}};
+  json::object out = {{"id", s.id},
+                      {"status", model::statusName(s.status)},
+                      {"principal", encode(s.principal)},
+                      {"request_sha256", record.request_sha256},
+                      {"language", s.language},
+                      {"env", encode(s.env)},
+                      {"cwd", s.cwd},
+                      {"metadata", cleanObject(s.metadata)},
+                      {"network_tier", s.network_tier},
+                      {"limits", toJsonObject(s.limits)},
+                      {"ttl_ms", s.ttl.count()},
+                      {"idle_ttl_ms", s.idle_ttl.count()},
+                      {"provenance", encode(s.provenance)},
+                      {"end", encode(s.end)},
+                      {"created_at", s.created_at},
+                      {"last_used_at", s.last_used_at},
+                      {"expires_at", s.expires_at},
+                      {"ended_at", s.ended_at}};
+  // Only where it says something, so that the records of earlier versions stay what they were.
+  if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
   return cleanText(base::toJson(out));
 }
 

@@ -23,6 +23,7 @@
 #include "store/retention.h"
 #include "store/schema.h"
 #include "store/sessions.h"
+#include "store/snapshots.h"
 #include "store/writer.h"
 
 namespace cloister::store {
@@ -116,6 +117,33 @@ class SqliteStore final : public Store {
         std::move(done));
   }
 
+  void addSnapshot(NewSnapshot snapshot, model::SnapshotQuota quota, model::AuditEvent event,
+                   Done<model::Snapshot> done) override {
+    const size_t bytes = snapshot.chunks.size() * sizeof(model::SnapshotChunk);
+    submit<model::Snapshot>(
+        {snapshot.snapshot.id, bytes},
+        [snapshot = std::move(snapshot), quota, event = std::move(event)](Transaction tx) {
+          return addSnapshotRows(tx, snapshot, quota, event);
+        },
+        std::move(done));
+  }
+
+  void removeSnapshot(const Scope& scope, std::string id, model::AuditEvent event,
+                      Done<std::vector<model::BlobName>> done) override {
+    submit<std::vector<model::BlobName>>(
+        {},
+        [scope, id = std::move(id), event = std::move(event)](Transaction tx) {
+          return removeSnapshotRows(tx, scope, id, event);
+        },
+        std::move(done));
+  }
+
+  void noteBlob(model::BlobName blob, Done<void> done) override {
+    submit<void>(
+        {}, [blob = std::move(blob)](Transaction tx) { return noteUnnamed(tx, blob); },
+        std::move(done));
+  }
+
   void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) override {
     submit<void>(
         {},
@@ -173,6 +201,20 @@ class SqliteStore final : public Store {
                                                  const ArtifactQuery& query) override {
     return read("",
                 [&](Database& db) { return listArtifacts(db, scope, query, base::wallMicros()); });
+  }
+
+  Result<model::Snapshot> snapshot(const Scope& scope, const std::string& id) override {
+    return read("", [&](Database& db) { return getSnapshot(db, scope, id, base::wallMicros()); });
+  }
+
+  Result<std::vector<model::Snapshot>> snapshots(const Scope& scope,
+                                                 const ArtifactQuery& query) override {
+    return read("",
+                [&](Database& db) { return listSnapshots(db, scope, query, base::wallMicros()); });
+  }
+
+  Result<uint64_t> snapshotCount(const std::string& tenant) override {
+    return read("", [&](Database& db) { return countSnapshots(db, tenant); });
   }
 
   Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) override {

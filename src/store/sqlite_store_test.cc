@@ -115,6 +115,7 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
   }
   runSql(
       dir.file("ledger.db"),
+      "DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE snapshots;"
       "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
       "sessions; DROP TABLE api_keys;"
       "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"

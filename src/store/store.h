@@ -28,6 +28,7 @@
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
+#include "model/snapshot.h"
 
 namespace cloister::store {
 
@@ -107,6 +108,12 @@ struct SessionQuery {
 struct ArtifactQuery {
   uint32_t limit = 50;    // 1..500
   std::string before_id;  // "": from the newest
+};
+
+// A snapshot, and the chunks it uses, each once.
+struct NewSnapshot {
+  model::Snapshot snapshot;
+  std::vector<model::SnapshotChunk> chunks;
 };
 
 struct KeyRecord {
@@ -195,6 +202,17 @@ class Store {
   // All of a tenant's; gives their number.
   virtual void removeArtifacts(std::string tenant, model::AuditEvent event,
                                Done<uint64_t> done) = 0;
+  // A snapshot and its audit row; gives it with what it added. Its manifest is an artifact, though
+  // artifact() and artifacts() do not show it; chunks that another snapshot of the tenant uses
+  // count once. kQuota beyond `quota`.
+  virtual void addSnapshot(NewSnapshot snapshot, model::SnapshotQuota quota,
+                           model::AuditEvent event, Done<model::Snapshot> done) = 0;
+  // As removeArtifact(): gives the blobs that nothing uses any more.
+  virtual void removeSnapshot(const Scope& scope, std::string id, model::AuditEvent event,
+                              Done<std::vector<model::BlobName>> done) = 0;
+  // Notes a blob that is about to be written: unless something names it, retain() gives it to be
+  // removed.
+  virtual void noteBlob(model::BlobName blob, Done<void> done) = 0;
   virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
   // kConflict for the last valid key of an administrator.
   virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
@@ -223,7 +241,13 @@ class Store {
                                                          const ArtifactQuery& query) = 0;
   // What a tenant keeps, expired artifacts that are not collected yet too.
   virtual Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) = 0;
-  // Whether any artifact has this blob.
+  // As artifact() and artifacts().
+  virtual Result<model::Snapshot> snapshot(const Scope& scope, const std::string& id) = 0;
+  virtual Result<std::vector<model::Snapshot>> snapshots(const Scope& scope,
+                                                         const ArtifactQuery& query) = 0;
+  // How many a tenant keeps.
+  virtual Result<uint64_t> snapshotCount(const std::string& tenant) = 0;
+  // Whether any artifact or snapshot has this blob.
   virtual Result<bool> isNamed(const model::BlobName& blob) = 0;
   // Every execution without a terminal state, oldest first. For start-up.
   virtual Result<std::vector<Pending>> unfinished() = 0;

@@ -9,3 +9,4 @@
 #include "store/suite/keys.h"
 #include "store/suite/lifecycle.h"
 #include "store/suite/sessions.h"
+#include "store/suite/snapshots.h"

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Snapshot: the files of a session's workspace as they were at one moment, kept for the tenant.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "model/artifact.h"
+
+namespace cloister::model {
+
+// What every snapshot's id begins with, as newId() takes it.
+inline constexpr char kSnapshotPrefix[] = "snap";
+
+struct Snapshot {
+  std::string id;  // snap_…
+  std::string tenant;
+  std::string session_id;  // whose workspace it is of
+  std::string name;        // "" if none
+  base::json::object metadata;
+  uint64_t entries = 0;         // files, directories and links
+  uint64_t bytes = 0;           // of all files
+  uint64_t chunks = 0;          // the pieces they are kept in
+  uint64_t added_bytes = 0;     // of those pieces and the manifest that the tenant did not have yet
+  uint64_t manifest_bytes = 0;  // of the list of all that
+  std::string sha256;           // of that list, which has the digest of every piece
+  int64_t created_at = 0;       // wall-clock microseconds
+  int64_t expires_at = 0;       // 0: never
+
+  [[nodiscard]] BlobName manifest() const { return {tenant, sha256}; }
+};
+
+base::json::object toJsonObject(const Snapshot& snapshot);
+
+// A piece of a snapshot's files.
+struct SnapshotChunk {
+  std::string sha256;
+  uint64_t size = 0;
+};
+
+// What a tenant may keep of them.
+struct SnapshotQuota {
+  uint64_t snapshots = 0;
+  ArtifactQuota all;  // with its artifacts
+};
+
+// The body of POST /v1/sessions/{id}/snapshots.
+struct SnapshotRequest {
+  std::string name;
+  base::json::object metadata;
+  int64_t ttl_us = 0;  // 0: as long as may be
+};
+// kInvalid names the field.
+Result<SnapshotRequest> parseSnapshotRequest(const base::json::object& body);
+
+}  // namespace cloister::model
