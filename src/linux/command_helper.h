@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// CommandHelper: a process that runs one fixed command again and again for a process that may not
+// execute anything itself. It is forked before that one is confined and before it has any secret in
+// its memory; it keeps nothing of it but one socket. Each request's bytes become the command's
+// stdin. It ends with its parent.
+//
+// On the socket, to the helper: frames of u32 length (at most kMaxFrame) and bytes; an empty one
+// ends the request. From it, one answer to each request: i32 what (below), u32 length and that much
+// of what the command said on stdout and stderr. Little-endian.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/credentials.h"
+
+namespace cloister::linux {
+
+struct HelperCommand {
+  std::vector<std::string> argv;  // argv[0]: an absolute path
+  std::chrono::milliseconds timeout{0};
+  std::optional<User> user;  // what it becomes, if it may
+};
+
+inline constexpr uint32_t kMaxHelperFrame = 65'536;
+inline constexpr uint32_t kMaxHelperSaid = 1'024;  // the rest is dropped
+// What there is besides an exit status of 0 to 255.
+inline constexpr int32_t kHelperTimedOut = -1;
+inline constexpr int32_t kHelperKilled = -2;  // by a signal
+inline constexpr int32_t kHelperNotRun = -3;
+
+// The parent's end of the socket. The caller has one thread.
+Result<Fd> startCommandHelper(const HelperCommand& command);
+
+// The answer to one request whose frames have been sent; waits for at most `patience`.
+struct HelperAnswer {
+  int32_t what = kHelperNotRun;
+  std::string said;
+};
+Result<> sendToHelper(int socket, std::string_view bytes);  // "" ends the request
+Result<HelperAnswer> receiveFromHelper(int socket, std::chrono::milliseconds patience);
+
+}  // namespace cloister::linux
