@@ -35,6 +35,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "linux/command_helper.h"
 #include "linux/credentials.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
@@ -269,6 +270,15 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config) {
           .uploads = config.artifacts.uploads};
 }
 
+orchestrator::SnapshotConfig snapshotConfig(const model::Config& config) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return {.quota = {.snapshots = config.snapshots.per_tenant, .all = artifactConfig(config).quota},
+          .max_bytes = config.snapshots.max_mb * kMiB,
+          .max_entries = config.snapshots.max_entries,
+          .at_once = config.snapshots.at_once,
+          .ttl_us = artifactConfig(config).ttl_us};
+}
+
 orchestrator::RunConfig runConfig(const model::Config& config) {
   orchestrator::RunConfig run;
   run.concurrent = config.run.concurrent;
@@ -397,6 +407,51 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
   return {};
 }
 
+// --- the scan of artifacts
+// ---------------------------------------------------------------------------
+
+// As root they become a user of their own, who may read nothing of ours.
+constexpr uint32_t kScannerId = model::kFallbackId + 1;
+
+// The helpers that run its command. They are copies of this process, so before it has read a key.
+Result<std::vector<Fd>> startScanHelpers(const Options& options) {
+  const model::Config::Artifacts::Scan& scan = options.config.artifacts.scan;
+  std::vector<Fd> helpers;
+  if (scan.command.empty()) return helpers;
+  if (!scan.command[0].starts_with('/')) {
+    return fail(Code::kInvalid, "artifacts.scan.command: must begin with an absolute path",
+                "artifacts.scan.command");
+  }
+  linux::HelperCommand command{
+      .argv = scan.command, .timeout = std::chrono::seconds(scan.timeout_seconds), .user = {}};
+  if (::geteuid() == 0) command.user = linux::User{kScannerId, kScannerId};
+  for (uint32_t i = 0; i < scan.concurrent; ++i)
+    helpers.push_back(TRY(linux::startCommandHelper(command)));
+  return helpers;
+}
+
+std::unique_ptr<orchestrator::Scanner> makeScanner(const asio::any_io_executor& executor,
+                                                   const std::vector<Fd>& helpers,
+                                                   const model::Config& config) {
+  if (helpers.empty()) return nullptr;
+  // What a killed command takes to be gone, on a machine that is busy.
+  const Millis patience = std::chrono::seconds(config.artifacts.scan.timeout_seconds + 30);
+  const auto run = [&helpers, patience](
+                       size_t slot,
+                       const orchestrator::Scanner::More& more) -> Result<orchestrator::ScanEnd> {
+    const int socket = helpers[slot].get();
+    for (bool all = false; !all;) {
+      const auto piece = more();
+      // A content that cannot be read ends early; the caller knows.
+      all = !piece || piece->empty();
+      TRY(linux::sendToHelper(socket, all ? std::string_view() : std::string_view(*piece)));
+    }
+    linux::HelperAnswer answer = TRY(linux::receiveFromHelper(socket, patience));
+    return orchestrator::ScanEnd{answer.what, std::move(answer.said)};
+  };
+  return std::make_unique<orchestrator::Scanner>(executor, helpers.size(), run);
+}
+
 // --- serving
 // --------------------------------------------------------------------------------------
 
@@ -511,6 +566,7 @@ std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) 
 }
 
 Result<> serve(const Options& options) {
+  const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
   api::HttpServer server(io.get_executor(), httpLimits(options.config.http),
                          options.config.http.allowed_hosts);
@@ -525,8 +581,10 @@ Result<> serve(const Options& options) {
   orchestrator::BlobKeeper keeper = TRY(orchestrator::BlobKeeper::open(*store, *blobs));
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
+  const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
   orchestrator::RunService service(
-      io.get_executor(), {*store, keeper, data.languages, data.policy, data.permit_key, metrics},
+      io.get_executor(),
+      {*store, keeper, data.languages, data.policy, data.permit_key, metrics, scanner.get()},
       runConfig(options.config));
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
@@ -534,12 +592,15 @@ Result<> serve(const Options& options) {
   auth::Authenticator authenticator(*store, authOptions(options.config, tokens.get()));
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
-                                          artifactConfig(options.config));
+                                          artifactConfig(options.config), scanner.get());
+  orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
+                                          snapshotConfig(options.config));
   const orchestrator::PortLinks port_links(*keyring);
   api::RestParts parts{.service = service,
                        .sessions = sessions,
                        .artifacts = artifacts,
                        .port_links = port_links,
+                       .snapshots = snapshots,
                        .store = *store,
                        .authenticator = authenticator,
                        .languages = data.languages,

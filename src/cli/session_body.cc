@@ -33,6 +33,7 @@ constexpr Flag kSessionFlags[] = {
     {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
+    {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
 };
 constexpr Flag kRenewalFlags[] = {
     {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default: as before)"},
@@ -91,6 +92,7 @@ Result<json::object> sessionBody(const Flags& flags) {
   json::object body;
   putText(flags, "language", body);
   putText(flags, "cwd", body);
+  if (const auto id = flags.text("from-snapshot")) body["from_snapshot"] = *id;
   TRY(putTimes(flags, body));
   TRY(putLimits(flags, body));
   TRY(putPairs(flags, "env", body));

@@ -98,7 +98,13 @@ struct Config {
     uint64_t quota_count = 100'000;  // all together
     uint32_t ttl_days = 365;         // at most; 0: those of runs as long as their execution
     uint32_t uploads = 64;           // at once
-    std::string master_key_file;     // "" = the systemd credential, or <state>/keys/artifacts.key
+    // Asked about each before anyone can read it; docs/adr/0026.
+    struct Scan {
+      std::vector<std::string> command;  // argv; none: nothing is scanned
+      uint32_t timeout_seconds = 60;     // of one file
+      uint32_t concurrent = 2;
+    } scan;
+    std::string master_key_file;  // "" = the systemd credential, or <state>/keys/artifacts.key
   } artifacts;
 
   // Answers to agents, over MCP.
@@ -112,6 +118,14 @@ struct Config {
     uint32_t sessions = 4096;                 // of clients of 2025-11-25 and before, at once
     uint32_t session_idle_seconds = 3600;
   } mcp;
+
+  // Workspaces of sessions, kept; they count as artifacts too.
+  struct Snapshots {
+    uint64_t per_tenant = 1000;
+    uint64_t max_mb = 4096;          // one: its files and their names
+    uint64_t max_entries = 200'000;  // one: files, directories and links
+    uint32_t at_once = 4;            // taken and restored, of all tenants
+  } snapshots;
 
   // Of finished executions; 0: never, no bound.
   struct Retention {

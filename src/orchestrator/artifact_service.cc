@@ -77,12 +77,14 @@ class ArtifactService::Upload {
 
 ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
                                  boost::asio::thread_pool& background, store::Store& store,
-                                 BlobKeeper& blobs, artifacts::Keyring& keys, ArtifactConfig config)
+                                 BlobKeeper& blobs, artifacts::Keyring& keys, ArtifactConfig config,
+                                 Scanner* scanner)
     : background_(background),
       store_(store),
       blobs_(blobs),
       keys_(keys),
       config_(config),
+      scanner_(scanner),
       ledger_(store, std::move(executor)) {}
 
 Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
@@ -150,6 +152,19 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
   if (finished) blobs_.hold(artifact.blob());
   blobs_.endNaming();
   CO_TRY(finished);
+  if (scanner_ != nullptr) {
+    auto content = open(artifact);
+    Result<> clean;
+    if (content) clean = co_await scanner_->scan(*std::move(content));
+    if (!content) clean = std::unexpected(std::move(content).error());
+    if (!clean) {
+      blobs_.release(artifact.blob(), false);
+      model::AuditEvent event = eventOf("artifact.refused", upload->by(), artifact);
+      event.details["reason"] = clean.error().message;
+      CO_TRY(co_await ledger_.append(std::move(event)));
+      co_return std::unexpected(clean.error());
+    }
+  }
   const auto named = co_await ledger_.addArtifact(
       artifact, config_.quota, eventOf("artifact.created", upload->by(), artifact));
   blobs_.release(artifact.blob(), named.has_value());

@@ -25,6 +25,7 @@
 #include "model/principal.h"
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/ledger.h"
+#include "orchestrator/scanner.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
@@ -50,11 +51,12 @@ class ArtifactService {
 
   ArtifactService(boost::asio::any_io_executor executor, boost::asio::thread_pool& background,
                   store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
-                  ArtifactConfig config);
+                  ArtifactConfig config, Scanner* scanner = nullptr);
 
   // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once.
   Result<std::shared_ptr<Upload>> begin(const model::Principal& principal, NewArtifact wanted);
   Task<Result<>> write(std::shared_ptr<Upload> upload, std::string bytes);
+  // kDenied and kUnavailable as Scanner::scan().
   Task<Result<model::Artifact>> finish(std::shared_ptr<Upload> upload);
 
   Result<model::Artifact> get(const model::Principal& principal, const std::string& id);
@@ -84,6 +86,7 @@ class ArtifactService {
   BlobKeeper& blobs_;
   artifacts::Keyring& keys_;
   ArtifactConfig config_;
+  Scanner* scanner_;  // null: none
   Ledger ledger_;
   std::shared_ptr<std::atomic<uint32_t>> uploads_ = std::make_shared<std::atomic<uint32_t>>(0);
 };

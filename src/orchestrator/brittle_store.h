@@ -90,6 +90,29 @@ class BrittleStore final : public store::Store {
                        store::Done<uint64_t> done) override {
     real_->removeArtifacts(std::move(tenant), std::move(event), std::move(done));
   }
+  void addSnapshot(store::NewSnapshot snapshot, model::SnapshotQuota quota, model::AuditEvent event,
+                   store::Done<model::Snapshot> done) override {
+    if (refuse(done)) return;
+    real_->addSnapshot(std::move(snapshot), quota, std::move(event), std::move(done));
+  }
+  void removeSnapshot(const store::Scope& scope, std::string id, model::AuditEvent event,
+                      store::Done<std::vector<model::BlobName>> done) override {
+    real_->removeSnapshot(scope, std::move(id), std::move(event), std::move(done));
+  }
+  void noteBlob(model::BlobName blob, store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->noteBlob(std::move(blob), std::move(done));
+  }
+  Result<model::Snapshot> snapshot(const store::Scope& scope, const std::string& id) override {
+    return real_->snapshot(scope, id);
+  }
+  Result<std::vector<model::Snapshot>> snapshots(const store::Scope& scope,
+                                                 const store::ArtifactQuery& query) override {
+    return real_->snapshots(scope, query);
+  }
+  Result<uint64_t> snapshotCount(const std::string& tenant) override {
+    return real_->snapshotCount(tenant);
+  }
   Result<model::Artifact> artifact(const store::Scope& scope, const std::string& id) override {
     return real_->artifact(scope, id);
   }

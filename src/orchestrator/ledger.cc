@@ -96,6 +96,32 @@ Ledger::Task<Result<uint64_t>> Ledger::removeArtifacts(std::string tenant,
   });
 }
 
+Ledger::Task<Result<model::Snapshot>> Ledger::addSnapshot(store::NewSnapshot snapshot,
+                                                          model::SnapshotQuota quota,
+                                                          model::AuditEvent event) {
+  return committed<model::Snapshot>(
+      [this, snapshot = std::move(snapshot), quota,
+       event = std::move(event)](store::Done<model::Snapshot> done) mutable {
+        store_.addSnapshot(std::move(snapshot), quota, std::move(event), std::move(done));
+      });
+}
+
+Ledger::Task<Result<std::vector<model::BlobName>>> Ledger::removeSnapshot(store::Scope scope,
+                                                                          std::string id,
+                                                                          model::AuditEvent event) {
+  using Blobs = std::vector<model::BlobName>;
+  return committed<Blobs>([this, scope = std::move(scope), id = std::move(id),
+                           event = std::move(event)](store::Done<Blobs> done) mutable {
+    store_.removeSnapshot(scope, std::move(id), std::move(event), std::move(done));
+  });
+}
+
+Ledger::Task<Result<>> Ledger::noteBlob(model::BlobName blob) {
+  return committed<void>([this, blob = std::move(blob)](store::Done<void> done) mutable {
+    store_.noteBlob(std::move(blob), std::move(done));
+  });
+}
+
 Ledger::Task<Result<store::Retained>> Ledger::retain(store::Retention rules) {
   return committed<store::Retained>(
       [this, rules](store::Done<store::Retained> done) { store_.retain(rules, std::move(done)); });

@@ -34,6 +34,11 @@ class Ledger {
   Task<Result<std::vector<model::BlobName>>> removeArtifact(store::Scope scope, std::string id,
                                                             model::AuditEvent event);
   Task<Result<uint64_t>> removeArtifacts(std::string tenant, model::AuditEvent event);
+  Task<Result<model::Snapshot>> addSnapshot(store::NewSnapshot snapshot, model::SnapshotQuota quota,
+                                            model::AuditEvent event);
+  Task<Result<std::vector<model::BlobName>>> removeSnapshot(store::Scope scope, std::string id,
+                                                            model::AuditEvent event);
+  Task<Result<>> noteBlob(model::BlobName blob);
   Task<Result<store::Retained>> retain(store::Retention rules);
 
  private:

@@ -188,8 +188,46 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   if (run.started && queued) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
 }
 
+// Takes from its record what the scan does not call clean.
+Task<void> RunService::Impl::scanArtifacts(Live& run) {
+  Execution& execution = run.execution;
+  const auto isClean = [&](std::string path, std::string sha256) -> Task<bool> {
+    const model::BlobName blob{execution.principal.tenant, sha256};
+    auto content = parts.blobs.blobs().open(blob);
+    Result<> clean;
+    if (content) clean = co_await parts.scanner->scan(*std::move(content));
+    if (!content) clean = std::unexpected(std::move(content).error());
+    if (clean) co_return true;
+    std::ignore = co_await ledger.append({.action = "artifact.refused",
+                                          .subject = execution.id,
+                                          .principal = execution.principal,
+                                          .details = {{"path", path},
+                                                      {"sha256", sha256},
+                                                      {"tenant", execution.principal.tenant},
+                                                      {"reason", clean.error().message}}});
+    co_return false;
+  };
+  std::vector<model::ArtifactRef> kept;
+  for (model::ArtifactRef& artifact : execution.artifacts) {
+    if (co_await isClean(artifact.path, artifact.sha256)) {
+      kept.push_back(std::move(artifact));
+    } else {
+      parts.blobs.release({execution.principal.tenant, artifact.sha256}, false);
+    }
+  }
+  execution.artifacts = std::move(kept);
+  const model::Provenance& from = execution.provenance;
+  if (!execution.out.artifact.empty() && !co_await isClean("stdout", from.stdout_sha256)) {
+    execution.out.artifact.clear();
+  }
+  if (!execution.err.artifact.empty() && !co_await isClean("stderr", from.stderr_sha256)) {
+    execution.err.artifact.clear();
+  }
+}
+
 // Nobody hears of the end before it is durable; a state that the ledger has already stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
+  if (parts.scanner != nullptr) co_await scanArtifacts(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));
   for (const model::ArtifactRef& artifact : run.execution.artifacts)
     parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
@@ -328,7 +366,7 @@ Task<void> RunService::Impl::retainRegularly() {
         break;
       }
       rules.removed = parts.blobs.remove(done->blobs);
-      if (!done->any()) break;
+      if (!done->any() && rules.removed.empty()) break;
     }
   }
 }

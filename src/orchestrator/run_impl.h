@@ -86,6 +86,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
   Task<Result<model::Outcome>> exec(Live& live);
   void conclude(Live& live, const Result<model::Outcome>& outcome);
+  Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
   Task<Result<>> persist(Live& live, model::AuditEvent event);
   Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);

@@ -30,6 +30,7 @@
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/host.h"
 #include "orchestrator/output_log.h"
+#include "orchestrator/scanner.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
@@ -79,6 +80,7 @@ struct Parts {
   const policy::Policy& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
+  Scanner* scanner = nullptr;  // of artifacts; null: none
 };
 
 class RunService {

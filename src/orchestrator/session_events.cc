@@ -109,14 +109,16 @@ Error endedError(const std::string& doing, const model::RunError& reason) {
 
 model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
                                const std::string& rule) {
-  return about("session.created", session,
-               {{"request_sha256", request_sha256},
-                {"language", session.language},
-                {"limits", toJsonObject(session.limits)},
-                {"ttl_ms", session.ttl.count()},
-                {"idle_ttl_ms", session.idle_ttl.count()},
-                {"policy", session.provenance.policy_id},
-                {"rule", rule}});
+  model::AuditEvent event = about("session.created", session,
+                                  {{"request_sha256", request_sha256},
+                                   {"language", session.language},
+                                   {"limits", toJsonObject(session.limits)},
+                                   {"ttl_ms", session.ttl.count()},
+                                   {"idle_ttl_ms", session.idle_ttl.count()},
+                                   {"policy", session.provenance.policy_id},
+                                   {"rule", rule}});
+  if (!session.from_snapshot.empty()) event.details["from_snapshot"] = session.from_snapshot;
+  return event;
 }
 
 model::AuditEvent startedEvent(const model::Session& session) {

@@ -47,20 +47,38 @@ model::AuditEvent eventOf(const FileRequest& request, const std::string& session
 Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
-  SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's files"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "using a session's files: it is another tenant's");
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  CO_TRY(session->admit());
+  co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principal, std::string id) {
+  struct Saving {
+    SessionPtr session;
+    std::shared_ptr<FileCall> call = {};
+    explicit Saving(SessionPtr of) : session(std::move(of)) { session->saving = true; }
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+    ~Saving() { session->saving = false; }
+  };
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  if (session->saving) {
+    co_return fail(Code::kConflict,
+                   "taking a snapshot: another one of this session is being taken");
   }
-  co_return co_await impl->ask(std::move(session), std::move(principal), std::move(request));
+  CO_TRY(session->admit());
+  const auto saving = std::make_shared<Saving>(session);
+  saving->call =
+      CO_TRY(co_await impl->askFiles(session, std::move(principal), {{"save"}, false, ""}));
+  co_return std::shared_ptr<FileCall>(saving, saving->call.get());
 }
 
 Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
-  SessionPtr session = CO_TRY(impl->findLive(principal, id, "using a session's port"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "using a session's port: it is another tenant's");
-  }
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's port"));
+  CO_TRY(session->admit());
   auto& open = session->connections;
   std::erase_if(open, [](const auto& each) { return each.expired(); });
   if (open.size() + session->connecting >= impl->config.max_connections) {
@@ -69,7 +87,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
                        " connections are open (session.max_connections); close one");
   }
   ++session->connecting;
-  auto call = co_await impl->ask(session, std::move(principal),
+  auto call = co_await impl->askFiles(session, std::move(principal),
                                  {{"connect", std::to_string(port)}, true, ""});
   --session->connecting;
   if (call) open.emplace_back(*call);
@@ -82,31 +100,38 @@ Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
   return fail(Code::kNotFound, "no such session, or it has ended");
 }
 
-Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::ask(SessionPtr session,
-                                                            model::Principal principal,
-                                                            FileRequest request) {
+Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal,
+                                           const std::string& id,
+                                           const std::string& doing) const {
+  SessionPtr session = TRY(findLive(principal, id, doing));
+  if (principal.tenant == session->record.principal.tenant) return session;
+  return fail(Code::kDenied, doing + ": it is another tenant's");
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr session,
+                                                                 model::Principal principal,
+                                                                 FileRequest request) {
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
   model::RunRequest as = session->request;
-  policy::Question question = this->question(*session, base::newId("permit"));
-  as.limits = limitsFor(runs->parts.policy, question);
+  policy::Question asking = question(*session, base::newId("permit"));
+  as.limits = limitsFor(runs->parts.policy, asking);
   const policy::Decision decision =
       policy::decide(runs->parts.policy, {.request = as,
                                           .principal = principal,
                                           .execution_id = base::newId("file"),
-                                          .permit_id = question.permit_id,
+                                          .permit_id = asking.permit_id,
                                           .spec_sha256 = digest,
                                           .prestart = {},
-                                          .now = question.now,
-                                          .valid_for = question.valid_for,
-                                          .language = question.language,
-                                          .session_id = question.session_id});
+                                          .now = asking.now,
+                                          .valid_for = asking.valid_for,
+                                          .language = asking.language,
+                                          .session_id = asking.session_id});
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
-  CO_TRY(host->admit());
   host->occupy();
   const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
   if (!info) {
@@ -115,8 +140,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::ask(SessionPtr session,
   }
   FileCall::Record record;
   if (!request.action.empty()) {
-    record = [runs = runs, event = eventOf(request, session->record.id, principal)] {
-      return runs->ledger.append(event);
+    record = [with = runs, event = eventOf(request, session->record.id, principal)] {
+      return with->ledger.append(event);
     };
   }
   auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),

@@ -50,6 +50,11 @@ Result<> LiveSession::admit() {
     return std::unexpected(
         endedError("running in a session", endOfLease(record, lease.limit()).reason));
   }
+  if (saving) {
+    Error busy{Code::kUnavailable, "running in a session: a snapshot of it is being taken", ""};
+    busy.retry_after_seconds = 1;
+    return std::unexpected(std::move(busy));
+  }
   const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
   if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
@@ -103,12 +108,13 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
 Sessions::~Sessions() = default;
 
 Task<Result<Session>> Sessions::create(model::Principal principal, model::SessionRequest request,
-                                       std::string idempotency_key) {
+                                       std::string idempotency_key, Fill fill) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
   const SessionPtr session =
       CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
+  session->fill = std::move(fill);
   const policy::Policy& policy = impl->runs->parts.policy;
   policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
   if (auto* denied = std::get_if<policy::Denied>(&decision)) {
@@ -151,6 +157,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.id = base::newId("ses");
   made.principal = std::move(principal);
   if (!request.settings.language.empty()) made.language = session->rule_language;
+  made.from_snapshot = request.from_snapshot;
   made.env = request.settings.env;
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
@@ -244,6 +251,8 @@ void Sessions::Impl::give(const SessionPtr& session) {
 Task<void> Sessions::Impl::begin(SessionPtr session) {
   const auto self = shared_from_this();
   auto there = co_await provision(*session);
+  if (there && session->fill && !session->ending) there = co_await fillIn(session);
+  session->fill = nullptr;
   if (there && !session->ending) there = co_await recordStart(*session);
   session->begun = true;
   session->changed.notify();
@@ -275,6 +284,12 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
   co_return Result<>{};
+}
+
+Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
+  const auto call =
+      CO_TRY(co_await askFiles(session, session->record.principal, {{"unpack", ""}, true, ""}));
+  co_return co_await session->fill(*call);
 }
 
 // It has its place before the runs that wait; those that run are waited for.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,8 +59,11 @@ class Sessions {
 
   // Returns once its sandbox is there and its record says so. What cannot be had leaves an ended
   // record; what is not admitted (kQuota, kUnavailable without a node, kInvalid) leaves none.
+  // `fill`, if there is one, writes the archive that its workspace begins with, before anyone has
+  // the session; when it fails there is none.
+  using Fill = std::function<Task<Result<>>(FileCall&)>;
   Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
-                                      std::string idempotency_key);
+                                      std::string idempotency_key, Fill fill = {});
 
   // As it is now; kNotFound for what does not exist or is another tenant's.
   Result<model::Session> get(const model::Principal& principal, const std::string& id);
@@ -97,6 +101,10 @@ class Sessions {
                                                   uint16_t port);
   // Whose a live session is, for one who has a link into it; kNotFound for every other.
   [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
+
+  // Its workspace as an archive, read while all that runs in it is stopped; until the call goes,
+  // nothing is started in it (kUnavailable). Errors as exec(); kConflict while another one is read.
+  Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id);
 
   // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
   Task<void> drain();

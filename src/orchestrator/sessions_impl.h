@@ -40,6 +40,7 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   uint32_t max_programs = 0;
+  Sessions::Fill fill;  // until it has been filled
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;
@@ -55,6 +56,7 @@ struct LiveSession final : Home {
   bool begun = false;          // it is known whether there is a sandbox
   bool abandoned = false;      // its end did not wait for that
   bool start_refused = false;  // by the ledger
+  bool saving = false;         // its workspace is read for a snapshot
   bool renewing = false;       // a renewal is being recorded
   bool closed = false;         // its end is recorded
   runtime::Signal changed;
@@ -78,6 +80,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                       policy::Denied denied);
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
+  Task<Result<>> fillIn(SessionPtr session);
   Task<Result<>> waitForPlace(LiveSession& session);
   Task<Result<>> recordStart(LiveSession& session);
   Task<Result<model::Session>> begun(SessionPtr session);
@@ -93,9 +96,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> watchLease(SessionPtr session);
   Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
   Result<> writeNow(model::Session session);
-  // A request to the session's file server, for a principal of its tenant.
-  Task<Result<std::shared_ptr<FileCall>>> ask(SessionPtr session, model::Principal principal,
-                                              FileRequest request);
+  // A request to the session's file server; it has been admitted.
+  Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
+                                                   FileRequest request);
   void nodeLost();
 
   // Kernels (session_kernels.cc).
@@ -105,6 +108,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
                               const std::string& doing) const;
+  // The same, and kDenied for another tenant's.
+  Result<SessionPtr> findOwn(const model::Principal& principal, const std::string& id,
+                             const std::string& doing) const;
   void count() const;
 
   std::shared_ptr<RunService::Impl> runs;

@@ -26,6 +26,7 @@
 #include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
+#include "orchestrator/snapshot_service.h"
 #include "store/store.h"
 
 namespace cloister::api {
@@ -36,6 +37,7 @@ struct RestParts {
   orchestrator::Sessions& sessions;
   orchestrator::ArtifactService& artifacts;
   const orchestrator::PortLinks& port_links;
+  orchestrator::SnapshotService& snapshots;
   store::Store& store;
   auth::Authenticator& authenticator;
   const model::LanguageSet& languages;
@@ -66,6 +68,7 @@ std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
 std::vector<Route> portRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
+std::vector<Route> snapshotRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);
 std::vector<Route> poolRoutes(RestParts& parts);

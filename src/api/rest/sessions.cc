@@ -26,7 +26,11 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
         return model::parseSessionRequest(body, parts.bounds, parts.session_bounds);
       });
   model::SessionRequest wanted = CO_TRY(std::move(read));
-  auto made = co_await parts.sessions.create(request.principal, std::move(wanted), std::move(key));
+  auto made = co_await [&] {
+    return wanted.from_snapshot.empty()
+               ? parts.sessions.create(request.principal, std::move(wanted), std::move(key))
+               : parts.snapshots.restore(request.principal, std::move(wanted), std::move(key));
+  }();
   co_return sessionResponse(201, CO_TRY(std::move(made)));
 }
 

@@ -46,6 +46,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
   ~SessionsRestTest() override {
     router_.reset();
     parts_.reset();
+    snapshots_.reset();
     artifacts_.reset();
   }
 
@@ -64,11 +65,15 @@ class SessionsRestTest : public orchestrator::SessionsTest {
     artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *keyring_,
                                                                  orchestrator::ArtifactConfig{});
+    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
+                                                                 *store_, *keeper_, *sessions_,
+                                                                 orchestrator::SnapshotConfig{});
     links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
                                .port_links = *links_,
+                               .snapshots = *snapshots_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -116,6 +121,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
   std::unique_ptr<orchestrator::PortLinks> links_;
+  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
   std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Router> router_;
   std::string secret_;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The manifest of a snapshot: what is in the workspace, and of which chunks the content of its
+// files is, one file after the other. A blob like any other, so encrypted, and named by its digest:
+//   "CLSNAP1\n"
+//   entries: u8 kind, u32 mode, u64 size, i64 modified (ns), bytes path, bytes target
+//   chunks, in order: u64 size, bytes SHA-256 (64 hex digits)
+//   u64 offset of the chunks, u64 entries, u64 chunks, u64 bytes of all files
+// Integers are little-endian, bytes are a u32 length and that many. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "artifacts/blobs.h"
+#include "base/result.h"
+#include "model/snapshot.h"
+#include "wire/tar.h"
+
+namespace cloister::orchestrator {
+
+class ManifestWriter {
+ public:
+  ManifestWriter();
+  void add(const wire::tar::Entry& entry);
+  // After all entries.
+  void add(const model::SnapshotChunk& chunk);
+  void finish();
+  // What has been written since; the writer holds no more than that.
+  std::string take();
+  [[nodiscard]] size_t waiting() const { return text_.size(); }
+
+  [[nodiscard]] uint64_t entries() const { return entries_; }
+  [[nodiscard]] uint64_t chunks() const { return chunks_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t size() const { return taken_ + text_.size(); }
+
+ private:
+  std::string text_;
+  uint64_t taken_ = 0;
+  uint64_t entries_ = 0;
+  uint64_t chunks_ = 0;
+  uint64_t chunks_at_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+// Reads one, from both of its lists at once, with a bounded look ahead. Errors: kInternal.
+class ManifestReader {
+ public:
+  // `sha256`, the blob's, is for messages.
+  static Result<ManifestReader> open(std::shared_ptr<artifacts::BlobReader> blob,
+                                     std::string sha256);
+
+  Result<std::optional<wire::tar::Entry>> entry();  // nothing at their end
+  Result<std::optional<model::SnapshotChunk>> chunk();
+
+ private:
+  // A part of the blob that is read from the front.
+  struct Cursor {
+    uint64_t at = 0;
+    uint64_t end = 0;
+    std::string ahead = {};
+    size_t taken = 0;
+  };
+  ManifestReader(std::shared_ptr<artifacts::BlobReader> blob, std::string sha256)
+      : blob_(std::move(blob)), sha256_(std::move(sha256)) {}
+  [[nodiscard]] std::unexpected<Error> damaged(std::string_view what) const;
+  Result<std::string> read(uint64_t offset, size_t length);
+  Result<std::string_view> look(Cursor& cursor);
+
+  std::shared_ptr<artifacts::BlobReader> blob_;
+  std::string sha256_;
+  Cursor entries_;
+  Cursor chunks_;
+};
+
+// The archive of a snapshot, put together again as it is asked for.
+class SnapshotArchive {
+ public:
+  explicit SnapshotArchive(ManifestReader manifest) : manifest_(std::move(manifest)) {}
+
+  // More of the archive; a chunk that is needed first, for give(); or its end.
+  struct End {};
+  using Step = std::variant<std::string, model::SnapshotChunk, End>;
+  // kInternal names the chunk that is not what it should be.
+  Result<Step> next();
+  void give(std::shared_ptr<artifacts::BlobReader> chunk) { given_ = std::move(chunk); }
+
+ private:
+  Result<> readChunk();
+
+  ManifestReader manifest_;
+  std::optional<model::SnapshotChunk> wanted_;
+  std::shared_ptr<artifacts::BlobReader> given_;
+  std::string piece_;  // of content, from taken_ on
+  size_t taken_ = 0;
+  uint64_t left_ = 0;  // of the present file
+  std::string padding_;
+  bool ended_ = false;
+};
+
+}  // namespace cloister::orchestrator

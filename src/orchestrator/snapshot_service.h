@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// SnapshotService: workspaces of sessions kept as snapshots, and put into new sessions.
+//
+// A snapshot: the session's programs are stopped (wire/files.h, `save`) → its archive is read as it
+// comes, cut into chunks, and those that the tenant does not have are written → the manifest is
+// written → the ledger names all of it; only now is it acknowledged. A chunk is noted in the ledger
+// before it is written, so that after a crash retention finds what nothing names.
+//
+// A restoration: the manifest and every chunk are there and whole as far as their ends tell → the
+// session is made → its file server unpacks what is read, each chunk checked before any of it is
+// used → the session runs. Whatever fails on the way ends the session before anyone has it.
+//
+// docs/adr/0025. On the executor; what takes time happens on background threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "base/result.h"
+#include "model/principal.h"
+#include "model/snapshot.h"
+#include "orchestrator/blob_keeper.h"
+#include "orchestrator/ledger.h"
+#include "orchestrator/sessions.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+struct SnapshotConfig {
+  model::SnapshotQuota quota;              // of each tenant
+  uint64_t max_bytes = uint64_t{4} << 30;  // of one: its files and their names
+  uint64_t max_entries = 200'000;          // the same
+  uint32_t at_once = 4;                    // taken and restored, of all tenants
+  int64_t ttl_us = 0;                      // at most; 0: none
+};
+
+class SnapshotService {
+ public:
+  SnapshotService(boost::asio::any_io_executor executor, boost::asio::thread_pool& background,
+                  store::Store& store, BlobKeeper& blobs, Sessions& sessions,
+                  SnapshotConfig config);
+
+  // kTooLarge and kQuota name the bound; otherwise as Sessions::files().
+  Task<Result<model::Snapshot>> take(model::Principal principal, std::string session,
+                                     model::SnapshotRequest request);
+  Result<model::Snapshot> get(const model::Principal& principal, const std::string& id);
+  Result<std::vector<model::Snapshot>> list(const model::Principal& principal,
+                                            const store::ArtifactQuery& query);
+  Task<Result<>> remove(model::Principal principal, std::string id);
+
+  // As Sessions::create(), with the files of `request.from_snapshot`. kNotFound for one that is
+  // not the principal's tenant's; kConflict for one that is damaged, naming the chunk; kInvalid
+  // for limits that its files do not fit into.
+  Task<Result<model::Session>> restore(model::Principal principal, model::SessionRequest request,
+                                       std::string idempotency_key);
+
+ private:
+  class Taking;
+
+  Result<std::shared_ptr<void>> enter(const std::string& doing);
+  Result<uint64_t> roomFor(const std::string& tenant);
+  Task<Result<>> check(model::Snapshot snapshot);
+  Task<Result<>> fill(model::Snapshot snapshot, FileCall& call);
+  Result<std::shared_ptr<artifacts::BlobReader>> open(const model::BlobName& name,
+                                                      const std::string& what);
+
+  boost::asio::any_io_executor executor_;
+  boost::asio::thread_pool& background_;
+  store::Store& store_;
+  BlobKeeper& blobs_;
+  Sessions& sessions_;
+  SnapshotConfig config_;
+  Ledger ledger_;
+  std::shared_ptr<uint32_t> under_way_ = std::make_shared<uint32_t>(0);
+};
+
+}  // namespace cloister::orchestrator
