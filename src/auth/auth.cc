@@ -15,7 +15,6 @@ constexpr size_t kSecretBytes = 32;
 constexpr size_t kMaxSecret = 256;
 constexpr size_t kMaxCached = 1024;
 constexpr int64_t kCachedMicros = 1'000'000;
-constexpr int64_t kGoodMicros = int64_t{600} * 1'000'000;
 
 bool isOver(int64_t expires_at, int64_t now) {
   return expires_at != 0 && now >= expires_at;
@@ -32,6 +31,17 @@ bool mayComeFrom(const std::vector<base::Network>& networks, std::optional<base:
 // JWS Compact Serialization (RFC 7515 §3.1); no key has a dot.
 bool looksLikeToken(std::string_view credential) {
   return std::ranges::count(credential, '.') == 2;
+}
+
+// One that makeKey() could have made: 256 bits that nobody guesses.
+bool looksLikeKey(std::string_view credential) {
+  return credential.starts_with(kPrefix) && credential.size() == kPrefix.size() + 2 * kSecretBytes;
+}
+
+std::unexpected<Error> tooMany(int seconds) {
+  Error error{Code::kQuota, "too many wrong credentials came from this address", ""};
+  error.retry_after_seconds = seconds;
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -65,30 +75,19 @@ Authenticator::Authenticator(store::Store& store, AuthOptions options)
 Task<Result<model::Principal>> Authenticator::identify(std::string_view credential,
                                                        std::optional<base::Address> peer) {
   if (credential.empty()) co_return refused();  // no guess
-  const std::string hash = base::sha256Hex(credential);
-  const int64_t now = base::wallMicros();
-  const auto good = good_.find(hash);
-  const bool was_good = good != good_.end() && now - good->second < kGoodMicros;
-  if (peer && !was_good) {
-    if (const int seconds = attempts_.waitSeconds(*peer, base::monotonicNow()); seconds > 0) {
-      Error error{Code::kQuota, "too many wrong credentials came from this address", ""};
-      error.retry_after_seconds = seconds;
-      co_return std::unexpected(std::move(error));
-    }
-  }
+  const bool token = options_.tokens != nullptr && looksLikeToken(credential);
+  const base::Monotonic now = base::monotonicNow();
+  const int wait = peer ? attempts_.waitSeconds(*peer, now) : 0;
+  if (wait > 0 && !token && !looksLikeKey(credential)) co_return tooMany(wait);
   Result<model::Principal> principal = refused();
-  if (options_.tokens != nullptr && looksLikeToken(credential)) {
+  if (token) {
     principal = co_await options_.tokens->verify(std::string(credential));
   } else {
     principal = authenticate(credential, peer);
   }
-  if (principal) {
-    if (good_.size() >= kMaxCached && !good_.contains(hash)) good_.clear();
-    good_[hash] = now;
-  } else if (principal.error().code == Code::kUnauthorized && peer) {
-    good_.erase(hash);
-    attempts_.failed(*peer, base::monotonicNow());
-  }
+  if (principal || principal.error().code != Code::kUnauthorized || !peer) co_return principal;
+  attempts_.failed(*peer, now);
+  if (wait > 0) co_return tooMany(wait);
   co_return principal;
 }
 

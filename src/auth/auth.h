@@ -46,7 +46,7 @@ class TokenVerifier {
 };
 
 struct AuthOptions {
-  uint32_t failures_per_minute = 120;  // of one peer; further ones are refused unseen
+  uint32_t failures_per_minute = 120;  // of one peer; then it is told to wait
   TokenVerifier* tokens = nullptr;     // outlives the authenticator
   std::string resource = {};           // the URL of this service; "" without a provider
   std::string issuer = {};             // where its tokens come from
@@ -62,8 +62,9 @@ class Authenticator {
   explicit Authenticator(store::Store& store, AuthOptions options = {});
 
   // The principal of a key or a token. A peer (none: over a Unix socket) that offered too many
-  // wrong ones is refused with kQuota before its credential is looked at, unless that was good
-  // lately: guessing has an end, and those who work from the same address go on.
+  // wrong ones gets kQuota for further wrong ones, and for what somebody could have guessed without
+  // its being looked at. A key or token of full strength is looked at all the same: whoever shares
+  // an address with a guesser (a proxy's, loopback) is not shut out by that.
   Task<Result<model::Principal>> identify(std::string_view credential,
                                           std::optional<base::Address> peer);
   // The principal of a key that is known, not expired, not revoked and good for that peer; else
@@ -87,7 +88,6 @@ class Authenticator {
   AuthOptions options_;
   Attempts attempts_;
   std::map<std::string, Entry, std::less<>> cache_;  // by hash; bounded
-  std::map<std::string, int64_t> good_;  // hashes of what was good, and when (wall); bounded
 };
 
 }  // namespace cloister::auth

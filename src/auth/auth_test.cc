@@ -5,6 +5,9 @@
 #include <future>
 #include <set>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,6 +135,43 @@ TEST_F(AuthenticatorTest, ACachedAnswerEndsWithItsKey) {
   }
   EXPECT_GE(base::wallMicros(), soon);
   EXPECT_FALSE(authenticator.authenticate(key.secret));
+}
+
+TEST_F(AuthenticatorTest, LimitsWrongCredentialsOfAnAddress) {
+  const NewKey key = makeKey(tenant("t"), "", 0);
+  put(key.record);
+  put(recordFor("made up", tenant("t"), "short"));
+  Authenticator authenticator(*store_, {.failures_per_minute = 3});
+  const auto offer = [&](std::string_view secret, const char* from) {
+    boost::asio::io_context io;
+    auto who = boost::asio::co_spawn(io, authenticator.identify(secret, base::Address::parse(from)),
+                                     boost::asio::use_future);
+    io.run();
+    const auto got = who.get();
+    return got ? Code::kInternal : got.error().code;
+  };
+  constexpr Code kGood = Code::kInternal;
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(offer("wrong", "10.0.0.1"), Code::kUnauthorized);
+  EXPECT_EQ(offer("wrong", "10.0.0.1"), Code::kQuota);
+  EXPECT_EQ(offer("clo_" + std::string(64, '0'), "10.0.0.1"), Code::kQuota);
+  EXPECT_EQ(offer("made up", "10.0.0.1"), Code::kQuota) << "it could be a guess";
+  EXPECT_EQ(offer(key.secret, "10.0.0.1"), kGood) << "it could not";
+  EXPECT_EQ(offer("", "10.0.0.1"), Code::kUnauthorized);
+  EXPECT_EQ(offer("wrong", "10.0.0.2"), Code::kUnauthorized);
+  EXPECT_EQ(offer("made up", "10.0.0.2"), kGood);
+}
+
+TEST_F(AuthenticatorTest, AKeyIsGoodFromItsAddresses) {
+  NewKey key = makeKey(tenant("t"), "", 0);
+  key.record.networks = {base::Network::parse("10.0.0.0/8").value()};
+  put(key.record);
+  Authenticator authenticator(*store_);
+  for (int i = 0; i < 2; ++i) {  // from the ledger, then from the cache
+    EXPECT_TRUE(authenticator.authenticate(key.secret, base::Address::parse("10.1.1.1")));
+    EXPECT_FALSE(authenticator.authenticate(key.secret, base::Address::parse("11.1.1.1")));
+    EXPECT_FALSE(authenticator.authenticate(key.secret)) << "a Unix socket is of this machine";
+  }
 }
 
 TEST_F(AuthenticatorTest, TakesAnExistingSecret) {
