@@ -552,7 +552,7 @@ Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts&
   settings.sync_wait = std::chrono::seconds(config.wait_seconds);
   settings.heartbeat = std::chrono::seconds(config.heartbeat_seconds);
   settings.legacy.sessions = config.sessions;
-  settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 8);
+  settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 32);
   settings.legacy.idle = std::chrono::seconds(config.session_idle_seconds);
   settings.fixtures = options.mcp_fixtures;
   return api::mcp::Server::make(io.get_executor(), parts,

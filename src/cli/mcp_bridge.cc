@@ -108,7 +108,7 @@ void McpBridge::initialize(const json::object& message, std::string_view line) {
   if (!told || !told->contains("jsonrpc")) {
     return complain(id, kInternal, refusal(answer->head, answer->body).message);
   }
-  {
+  if (told->contains("result")) {  // one that is refused leaves the session that there is
     const std::scoped_lock lock(mutex_);
     session_ = answer->head.header("mcp-session-id");
     version_ = textOf(objectOf(*told, "result"), "protocolVersion");

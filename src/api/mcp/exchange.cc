@@ -20,6 +20,7 @@ void Exchange::answer(const json::object& message, int status) {
   if (!cancelled_) {
     events_.push_back(base::toJson(message));
     status_ = status;
+    if (streams() && readers_ == 0) shrink();
   }
   end();
 }
@@ -54,6 +55,20 @@ void Exchange::forget(uint64_t position) {
     events_.pop_front();
     ++first_;
   }
+}
+
+void Exchange::leave(bool all) {
+  if (--readers_ > 0) return;
+  if (all && ended_) {
+    forget(end_position());
+  } else {
+    shrink();
+  }
+}
+
+void Exchange::shrink() {
+  if (stand_in_.empty() || events_.empty() || events_.back().size() <= kMaxEventBytes) return;
+  events_.back() = stand_in_;
 }
 
 void Exchange::interrupt() {

@@ -53,6 +53,13 @@ class Exchange {
   [[nodiscard]] uint64_t end_position() const { return first_ + events_.size(); }
   // The event at `position`, nothing beyond the last; what was dropped is stepped over.
   [[nodiscard]] std::optional<std::string> at(uint64_t& position) const;
+  // What an answer over kMaxEventBytes becomes when nobody is there to read it: memory is not kept
+  // for clients that may come back. "": it stays.
+  void setStandIn(std::string message) { stand_in_ = std::move(message); }
+  void begin() { ++readers_; }
+  // A reader is done; `all`: it was told everything.
+  void leave(bool all);
+
   // Lets go of what is before `position`.
   void forget(uint64_t position);
   // The connection that reads is asked to close, for the client to come back.
@@ -66,9 +73,13 @@ class Exchange {
   void wake() { changed_.notify(); }
 
  private:
+  void shrink();
+
   std::deque<std::string> events_;
   uint64_t first_ = 0;  // position of events_.front()
   uint64_t said_ = 0;
+  size_t readers_ = 0;
+  std::string stand_in_;
   int status_ = 200;
   bool ended_ = false;
   bool cancelled_ = false;

@@ -64,7 +64,9 @@ Task<bool> tellAll(Telling& telling, BodyWriter& out) {
 // To the end of the exchange, or until it wants the reader to come back.
 Task<void> tell(Telling telling, std::shared_ptr<void> hold, BodyWriter& out) {
   const ExchangePtr exchange = telling.exchange;
+  exchange->begin();
   bool there = true;
+  bool all = false;
   if (telling.primed) {
     there =
         (co_await out.write("id: " + telling.stream + ".0\n" + std::string(kRetry) + "data: \n\n"))
@@ -73,13 +75,15 @@ Task<void> tell(Telling telling, std::shared_ptr<void> hold, BodyWriter& out) {
   while (there) {
     there = co_await tellAll(telling, out);
     if (!there || exchange->takeInterrupt()) break;
-    if (exchange->ended() && telling.position >= exchange->end_position()) break;
+    all = exchange->ended() && telling.position >= exchange->end_position();
+    if (all) break;
     const uint64_t position = telling.position;
     co_await exchange->wait(position, telling.keep_alive);
     if (position >= exchange->end_position() && !exchange->ended()) {
       there = (co_await out.write(kKeepAlive)).has_value();
     }
   }
+  exchange->leave(all);
   if (!there && telling.cancels) exchange->cancel();
 }
 
@@ -296,6 +300,10 @@ Task<Result<Response>> Server::start(Request& request, Message message, Call wan
       co_return errorOf(200, message.id, code::kInvalidRequest,
                         "id: a request with this id is under way already");
     }
+    exchange->setStandIn(base::toJson(errorMessage(
+        message.id, {.code = code::kInternal,
+                     .message = "the answer is too large to be kept for a client that was away; "
+                                "call again"})));
   } else {
     request.when_closed([exchange] { exchange->cancel(); });
     request.watch_peer();

@@ -22,7 +22,7 @@ namespace cloister::api::mcp {
 
 struct LegacySession {
   static constexpr size_t kMaxUnderWay = 64;
-  static constexpr size_t kMaxStreams = 16;
+  static constexpr size_t kMaxStreams = 8;
 
   std::string id;
   std::string version;
@@ -49,7 +49,7 @@ class LegacySessions {
  public:
   struct Bounds {
     size_t sessions = 4096;          // in all
-    size_t sessions_of_a_key = 512;  // beyond them, its longest unused one goes
+    size_t sessions_of_a_key = 128;  // beyond them, its longest unused one goes
     Millis idle{3'600'000};
   };
 

@@ -204,6 +204,29 @@ TEST(McpExchange, IsBounded) {
   EXPECT_EQ(exchange.end_position(), Exchange::kMaxEvents + 1);
 }
 
+TEST(McpExchange, KeepsNoLargeAnswerForAReaderThatIsAway) {
+  boost::asio::io_context io;
+  const json::object large{{"text", std::string(Exchange::kMaxEventBytes, 'x')}};
+  const auto answered = [&](bool read) {
+    Exchange exchange(io.get_executor());
+    exchange.setStandIn("away");
+    exchange.say({{"n", 1}});
+    if (read) exchange.begin();
+    exchange.answer(large, 200);
+    uint64_t last = 1;
+    return exchange.at(last).value_or("").size();
+  };
+  EXPECT_EQ(answered(false), 4U);
+  EXPECT_GT(answered(true), Exchange::kMaxEventBytes);
+  Exchange told(io.get_executor());
+  told.begin();
+  told.say({{"n", 1}});
+  told.answer(large, 200);
+  told.leave(true);
+  uint64_t first = 0;
+  EXPECT_FALSE(told.at(first));
+}
+
 model::Principal someone(const std::string& key) {
   return {.tenant = "acme", .app = "", .agent = "", .user = "", .key_id = key};
 }
