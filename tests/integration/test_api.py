@@ -31,11 +31,7 @@ class Document(ApiTest):
         for source in [*(api / "rest").glob("*.cc"), *(api / "mcp").glob("*.cc")]:
             if source.stem.endswith("_test"):
                 continue
-<<<<<<< ours
-            written |= set(re.findall(r'"(/(?:v1/|healthz|readyz|metrics|openapi|mcp)[^"]*)"',
-=======
-            written |= set(re.findall(r'"(/(?:v1/|\.well-known/|healthz|readyz|metrics|openapi)[^"]*)"',
->>>>>>> theirs
+            written |= set(re.findall(r'"(/(?:v1/|\.well-known/|healthz|readyz|metrics|openapi|mcp)[^"]*)"',
                                       source.read_text()))
         written = {path for path in written if not path.endswith("/")}
         self.assertEqual(written, set(DOCUMENT.root["paths"]))
