@@ -182,6 +182,7 @@ class Everywhere:
         told = client.ok("run", language="python", code=TREE.format(marker), background=True)
         self.assertIn(told["status"], ("queued", "running"))
         harness.wait_for("the tree", lambda: len(mcp_client.alive(marker)) == 4)
+        harness.wait_for("its output", lambda: client.ok("get_logs", execution_id=told["execution_id"])["text"])
         self.assertEqual(client.ok("cancel", execution_id=told["execution_id"])["execution_id"],
                          told["execution_id"])
         mcp_client.assert_dies(marker)
