@@ -67,6 +67,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
         call_(std::move(call)),
         to_head_(to_head),
         parser_(to_head),
+        deadline_(executor_),
         pumped_(executor_, boost::asio::steady_timer::time_point::max()) {}
 
   // Sends the request's body beside the answer.
@@ -80,18 +81,17 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // The head of the answer: not an interim one, but for 101.
   Task<Result<ResponseHead>> head(Millis within) {
     const auto self = shared_from_this();
-    boost::asio::steady_timer timer(executor_, within);
-    timer.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-      const auto exchange = weak.lock();
-      if (error || !exchange) return;
-      exchange->late_ = true;
-      exchange->call_->abandon();
-    });
+    within_ = within;
+    expectAnswer();
     for (int interim = 0; interim < kMostInterim; ++interim) {
       while (!parser_.headDone())
         CO_TRY(co_await feed());
       ResponseHead head = CO_TRY(parser_.head());
-      if (head.status >= 200 || head.status == 101) co_return head;
+      if (head.status >= 200 || head.status == 101) {
+        within_.reset();
+        deadline_.cancel();
+        co_return head;
+      }
       parser_ = ResponseParser(to_head_);
     }
     co_return fail(Code::kInternal, "the server's answer: too many interim ones");
@@ -131,6 +131,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Nothing of it is under way afterwards.
   Task<void> finish() {
     const auto self = shared_from_this();
+    within_.reset();
+    deadline_.cancel();
     call_->abandon();
     if (body_) body_->stop();
     co_await joined();
@@ -138,6 +140,18 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void abandon() { call_->abandon(); }
 
  private:
+  // Anew with each part of the body that the server has taken.
+  void expectAnswer() {
+    if (!within_) return;
+    deadline_.expires_after(*within_);
+    deadline_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+      const auto exchange = weak.lock();
+      if (error || !exchange || exchange->deadline_.expiry() > base::monotonicNow()) return;
+      exchange->late_ = true;
+      exchange->call_->abandon();
+    });
+  }
+
   Task<void> joined() {
     while (pumping_)
       co_await pumped_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
@@ -171,6 +185,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
       whole = piece->empty();
       if (self->chunked_) piece = chunk(*piece);
       if (piece->empty() || !co_await self->call_->send(*std::move(piece))) break;
+      self->expectAnswer();
     }
     self->pumping_ = false;
     self->pumped_.cancel();
@@ -203,6 +218,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::shared_ptr<BodyReader> body_;
   bool chunked_ = false;
   bool pumping_ = false;
+  boost::asio::steady_timer deadline_;
+  std::optional<Millis> within_;  // while an answer is waited for
   bool late_ = false;
   bool ended_ = false;
   boost::asio::steady_timer pumped_;  // cancelled when `pumping_` ends
