@@ -6,6 +6,7 @@
 //   cloisterd init    makes the state directory's layout and keys (as root or as the user)
 //   cloisterd         serves, until SIGTERM, SIGINT or the end of its lifeline
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -449,7 +450,11 @@ std::unique_ptr<orchestrator::Scanner> makeScanner(const asio::any_io_executor& 
     linux::HelperAnswer answer = TRY(linux::receiveFromHelper(socket, patience));
     return orchestrator::ScanEnd{answer.what, std::move(answer.said)};
   };
-  return std::make_unique<orchestrator::Scanner>(executor, helpers.size(), run);
+  const auto stop = [&helpers] {
+    for (const Fd& helper : helpers)
+      ::shutdown(helper.get(), SHUT_RDWR);
+  };
+  return std::make_unique<orchestrator::Scanner>(executor, helpers.size(), run, stop);
 }
 
 // --- serving
@@ -565,6 +570,23 @@ std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) 
   return routes;
 }
 
+// Everything, from `start` to the end that is asked for.
+void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunService& service,
+                  orchestrator::Sessions& sessions, api::mcp::Server& mcp, const Options& options,
+                  const std::function<void()>& start) {
+  bool stopping = false;
+  const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
+    if (stopping) return io.stop();  // asked twice: at once
+    stopping = true;
+    base::log(Level::kInfo, "stopping", {{"why", why}});
+    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
+  });
+  runtime::spawn(io.get_executor(),
+                 orchestrator::keepConnected(service, options.state + "/run/node.sock"));
+  start();
+  io.run();
+}
+
 Result<> serve(const Options& options) {
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
@@ -617,19 +639,11 @@ Result<> serve(const Options& options) {
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 
-  bool stopping = false;
-  const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
-    if (stopping) return io.stop();  // asked twice: at once
-    stopping = true;
-    base::log(Level::kInfo, "stopping", {{"why", why}});
-    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, *mcp));
+  untilStopped(io, server, service, sessions, *mcp, options, [&] {
+    server.start(router);
+    base::log(Level::kInfo, "listening", {{"address", addresses.front()}});
+    sayReady(options.ready_fd, addresses.front());
   });
-  runtime::spawn(io.get_executor(),
-                 orchestrator::keepConnected(service, options.state + "/run/node.sock"));
-  server.start(router);
-  base::log(Level::kInfo, "listening", {{"address", addresses.front()}});
-  sayReady(options.ready_fd, addresses.front());
-  io.run();
   io.shutdown();
   return {};
 }

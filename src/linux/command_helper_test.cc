@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 class CommandHelperTest : public ::testing::Test {
  protected:
   void start(const std::string& script, std::chrono::milliseconds timeout = 60s) {
-    helper_ = *startCommandHelper({.argv = {"/bin/sh", "-c", script}, .timeout = timeout, .user = {}});
+    helper_ =
+        *startCommandHelper({.argv = {"/bin/sh", "-c", script}, .timeout = timeout, .user = {}});
   }
   HelperAnswer ask(const std::string& input) {
     EXPECT_TRUE(sendToHelper(helper_.get(), input));
@@ -61,7 +62,8 @@ TEST_F(CommandHelperTest, KeepsLittleOfWhatItSays) {
 TEST_F(CommandHelperTest, HasNeitherEnvironmentNorDescriptors) {
   ::setenv("CANARY_ENV", "secret", 1);
   start("env | grep -c CANARY; ls /proc/self/fd | wc -l; pwd; grep NoNewPrivs /proc/self/status");
-  EXPECT_EQ(ask("x").said, "0\n4\n/\nNoNewPrivs:\t1\n") << "stdio, and the directory that is listed";
+  EXPECT_EQ(ask("x").said, "0\n4\n/\nNoNewPrivs:\t1\n")
+      << "stdio, and the directory that is listed";
 }
 
 }  // namespace

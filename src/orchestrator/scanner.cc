@@ -17,13 +17,16 @@ constexpr int kRefused = 1;
 
 }  // namespace
 
-Scanner::Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command)
+Scanner::Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command,
+                 std::function<void()> stop)
     : command_(std::move(command)),
+      stop_(std::move(stop)),
       slots_(slots, Slot::kFree),
       changed_(executor),
       threads_(slots) {}
 
 Scanner::~Scanner() {
+  stop_();
   threads_.join();
 }
 
@@ -39,16 +42,16 @@ boost::asio::awaitable<Result<>> Scanner::scan(std::shared_ptr<artifacts::BlobRe
   *slot = Slot::kBusy;
   const auto number = static_cast<size_t>(slot - slots_.begin());
   const auto damaged = std::make_shared<bool>(false);
-  const auto ended = co_await inBackground<Result<ScanEnd>>(threads_, [this, number, content,
-                                                                       damaged] {
-    uint64_t at = 0;
-    return command_(number, [&]() -> Result<std::string> {
-      auto piece = content->read(at, kPiece);
-      if (piece) at += piece->size();
-      *damaged = *damaged || !piece;
-      return piece;
-    });
-  });
+  const auto ended =
+      co_await inBackground<Result<ScanEnd>>(threads_, [this, number, content, damaged] {
+        uint64_t at = 0;
+        return command_(number, [&]() -> Result<std::string> {
+          auto piece = content->read(at, kPiece);
+          if (piece) at += piece->size();
+          *damaged = *damaged || !piece;
+          return piece;
+        });
+      });
   slots_[number] = ended ? Slot::kFree : Slot::kLost;
   changed_.notify();
   if (ended && !*damaged && ended->status == kClean) co_return Result<>{};

@@ -33,7 +33,9 @@ class Scanner {
   // that the slot is of no use any more.
   using Command = std::function<Result<ScanEnd>(size_t slot, const More& more)>;
 
-  Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command);
+  // `stop` makes every command that is running end at once.
+  Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command,
+          std::function<void()> stop);
   ~Scanner();
 
   // Nothing when it is clean; kDenied when it was refused; kUnavailable when it is not known. Waits
@@ -44,6 +46,7 @@ class Scanner {
   enum class Slot : uint8_t { kFree, kBusy, kLost };
 
   Command command_;
+  std::function<void()> stop_;
   std::vector<Slot> slots_;
   runtime::Signal changed_;
   boost::asio::thread_pool threads_;

@@ -52,7 +52,8 @@ Made make(const std::vector<Entry>& entries, const std::vector<std::string>& chu
 
 // The archive that comes of it.
 Result<std::string> archiveOf(const Made& made) {
-  SnapshotArchive archive(TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest")));
+  SnapshotArchive archive(
+      TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest")));
   std::string out;
   for (;;) {
     auto step = TRY(archive.next());
@@ -77,8 +78,8 @@ std::string expected(const std::vector<Entry>& entries, const std::string& conte
   std::string out;
   size_t at = 0;
   for (const Entry& entry : entries) {
-    out += wire::tar::header(entry) + content.substr(at, entry.size) +
-           wire::tar::padding(entry.size);
+    out +=
+        wire::tar::header(entry) + content.substr(at, entry.size) + wire::tar::padding(entry.size);
     at += entry.size;
   }
   return out + wire::tar::end();
@@ -86,9 +87,12 @@ std::string expected(const std::vector<Entry>& entries, const std::string& conte
 
 TEST(SnapshotArchive, IsWhatWasTakenWhereverTheChunksBegin) {
   const std::vector<Entry> entries = {
-      {.kind = Kind::kDirectory, .mode = 0, .path = "d"}, file("d/empty", 0),
-      file("d/large", 200'000), file("small", 3),
-      {.kind = Kind::kLink, .mode = 0777, .path = "l", .target = "/etc/passwd"}, file("last", 100)};
+      {.kind = Kind::kDirectory, .mode = 0, .path = "d"},
+      file("d/empty", 0),
+      file("d/large", 200'000),
+      file("small", 3),
+      {.kind = Kind::kLink, .mode = 0777, .path = "l", .target = "/etc/passwd"},
+      file("last", 100)};
   std::string content(200'103, 'a');
   for (size_t i = 0; i < content.size(); ++i)
     content[i] = static_cast<char>(i * 7 + i / 300);
