@@ -45,6 +45,7 @@
 #include "orchestrator/node_link.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
+#include "policy/command/filter.h"
 #include "policy/decide.h"
 #include "runtime/spawn.h"
 #include "store/store.h"
@@ -193,6 +194,7 @@ struct Data {
   std::vector<artifacts::Secret> master_keys;
   model::LanguageSet languages;
   policy::Policy policy;
+  policy::Levels levels;
   std::string openapi;
   std::string mcp;
   linux::SeccompProgram seccomp;
@@ -209,6 +211,7 @@ Result<Data> readData(const Options& options) {
   const std::string policy_path =
       options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
   const std::string policy = TRY(base::readFile(policy_path));
+  const std::string levels = TRY(base::readFile(share + "/policies/levels.yaml"));
   auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
   return Data{
       .admin_secret = TRY(readLine(options.state + "/admin.key")),
@@ -218,6 +221,7 @@ Result<Data> readData(const Options& options) {
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
       .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
                                         options.config.limits)),
+      .levels = TRY(policy::parseLevels(levels, "levels")),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
@@ -635,7 +639,10 @@ Result<> serve(const Options& options) {
                        .heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds),
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
-                       .background = background};
+                       .background = background,
+                       .explain_command = [&data](const base::json::object& request) {
+                         return policy::explainCommand(data.levels, request);
+                       }};
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 

@@ -89,6 +89,7 @@ extern const Command kAuditList;
 extern const Command kAuditVerify;
 extern const Command kAuditExport;
 extern const Command kMcpInstall;
+extern const Command kPolicyExplainCommand;
 extern const Command kPool;
 extern const Command kDoctor;
 extern const Command kVersion;

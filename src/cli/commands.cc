@@ -69,6 +69,7 @@ const Command* const kCommands[] = {
     &kAuditVerify,
     &kAuditExport,
     &kMcpInstall,
+    &kPolicyExplainCommand,
     &kPool,
     &kDoctor,
     &kVersion,

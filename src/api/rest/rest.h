@@ -5,6 +5,7 @@
 // To add a route: the handler and its row in a resource's routes(), the path in spec/openapi.yaml.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,8 @@ struct RestParts {
   std::string version;
   // Threads for what would hold up the io thread.
   boost::asio::thread_pool& background;
+  // What the command filter says of {command | argv, level}; quick enough for the io thread.
+  std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.
@@ -72,6 +75,7 @@ std::vector<Route> snapshotRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);
 std::vector<Route> poolRoutes(RestParts& parts);
+std::vector<Route> commandRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

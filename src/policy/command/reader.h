@@ -92,6 +92,7 @@ class EffectReader {
   std::set<std::string> numbers_;  // variables that are only ever given numbers
   const Value* input_ = nullptr;   // the text of the here-document that the command reads
   bool moved_ = false;
+  bool script_file_ = false;  // the shell just read was given a file
   int depth_ = 0;
 };
 

@@ -111,7 +111,9 @@ void EffectReader::judge(Words argv, Execution& execution, const Program& progra
     case kScript:
     case kShell:
       execution.wrapper = program.group == "wrapper";
-      return wrapped(argv, program);
+      wrapped(argv, program);
+      execution.project = execution.project || std::exchange(script_file_, false);
+      return;
     case kFind:
     case kGit:
     case kSed:
@@ -284,7 +286,8 @@ void EffectReader::shell(Words argv) {
     return shellText(argv[at], argv[0].text, dialect);
   }
   if (at < argv.size()) {
-    return projectCode("a script, which is not read: " + argv[at].text, argv[at].span, nullptr);
+    script_file_ = true;
+    return projectCode("a script, which is not read: " + argv[at].text, argv[at].span);
   }
   if (input_ != nullptr) return shellText(*input_, argv[0].text, dialect);
   doubt("standard_input", "a shell that runs what it reads", argv[0].span);

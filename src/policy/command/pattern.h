@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pattern of a rule about commands, and whether a command matches it. The only file that knows
+// RE2 is pattern.cc. Immutable once parsed; thread-safe.
+//
+//   exact: "cargo check"     these words and no others
+//   prefix: "git log"        these words first
+//   regex: "npm (test|ci)"   RE2, over the whole command, words joined by a space
+//   builtin: read_only       a group of programs that the filter knows
+//   pattern: "rm -rf /*"     the document's form: as `exact`, where a * stands for any characters
+//                            and a last * for any words
+//
+// A rule that forbids must not be got round by spelling: there the options of a `pattern` count in
+// any order, bundled or long, and its other words anywhere, as paths in their plain form.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/command/effects.h"
+
+namespace re2 {
+class RE2;
+}
+
+namespace cloister::policy {
+
+enum class Match : uint8_t { kNo, kMaybe, kYes };
+
+class CommandPattern {
+ public:
+  enum class Kind : uint8_t { kExact, kPrefix, kRegex, kBuiltin, kPattern };
+
+  static Result<CommandPattern> parse(Kind kind, std::string text);
+
+  // For a rule that allows: kYes or kNo; what is not known of a command never matches, but for *.
+  [[nodiscard]] Match allows(const Execution& execution) const;
+  // For a rule that forbids: kMaybe where words that are not known could make it match.
+  [[nodiscard]] Match forbids(const Execution& execution) const;
+  // The program that it is about, "" for any or several.
+  [[nodiscard]] std::string_view program() const;
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] bool everything() const { return kind_ == Kind::kPattern && text_ == "*"; }
+
+ private:
+  Kind kind_ = Kind::kPattern;
+  std::string text_;
+  std::vector<std::string> words_;
+  std::shared_ptr<const re2::RE2> regex_;
+};
+
+// Whether `text` is of the form of `glob`, in which * stands for any characters.
+bool globMatches(std::string_view glob, std::string_view text);
+// The words of a command, joined by a space; what is not known is written as "…".
+std::string commandText(const Execution& execution);
+
+}  // namespace cloister::policy
