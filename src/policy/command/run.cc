@@ -244,6 +244,14 @@ void EffectReader::shellText(const Value& text, std::string_view via, Dialect di
   if (++depth_ > kMaxNested) {
     doubt("too_deep", "shells in shells, too many to read", text.span);
   } else {
+    const Program::Kind kind = programNamed(lastPart(via)).kind;
+    using enum Program::Kind;
+    if (kind != kShell && kind != kEval && kind != kTrap) {  // those that call one for it
+      Execution shell{.program = "sh", .via = std::string(via), .trusted = true, .wrapper = true};
+      shell.argv = {{.text = "sh", .span = text.span}, {.text = "-c", .span = text.span}, text};
+      shell.span = text.span;
+      effects_.executions.push_back(std::move(shell));
+    }
     const Value* outer = std::exchange(input_, nullptr);
     const Span span = text.span;
     const std::string copy = text.text;
