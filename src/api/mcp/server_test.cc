@@ -54,6 +54,7 @@ class McpTest : public orchestrator::SessionsTest {
     router_.reset();
     server_.reset();
     parts_.reset();
+    snapshots_.reset();
     artifacts_.reset();
   }
 
@@ -64,9 +65,15 @@ class McpTest : public orchestrator::SessionsTest {
     artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *keyring_,
                                                                  orchestrator::ArtifactConfig{});
+    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
+                                                                 *store_, *keeper_, *sessions_,
+                                                                 orchestrator::SnapshotConfig{});
+    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
+                               .port_links = *links_,
+                               .snapshots = *snapshots_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -75,6 +82,7 @@ class McpTest : public orchestrator::SessionsTest {
                                .checkpoint_file = {},
                                .bounds = model::defaultBounds(),
                                .session_bounds = {},
+                               .answer_within = Millis(300'000),
                                .heartbeat = Millis(15'000),
                                .openapi = {},
                                .version = {},
@@ -159,6 +167,8 @@ class McpTest : public orchestrator::SessionsTest {
   ServiceMetrics served_;
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
+  std::unique_ptr<orchestrator::PortLinks> links_;
+  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
   std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Router> router_;

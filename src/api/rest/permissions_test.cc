@@ -17,7 +17,10 @@ using ByRoute = std::map<std::string, std::string>;  // "GET /v1/pool" → "pool
 
 class PermissionsTest : public orchestrator::SessionsTest {
  protected:
-  ~PermissionsTest() override { artifacts_.reset(); }
+  ~PermissionsTest() override {
+    snapshots_.reset();
+    artifacts_.reset();
+  }
 
   std::vector<Route> routes() {
     open();
@@ -25,9 +28,15 @@ class PermissionsTest : public orchestrator::SessionsTest {
     artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *keyring_,
                                                                  orchestrator::ArtifactConfig{});
+    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
+                                                                 *store_, *keeper_, *sessions_,
+                                                                 orchestrator::SnapshotConfig{});
+    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
+                               .port_links = *links_,
+                               .snapshots = *snapshots_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -36,6 +45,7 @@ class PermissionsTest : public orchestrator::SessionsTest {
                                .checkpoint_file = {},
                                .bounds = model::defaultBounds(),
                                .session_bounds = {},
+                               .answer_within = Millis(300'000),
                                .heartbeat = Millis(15'000),
                                .openapi = {},
                                .version = {},
@@ -47,6 +57,8 @@ class PermissionsTest : public orchestrator::SessionsTest {
   ServiceMetrics served_;
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
+  std::unique_ptr<orchestrator::PortLinks> links_;
+  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
   std::unique_ptr<RestParts> parts_;
 };
 
