@@ -434,6 +434,14 @@ class Stdio(Mcp):
                 tree = harness.descendants(client.process.pid)
             harness.wait_for("its server to end", lambda: not [pid for pid in tree if harness.program_of(pid)])
 
+    def test_a_pipe(self):
+        """What was asked before the end of input is answered, if it does not take long."""
+        done = self.server.cli("mcp", input=json.dumps({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": mcp_client.era_meta()}}) + "\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (answer,) = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(len(answer["result"]["tools"]), len(TOOLS))
+
     def test_nobody_there(self):
         client = mcp_client.Stdio(self.server, "modern", env={"CLOISTER_URL": "http://127.0.0.1:1"})
         with client, self.assertRaises((McpError, mcp_client.Closed)) as caught:

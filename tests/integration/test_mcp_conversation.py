@@ -129,7 +129,7 @@ class Conversation(unittest.TestCase):
     def find_the_figure(self, client, session, execution):
         result = self.called(client, "list_artifacts", session_id=session)
         files = {each["path"]: each for each in result["structuredContent"]["artifacts"]}
-        self.assertLessEqual({"data/rain.csv", "plot.png"}, set(files))
+        self.assertEqual({"data/rain.csv", "plot.png"}, set(files), "nothing of the service's own")
         self.assertEqual(files["data/rain.csv"]["size"], len(CSV))
         self.assertIn("plot.png", text_of(result))
         result = self.called(client, "download", session_id=session, path="plot.png")
