@@ -40,7 +40,13 @@ bool bindMount(const char* from, const std::string& to, bool directory) {
   return mount(from, to.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
 }
 
-// A root of /usr, /proc, /dev/null and an empty /workspace, on a tmpfs that only we see.
+bool mountTerminals(const std::string& dev) {
+  return mkdir((dev + "/pts").c_str(), 0755) == 0 &&
+         mount("devpts", (dev + "/pts").c_str(), "devpts", 0, "mode=600,ptmxmode=666") == 0 &&
+         symlink("pts/ptmx", (dev + "/ptmx").c_str()) == 0;
+}
+
+// A root of /usr, /proc, /dev/null, terminals and an empty /workspace, on a tmpfs that only we see.
 bool buildRoot() {
   const std::string root = "/tmp";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -50,7 +56,7 @@ bool buildRoot() {
     if (symlink(target.c_str(), (root + "/" + name).c_str()) != 0) return false;
   }
   return bindMount("/usr", root + "/usr", true) && mkdir((root + "/dev").c_str(), 0755) == 0 &&
-         bindMount("/dev/null", root + "/dev/null", false) &&
+         bindMount("/dev/null", root + "/dev/null", false) && mountTerminals(root + "/dev") &&
          mkdir((root + "/proc").c_str(), 0755) == 0 &&
          mount("proc", (root + "/proc").c_str(), "proc", 0, nullptr) == 0 &&
          mkdir((root + "/workspace").c_str(), 0777) == 0 &&

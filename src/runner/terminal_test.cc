@@ -33,7 +33,7 @@ class TerminalTest : public ::testing::Test {
       jail_->send(ToRunner::kText, channel, std::string(2, '\0') + argument);
     wire::StringWriter start;
     start.u8(wire::kStartTerminal | flags);
-    start.bytes("/tmp");
+    start.bytes("");
     start.u16(100);
     start.u16(30);
     jail_->send(ToRunner::kStart, channel, start.take());
@@ -48,8 +48,7 @@ class TerminalTest : public ::testing::Test {
 
 TEST_F(TerminalTest, GivesAProgramItsOwn) {
   const Ended ended = run({"/bin/sh", "-c", "stty size; pwd; test -t 2 && echo err >&2; exit 3"});
-  if (ended.start_errno == ENOENT || ended.start_errno == ENOSPC) GTEST_SKIP() << "no devpts here";
-  EXPECT_EQ(ended.out, "30 100\r\n/tmp\r\nerr\r\n");
+  EXPECT_EQ(ended.out, "30 100\r\n/workspace\r\nerr\r\n");
   EXPECT_EQ(ended.err, "");
   EXPECT_EQ(ended.code, 3U);
 }
@@ -57,14 +56,12 @@ TEST_F(TerminalTest, GivesAProgramItsOwn) {
 TEST_F(TerminalTest, LosesNothingAtTheEnd) {
   const Ended ended =
       run({"/bin/sh", "-c", "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done"});
-  if (ended.start_errno != 0) GTEST_SKIP() << "no devpts here";
   EXPECT_THAT(ended.out, HasSubstr("\r\n2999\r\n"));
   EXPECT_EQ(ended.out.size(), 3000U * 2 + 10 + 180 + 2700 + 8000);
 }
 
 TEST_F(TerminalTest, EndsAsItsProgramDid) {
   const Ended killed = run({"/bin/sh", "-c", "kill -TERM $$"});
-  if (killed.start_errno != 0) GTEST_SKIP() << "no devpts here";
   EXPECT_TRUE(killed.signaled);
   EXPECT_EQ(killed.code, static_cast<uint32_t>(SIGTERM));
   EXPECT_EQ(run({"/no/such/program"}).start_errno, ENOENT);
@@ -75,7 +72,6 @@ TEST_F(TerminalTest, TakesTypedInputAndItsEnd) {
   jail_->send(ToRunner::kStdin, 1, "typed\n");
   jail_->send(ToRunner::kStdin, 1);
   const Ended ended = jail_->finish(1);
-  if (ended.start_errno != 0) GTEST_SKIP() << "no devpts here";
   EXPECT_EQ(ended.out, "typed\r\ntyped\r\n");
   EXPECT_EQ(ended.stdin_taken, 6U);
   EXPECT_EQ(ended.code, 0U);
