@@ -264,6 +264,7 @@ Value EffectReader::value(const Word& word) {
     part(one, value);
   }
   if (word.braces) {
+    value.glob = !value.many && !value.text.empty();
     value.known = false;
     value.many = true;
   }
@@ -289,9 +290,11 @@ void EffectReader::part(const Part& part, Value& value) {
     case Kind::kParameter:
       if (part.assigns) assigns(part.text, nullptr, value.span);
       value.many = value.many || !part.quoted || part.text == "@";
+      value.glob = value.glob && part.quoted;
       break;
     case Kind::kCommand:
       value.many = value.many || !part.quoted;
+      value.glob = value.glob && part.quoted;
       break;
     case Kind::kArithmetic:
       arithmetic(part.text, value.span);

@@ -21,9 +21,14 @@ struct Value {
   std::string text = {};  // all of it, or its known beginning
   bool known = true;
   bool many = false;  // it becomes any number of words
-  bool glob = false;  // a pattern: names of files, if not itself
+  bool glob = false;  // a pattern of names, or braces: each word begins with `text`
   Span span = {};
 };
+
+// Whether options may be among the words that it becomes. A pattern's names are taken for names.
+inline bool mayHideOptions(const Value& word) {
+  return !word.known && !word.glob && (word.many || word.text.empty() || word.text == "-");
+}
 
 struct Execution {
   std::vector<Value> argv = {};

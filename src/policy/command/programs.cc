@@ -142,8 +142,8 @@ constexpr auto kPrograms = std::to_array<Program>({
     {"node nodejs", kInterpreter, "interpreter",
      "-v --version -h --help -c --check --test --watch --inspect --inspect-brk --trace-warnings "
      "--no-warnings "
-     "--enable-source-maps --test-reporter= --max-old-space-size= --experimental-vm-modules "
-     "--env-file= "
+     "--enable-source-maps --test-reporter --max-old-space-size --experimental-vm-modules "
+     "--env-file "
      "--experimental-strip-types --expose-gc",
      "-e -p -pe --eval --print -i --interactive"},
     {"perl", kInterpreter, "interpreter", "-v -V --version -c -w -W -T -t",

@@ -206,7 +206,7 @@ std::optional<size_t> EffectReader::pastOptions(Words argv, std::string_view opt
       ++at;
     }
   }
-  return at;
+  return std::min(at, argv.size());  // the last option may lack its value
 }
 
 void EffectReader::prefix(Words argv, const Program& program) {
@@ -279,6 +279,8 @@ void EffectReader::shell(Words argv) {
       ++at;
       break;
     }
+    if (text.starts_with('+'))
+      return doubt("unknown_option", "an option of a shell: " + text, word.span);
     if (text.size() < 2 || text[0] != '-') break;
     if (text.find_first_not_of("ceuxlivno", 1) != std::string::npos) {
       return doubt("unknown_option", "an option of a shell that is not read here: " + text,
@@ -305,8 +307,13 @@ void EffectReader::plain(Words argv, const Program& program) {
   if (program.executes.empty()) return;
   for (const Value& word : argv.subspan(1)) {
     if (word.known && word.text == "--" && program.names != "fd fdfind") break;
-    const bool hidden = !word.known && (word.text.empty() ? !word.glob : word.text == "-");
-    if (hidden || mayBeOption(program.executes, word.text)) {
+    const bool hidden = mayHideOptions(word);
+    const bool build = program.kind == Program::Kind::kProject;  // whose options are not bundled
+    const bool runs = mayBeOption(program.executes, word.text) &&
+                      (!build || word.text.starts_with("--") ||
+                       findOption(program.executes, word.text.substr(0, 2)) != Option::kAbsent ||
+                       program.executes.contains(word.text.substr(0, 6)));
+    if (hidden || runs) {
       return doubt("runs_its_option",
                    std::string(lastPart(argv[0].text)) + " may run what this word says", word.span);
     }

@@ -12,7 +12,7 @@ constexpr std::string_view kEnvOptions =
 constexpr std::string_view kXargsOptions =
     "-0 -r -t -x -p -n: -P: -L: -I: -d: -s: -E: -a: --null --no-run-if-empty --verbose --exit "
     "--max-args= "
-    "--max-procs= --max-lines= --replace= --delimiter= --max-chars= --arg-file= --open-tty "
+    "--max-procs= --max-lines --replace --delimiter= --max-chars= --arg-file= --open-tty "
     "--interactive";
 constexpr std::string_view kGitOptions =
     "-C: -p -P --paginate --no-pager --bare --no-replace-objects --literal-pathspecs --git-dir= "
@@ -107,8 +107,11 @@ void EffectReader::xargs(Words argv) {
   std::string replaced;
   for (size_t i = 1; i < *past; ++i) {
     const std::string& text = argv[i].text;
-    if (text.starts_with("-I"))
-      replaced = text.size() > 2 ? text.substr(2) : argv[std::min(i + 1, *past)].text;
+    const size_t letter = text.starts_with("--") ? std::string::npos : text.find('I');
+    if (text.starts_with('-') && letter != std::string::npos) {
+      replaced =
+          letter + 1 < text.size() ? text.substr(letter + 1) : argv[std::min(i + 1, *past)].text;
+    }
     if (text.starts_with("--replace"))
       replaced = text.contains('=') ? text.substr(text.find('=') + 1) : "{}";
   }
@@ -130,7 +133,7 @@ void EffectReader::find(Words argv) {
   for (size_t at = 1; at < argv.size(); ++at) {
     const Value& word = argv[at];
     const std::string& text = word.text;
-    if (!word.known && text.empty() && !word.glob) {
+    if (mayHideOptions(word)) {
       return doubt("unknown_option", "a word that may be an option of find", word.span);
     }
     if (text.starts_with('-') && text != "-H" && text != "-L" && text != "-P") starts = false;
@@ -242,15 +245,18 @@ void EffectReader::git(Words argv) {
   for (const Value& word : argv.subspan(at + 1)) {
     if (word.known && word.text == "--") return;
     if (std::exchange(value, false)) continue;
-    value = word.known && (word.text == "-m" || word.text == "-am" || word.text == "--message" ||
-                           word.text == "--author" || word.text == "--grep");
-    const bool hidden = !word.known && (word.text.empty() ? !word.glob : word.text == "-");
-    const bool exact =
-        word.text.starts_with("--") ? mayBeOption(kGitRuns, word.text) && word.text.size() > 4
-        : name.text == "grep"       ? word.text.starts_with("-O")
-        : name.text == "rebase"     ? word.text.starts_with("-x")
-        : name.text == "clone"      ? word.text.starts_with("-c") || word.text.starts_with("-u")
-                                    : false;
+    const bool takes = name.text == "commit" || name.text == "tag" || name.text == "merge";
+    value = takes && word.known &&
+            (word.text == "-m" || word.text == "-am" || word.text == "--message" ||
+             word.text == "--author" || word.text == "--grep");
+    const bool hidden = mayHideOptions(word);
+    const bool exact = word.text.starts_with("--")
+                           ? mayBeOption(kGitRuns, word.text) && word.text.size() >= 4
+                       : !word.text.starts_with('-') ? false
+                       : name.text == "grep"         ? word.text.contains('O')
+                       : name.text == "rebase"       ? word.text.contains('x')
+                       : name.text == "clone" ? word.text.contains('c') || word.text.contains('u')
+                                              : false;
     // --continue, --exclude and others begin as those do.
     const bool harmless = word.text == "--text" || word.text.starts_with("--exclude") ||
                           word.text == "--tags" || word.text == "--cached";
@@ -268,7 +274,7 @@ void EffectReader::sed(Words argv) {
     const bool option = text.size() > 1 && text[0] == '-' && (word.known || !text.empty());
     const Value* expression = nullptr;
     Value rest;
-    if (!word.known && text.empty() && (!script || !word.glob)) {
+    if (mayHideOptions(word) || (!word.known && text.empty() && !script)) {
       return doubt("unknown_text", "a word that may be what sed does", word.span);
     }
     if (text == "--") continue;
@@ -443,7 +449,7 @@ void EffectReader::make(Words argv) {
   for (size_t at = 1; at < argv.size(); ++at) {
     const std::string& text = argv[at].text;
     const bool input = text == "-" || text.starts_with("/dev/") || text.starts_with("/proc/");
-    if (!argv[at].known && (text.empty() || text == "-")) {
+    if (mayHideOptions(argv[at])) {
       return doubt("unknown_option", "a word that may be an option of make", argv[at].span);
     }
     if (mayBeOption("-E --eval", text) || input || text == "-f-" || text.starts_with("-f/dev/")) {
