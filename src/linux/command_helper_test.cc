@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/command_helper.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -23,6 +24,13 @@ class CommandHelperTest : public ::testing::Test {
     EXPECT_TRUE(answer) << answer.error().message;
     return answer.value_or(HelperAnswer{});
   }
+  // The helpers end with their sockets; other tests count this process's children.
+  void TearDown() override {
+    helper_.reset();
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
+  }
+
   Fd helper_;
 };
 
