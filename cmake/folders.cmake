@@ -34,14 +34,15 @@ function(cloister_folder name)
   endif()
 endfunction()
 
-# cloister_program(NAME DEPS folder...): src/bin/<name>.cc
+# cloister_program(NAME [SOURCES file...] DEPS folder...): src/bin/<name>.cc, and files beside it
 function(cloister_program name)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/src/bin/)
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/bin/${name}.cc)
     return()
   endif()
   list(TRANSFORM ARG_DEPS PREPEND cloister_)
-  add_executable(${name} ${CMAKE_SOURCE_DIR}/src/bin/${name}.cc)
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/src/bin/${name}.cc ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
 endfunction()
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/settings.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace cloister {
+namespace {
+
+constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
+
+// Raises the descriptor limit as far as it is of use; the number there is.
+size_t raiseDescriptors(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, wanted));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur;
+}
+
+// What this service is called by its clients (RFC 9728 §2, `resource`).
+std::string resourceUrl(const model::Config& config) {
+  const std::string& configured = config.auth.oidc.resource;
+  std::string url = configured.empty() ? "http://" + config.listen : configured;
+  while (url.ends_with('/'))
+    url.pop_back();
+  return url;
+}
+
+orchestrator::KernelBounds kernelBounds(const model::Config& config) {
+  return {.max_per_session = config.kernels.max_per_session,
+          .max_results = config.kernels.max_results,
+          .result_bytes = config.kernels.result_bytes,
+          .results_bytes = config.kernels.results_bytes,
+          .code_bytes = config.kernels.code_bytes,
+          .interrupt = std::chrono::milliseconds(config.kernels.interrupt_ms)};
+}
+
+}  // namespace
+
+api::HttpLimits httpLimits(const model::Config::Http& config) {
+  constexpr size_t kOwnDescriptors = 64;  // ledger, blobs, node, log
+  api::HttpLimits limits;
+  const size_t descriptors = raiseDescriptors(config.max_connections + kOwnDescriptors);
+  const size_t spare =
+      descriptors > 2 * kOwnDescriptors ? descriptors - kOwnDescriptors : kOwnDescriptors / 2;
+  limits.connections = std::min<size_t>(config.max_connections, spare);
+  limits.head_bytes = config.header_bytes;
+  limits.body_bytes = config.body_bytes;
+  limits.bodies_bytes = std::max(limits.bodies_bytes, 2 * limits.body_bytes);
+  limits.head_time = std::chrono::seconds(config.header_timeout_seconds);
+  limits.idle = std::chrono::seconds(config.idle_timeout_seconds);
+  return limits;
+}
+
+orchestrator::ArtifactConfig artifactConfig(const model::Config& config) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return {.max_bytes = config.artifacts.max_mb * kMiB,
+          .quota = {.artifacts = config.artifacts.quota_count,
+                    .bytes = config.artifacts.quota_mb * kMiB},
+          .ttl_us = config.artifacts.ttl_days * kDayMicros,
+          .uploads = config.artifacts.uploads};
+}
+
+orchestrator::SnapshotConfig snapshotConfig(const model::Config& config) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  return {.quota = {.snapshots = config.snapshots.per_tenant, .all = artifactConfig(config).quota},
+          .max_bytes = config.snapshots.max_mb * kMiB,
+          .max_entries = config.snapshots.max_entries,
+          .at_once = config.snapshots.at_once,
+          .ttl_us = artifactConfig(config).ttl_us};
+}
+
+orchestrator::RunConfig runConfig(const model::Config& config) {
+  orchestrator::RunConfig run;
+  run.concurrent = config.run.concurrent;
+  run.queue = config.run.queue;
+  run.queue_per_tenant = config.run.queue_per_tenant;
+  run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
+  run.output_artifact_bytes = config.run.output_artifact_bytes;
+  run.finished_in_memory = config.run.finished_in_memory;
+  run.artifact_quota = artifactConfig(config).quota;
+  run.artifact_ttl_us = artifactConfig(config).ttl_us;
+  run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
+                   .delete_after_us = config.retention.delete_after_days * kDayMicros,
+                   .keep_at_most = config.retention.keep_at_most};
+  return run;
+}
+
+auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* tokens) {
+  const std::string url = tokens == nullptr ? "" : resourceUrl(config);
+  return {.failures_per_minute = config.auth.failures_per_minute,
+          .tokens = tokens,
+          .resource = url,
+          .issuer = config.auth.oidc.issuer};
+}
+
+orchestrator::SessionConfig sessionConfig(const model::Config& config) {
+  return {.max = config.session.max,
+          .max_per_tenant = config.session.max_per_tenant,
+          .max_execs = config.session.max_execs,
+          .max_connections = config.session.max_connections,
+          .memory_share = config.session.memory_percent / 100.0,
+          .patience = {},
+          .kernels = kernelBounds(config)};
+}
+
+model::SessionBounds sessionBounds(const model::Config& config) {
+  return {.ttl = std::chrono::seconds(config.session.ttl_seconds),
+          .idle_ttl = std::chrono::seconds(config.session.idle_ttl_seconds),
+          .max_ttl = std::chrono::seconds(config.session.max_ttl_seconds)};
+}
+
+model::RequestBounds requestBounds(const model::Config& config) {
+  model::RequestBounds bounds = model::defaultBounds();
+  bounds.body_bytes = config.http.body_bytes;
+  bounds.max = config.limits;
+  return bounds;
+}
+
+api::mcp::Settings mcpSettings(const model::Config::Mcp& config) {
+  api::mcp::Settings settings;
+  settings.text_bytes = config.output_bytes;
+  settings.inline_images = config.inline_images;
+  settings.inline_image_bytes = config.inline_image_bytes;
+  settings.download_bytes = config.download_bytes;
+  settings.sync_wait = std::chrono::seconds(config.wait_seconds);
+  settings.heartbeat = std::chrono::seconds(config.heartbeat_seconds);
+  settings.legacy.sessions = config.sessions;
+  settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 32);
+  settings.legacy.idle = std::chrono::seconds(config.session_idle_seconds);
+  return settings;
+}
+
+}  // namespace cloister

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration file as the settings of each part of cloisterd. Pure, but for httpLimits().
+#pragma once
+
+#include "api/http_server.h"
+#include "api/mcp/server.h"
+#include "auth/auth.h"
+#include "model/config.h"
+#include "model/run_request.h"
+#include "model/session.h"
+#include "orchestrator/artifact_service.h"
+#include "orchestrator/run_service.h"
+#include "orchestrator/sessions.h"
+#include "orchestrator/snapshot_service.h"
+
+namespace cloister {
+
+// Raises this process's limit of descriptors as far as the connections need.
+api::HttpLimits httpLimits(const model::Config::Http& config);
+orchestrator::ArtifactConfig artifactConfig(const model::Config& config);
+orchestrator::SnapshotConfig snapshotConfig(const model::Config& config);
+orchestrator::RunConfig runConfig(const model::Config& config);
+// `tokens` may be null: no identity provider.
+auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* tokens);
+orchestrator::SessionConfig sessionConfig(const model::Config& config);
+model::SessionBounds sessionBounds(const model::Config& config);
+model::RequestBounds requestBounds(const model::Config& config);
+api::mcp::Settings mcpSettings(const model::Config::Mcp& config);
+
+}  // namespace cloister
