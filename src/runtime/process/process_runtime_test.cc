@@ -124,7 +124,7 @@ TEST_F(ProcessRuntimeTest, MountsNameNothingOfTheHost) {
     if (weak.contains("overlayfs")) GTEST_SKIP() << weak;
   }
   std::istringstream lines(output("cat /proc/self/mountinfo"));
-  const std::vector<std::string> types = {"tmpfs", "overlay", "proc"};
+  const std::vector<std::string> types = {"tmpfs", "overlay", "proc", "devpts"};
   size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) {
     std::istringstream words(line.substr(line.find(" - ") + 3));
@@ -164,7 +164,7 @@ TEST_F(ProcessRuntimeTest, TheHostCannotBeSeen) {
   EXPECT_THAT(output("ls -d /sys /root /home /opt /srv /boot /var/lib"), Not(HasSubstr("\n/")));
   EXPECT_EQ(output("cat /proc/self/cgroup | cut -d: -f3 | sort -u"), "/\n");
   EXPECT_EQ(output("ls /dev | tr '\\n' ' '"),
-            "fd full null random shm stderr stdin stdout urandom zero ");
+            "fd full null ptmx pts random shm stderr stdin stdout urandom zero ");
 }
 
 TEST_F(ProcessRuntimeTest, NoNetworkButItsOwnLoopback) {
