@@ -96,7 +96,8 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     bool taken = false;
     if (input_ && stream_.got_text()) {
       const auto result = co_await input_(beast::buffers_to_string(buffer.data()));
-      taken = result || result.error().code != Code::kInvalid;
+      taken =
+          result || (result.error().code != Code::kInvalid && result.error().code != Code::kDenied);
     }
     if (taken || !open_) co_return taken;
     open_ = false;

@@ -5,6 +5,7 @@
 //
 //   cloisterd init    makes the state directory's layout and keys (as root or as the user)
 //   cloisterd         serves, until SIGTERM, SIGINT or the end of its lifeline
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -434,6 +435,7 @@ api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
 }
 
 void sayReady(int fd, const std::string& address) {
+  base::log(Level::kInfo, "listening", {{"address", address}});
   if (fd < 0) return;
   const std::string line = address + "\n";
   [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
@@ -470,6 +472,12 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
                  orchestrator::keepConnected(service, options.state + "/run/node.sock"));
   start();
   io.run();
+}
+
+auto explainer(const policy::Levels& levels) {
+  return [&levels](const base::json::object& command) {
+    return policy::explainCommand(levels, command);
+  };
 }
 
 Result<> serve(const Options& options) {
@@ -521,15 +529,12 @@ Result<> serve(const Options& options) {
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
                        .background = background,
-                       .explain_command = [&data](const base::json::object& request) {
-                         return policy::explainCommand(data.levels, request);
-                       }};
+                       .explain_command = explainer(data.levels)};
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 
   untilStopped(io, server, service, sessions, *mcp, options, [&] {
     server.start(router);
-    base::log(Level::kInfo, "listening", {{"address", addresses.front()}});
     sayReady(options.ready_fd, addresses.front());
   });
   io.shutdown();

@@ -332,11 +332,10 @@ struct Request {
 };
 
 constexpr Request kRequests[] = {
-    {"stat", 1, statPlace},     {"list", 3, listPlace},      {"read", 3, readPlace},
-    {"write", 2, writePlace},   {"append", 2, appendPlace},  {"mkdir", 1, makePlace},
-    {"remove", 2, removePlace}, {"move", 3, movePlace},      {"pack", 1, packPlace},
-    {"unpack", 1, unpackPlace}, {"save", 0, savePlace},
-    {"connect", 1, connectPlace}};
+    {"stat", 1, statPlace},     {"list", 3, listPlace},     {"read", 3, readPlace},
+    {"write", 2, writePlace},   {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
+    {"remove", 2, removePlace}, {"move", 3, movePlace},     {"pack", 1, packPlace},
+    {"unpack", 1, unpackPlace}, {"save", 0, savePlace},     {"connect", 1, connectPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -13,7 +13,7 @@ namespace cloister::store {
 namespace {
 
 constexpr std::array<const char*, 5> kMigrations = {kInitial, kSessions, kArtifacts, kSnapshots,
-                                                   kKeyRoles};
+                                                    kKeyRoles};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -63,6 +63,23 @@ class Roles(IdentityCase):
                     self.assertEqual(problem["error"]["details"]["permission"], permission)
                     self.assertIn(permission, problem["detail"])
 
+    def test_who_may_only_look_cannot_write_over_the_web_socket(self):
+        agent, viewer = self.secret("agent"), self.secret("viewer")
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=agent, status=201).json()["id"]
+        run = self.call("POST", f"/v1/sessions/{session}/exec", key=agent, status=202,
+                        body={"command": ["cat"], "keep_input": True, "background": True}).json()["id"]
+        path = f"/v1/executions/{run}/events"
+        for message in ('{"type": "input", "data": "x"}', '{"type": "signal", "signal": "SIGKILL"}'):
+            with websocket.WebSocket(self.server.host, self.server.port, path,
+                                     {"Authorization": f"Bearer {viewer}"}) as stream:
+                stream.send(websocket.TEXT, message.encode())
+                for told in stream.messages():
+                    self.assertNotIn('"completed"', told)
+                self.assertEqual(stream.closed, 1008)
+        done = self.call("GET", f"/v1/executions/{run}", key=agent, status=200).json()
+        self.assertEqual((done["status"], done["stdout"]), ("running", ""))
+        self.call("DELETE", f"/v1/sessions/{session}", key=agent)
+
     def test_a_permission_does_not_depend_on_what_exists(self):
         done = self.run_code("print(1)")
         viewer = self.secret("viewer", tenant="default")

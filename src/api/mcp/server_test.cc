@@ -120,7 +120,7 @@ class McpTest : public orchestrator::SessionsTest {
     if (key) request.headers.push_back({"authorization", "Bearer " + secret_});
     request.when_closed = [this](std::function<void()> act) { gone_ = std::move(act); };
     EXPECT_TRUE(parseTarget("/mcp", request));
-    std::optional<Response> refused = router_->admit(request);
+    std::optional<Response> refused = co_await router_->admit(request);
     const Response response = refused ? *std::move(refused) : co_await router_->handle(request);
     Collected collected;
     collected.body = response.body;

@@ -166,9 +166,9 @@ Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
                        "there is no tool \"" + name.substr(0, 64) + "\"; tools/list names them");
   }
   if (!call.may(tool->permission)) {
-    co_return toResult(errorAnswer(
-        Error{Code::kDenied, "this credential lacks the permission " +
-                                 std::string(model::permissionName(tool->permission))}));
+    const std::string lacks = "this credential lacks the permission " +
+                              std::string(model::permissionName(tool->permission));
+    co_return toResult(errorAnswer(Error{Code::kDenied, lacks, ""}));
   }
   Outcome outcome = co_await tool->handle(server, call, std::move(arguments));
   co_return toResult(outcome ? *std::move(outcome) : errorAnswer(outcome.error()));

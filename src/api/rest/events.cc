@@ -38,6 +38,10 @@ Task<void> sendMessages(EventFeed feed, WebSocket& out) {
 // no fault of the client's.
 Task<Result<>> takeMessage(RestParts& parts, model::Principal principal, std::string id,
                            std::string text) {
+  if (!principal.may(Permission::kExecutionRun)) {  // to follow it takes less
+    co_return fail(Code::kDenied, "this needs the permission " + std::string(model::permissionName(
+                                                                     Permission::kExecutionRun)));
+  }
   base::json::object body = CO_TRY(parseObject(text, parts.bounds));
   const base::json::value* type = body.if_contains("type");
   const base::json::string* name = type == nullptr ? nullptr : type->if_string();

@@ -189,6 +189,7 @@ std::vector<Route> executionRoutes(RestParts& parts) {
        .json_body = true},
       {.method = "POST",
        .pattern = "/v1/executions/{id}:resize",
+       .access = needs(Permission::kExecutionRun),
        .query = {},
        .handle = with(resize),
        .json_body = true},
