@@ -138,9 +138,8 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   }
   const bool port = access.orElse() == Access::Or::kPort;
   if (port && request.params.at(1).contains('~')) co_return std::nullopt;
-  const std::string_view shown = port && request.count("x-api-key") > 0
-                                     ? request.header("x-api-key")
-                                     : credential(request);
+  const std::string_view shown =
+      port && request.count("x-api-key") > 0 ? request.header("x-api-key") : credential(request);
   auto principal = co_await authenticator_.identify(shown, request.peer);
   if (!principal) {
     metrics_.refused(principal.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");

@@ -295,8 +295,8 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     const json::value* value = body.if_contains(name);
     return value != nullptr && !value->is_null();
   };
-  request.process = !request.run.args.empty() || !request.run.env.empty() || given("cwd") ||
-                    given("tty");
+  request.process =
+      !request.run.args.empty() || !request.run.env.empty() || given("cwd") || given("tty");
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));

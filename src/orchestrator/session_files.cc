@@ -88,7 +88,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
   }
   ++session->connecting;
   auto call = co_await impl->askFiles(session, std::move(principal),
-                                 {{"connect", std::to_string(port)}, true, ""});
+                                      {{"connect", std::to_string(port)}, true, ""});
   --session->connecting;
   if (call) open.emplace_back(*call);
   co_return call;
@@ -100,8 +100,7 @@ Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
   return fail(Code::kNotFound, "no such session, or it has ended");
 }
 
-Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal,
-                                           const std::string& id,
+Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal, const std::string& id,
                                            const std::string& doing) const {
   SessionPtr session = TRY(findLive(principal, id, doing));
   if (principal.tenant == session->record.principal.tenant) return session;

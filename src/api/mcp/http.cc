@@ -132,9 +132,8 @@ Response errorResponse(const json::value& id, const RpcError& error) {
 
 std::vector<Route> Server::routes() {
   // What a tool or a resource needs besides is in its own table.
-  const Access access =
-      needs(Permission::kServiceRead,
-            settings_.fixtures ? Access::Or::kAnonymous : Access::Or::kNobody);
+  const Access access = needs(Permission::kServiceRead,
+                              settings_.fixtures ? Access::Or::kAnonymous : Access::Or::kNobody);
   return {{.method = "POST",
            .pattern = "/mcp",
            .access = access,

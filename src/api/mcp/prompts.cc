@@ -130,7 +130,8 @@ Task<Reply> complete(Server& server, Call& call, const json::object& params) {
   }
   std::vector<std::string> known;
   if (name == "session_id" && call.may(Permission::kSessionRead)) known = sessionIds(server, call);
-  if (name == "artifact_id" && call.may(Permission::kArtifactRead)) known = artifactIds(server, call);
+  if (name == "artifact_id" && call.may(Permission::kArtifactRead))
+    known = artifactIds(server, call);
   std::erase_if(known, [&](const std::string& id) { return !id.starts_with(begun); });
   json::array values;
   for (size_t i = 0; i < std::min(known.size(), kCompletions); ++i)
