@@ -22,6 +22,8 @@ class Access(ApiTest):
                     self.assertEqual(answer.status, 404)  # no identity provider is configured
                 elif template in free:
                     self.assertEqual(answer.status, 200)
+                elif method == "HEAD":
+                    self.assertEqual(answer.status, 401)
                 else:
                     self.assertProblem(answer, 401, "PERMISSION_DENIED")
                     self.assertEqual(answer.headers["www-authenticate"], "Bearer")

@@ -15,7 +15,7 @@ import unittest
 import command_generator
 import harness
 
-COUNT = 20_000 if os.environ.get("CLOISTER_LONG") else 2_000
+COUNT = 20_000 if harness.LONG else 500
 SEED = int(os.environ.get("CLOISTER_SEED", "20260117"))
 JAIL = harness.REPO / "tests/integration/command_jail.py"
 EXECVE = re.compile(r'^(\d+)\s+execve\("((?:[^"\\]|\\.)*)", \["((?:[^"\\]|\\.)*)"(.*)$')

@@ -58,6 +58,8 @@ class Roles(IdentityCase):
                     self.assertEqual(answer.status, 200)
                 elif role in table[permission]:
                     self.assertNotIn(answer.status, (401, 403), answer.text)
+                elif method == "HEAD":
+                    self.assertEqual(answer.status, 403)
                 else:
                     problem = self.assertProblem(answer, 403, "PERMISSION_DENIED")
                     self.assertEqual(problem["error"]["details"]["permission"], permission)

@@ -140,7 +140,19 @@ void EffectReader::command(const Command& command) {
     script(body);
 }
 
+// To bash it is a word of the grammar; other shells run the program, which knows no assignments.
+void EffectReader::timed(const Command& command) {
+  Execution time{.program = "time", .via = via_, .trusted = true, .wrapper = true};
+  time.argv.push_back({.text = "time", .known = true, .span = command.span});
+  time.span = command.span;
+  effects_.executions.push_back(std::move(time));
+  if (!command.assignments.empty()) {
+    doubt("unknown_program", "to some shells, what follows `time` is a program", command.span);
+  }
+}
+
 void EffectReader::simple(const Command& command) {
+  if (command.timed) timed(command);
   std::vector<Value> argv;
   for (const Word& word : command.words)
     expand(word, argv);

@@ -206,6 +206,7 @@ void ShellParser::command(Script& out, bool piped) {
   while (name == "!" || name == "time") {
     pos_ += name.size();
     blanks();
+    command.timed = command.timed || name == "time";
     if (name == "time" && reserved() == "-p") pos_ += 2;
     blanks();
     if (atEnd() || std::string_view("\n;&|)").contains(cur())) return;

@@ -30,6 +30,7 @@ class EffectReader {
   // The syntax (effects.cc).
   void script(const Script& script);
   void command(const Command& command);
+  void timed(const Command& command);
   void simple(const Command& command);
   // What the command reads, when that is written in the text.
   std::optional<Value> redirects(const Command& command);

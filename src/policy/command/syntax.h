@@ -94,6 +94,7 @@ struct Command {
   std::string name = {};  // of a function, or the variable of `for`
   std::string text = {};
   bool piped = false;  // its standard input is another command's output
+  bool timed = false;  // behind `time`, a word of bash and a program to other shells
   Span span = {};
 };
 
