@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 #include "base/clock.h"
 #include "linux/process.h"
@@ -62,6 +63,7 @@ class Run {
   explicit Run(const HelperCommand& command) : command_(command) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
+  ~Run() = default;
 
   // The request's bytes in, the command's end out. False when the parent is gone.
   bool serve(int socket) {
@@ -205,7 +207,8 @@ Result<Fd> startCommandHelper(const HelperCommand& command) {
   if (pid > 0) return ours;
   // Of this process it keeps nothing but the socket; what it becomes must hold before it serves.
   if (!moveFd(theirs.get(), kSocket) || !closeFrom(kSocket + 1)) ::_exit(1);
-  const int null = ::open("/dev/null", O_RDWR);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) ::_exit(1);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::dup2(null, fd);
   if (null > kSocket) ::close(null);

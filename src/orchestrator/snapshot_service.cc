@@ -70,7 +70,7 @@ class SnapshotService::Taking {
     for (;;) {
       std::string piece = CO_TRY(co_await call.read());
       if (piece.empty()) break;
-      archive_.feed(std::move(piece));
+      archive_.feed(piece);
       while (auto part = CO_TRY(archive_.next())) {
         if (const auto* entry = std::get_if<wire::tar::Entry>(&*part)) {
           CO_TRY(co_await onEntry(*entry));

@@ -155,7 +155,7 @@ bool isPlainPath(std::string_view path) {
   return true;
 }
 
-void Reader::feed(std::string bytes) {
+void Reader::feed(std::string_view bytes) {
   bytes_.erase(0, std::exchange(at_, 0));
   bytes_ += bytes;
 }

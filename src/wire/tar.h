@@ -23,7 +23,8 @@ struct Entry {
   uint64_t size = 0;        // of a file; so many bytes of content follow
   int64_t modified_at = 0;  // wall-clock nanoseconds, not negative
   std::string path;         // plain and relative; otherwise any bytes
-  std::string target = {};  // of a link; any bytes
+  // Of a link; any bytes. With a default, so that designated initializers may leave it out.
+  std::string target = {};  // NOLINT(readability-redundant-member-init)
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
@@ -43,7 +44,7 @@ bool isPlainPath(std::string_view path);
 class Reader {
  public:
   // The archive's next bytes; after next() has given nothing.
-  void feed(std::string bytes);
+  void feed(std::string_view bytes);
   // The next part; nothing while more bytes are needed. After End nothing may come but zeros, a
   // block of them at most. kInvalid for what is no such archive; then there is no going on.
   Result<std::optional<Part>> next();
