@@ -176,6 +176,20 @@ class Everywhere:
         tail = client.ok("get_logs", execution_id=told["execution_id"], tail_lines=2)
         self.assertEqual(tail["text"], "row 19998\nrow 19999\n")
 
+    def test_code_in_a_session_keeps_its_state(self):
+        client = self.client(self.era, self.transport)
+        session = client.tool("create_session", language="python")["structuredContent"]["session_id"]
+        figure = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+        client.tool("run", language="python", code="x = 41", session_id=session)
+        done = client.tool("run", language="python", code="x + 1", session_id=session)
+        self.assertEqual(done["structuredContent"]["value"], "42")
+        self.assertIn("--- value\n42", text_of(done))
+        code = f"display({{'image/png': '{figure}'}}, raw=True)\ndisplay({{'image/png': 'bm9uZQ=='}}, raw=True)"
+        done = client.tool("run", language="python", code=code, session_id=session)
+        images = [block for block in done["content"] if block["type"] == "image"]
+        self.assertEqual([(block["mimeType"], block["data"]) for block in images], [("image/png", figure)])
+        client.tool("terminate", session_id=session)
+
     def test_background_and_cancel_by_tool(self):
         client = self.client(self.era, self.transport)
         marker = f"88{self.number}.4321"

@@ -3,6 +3,7 @@
 // how it is waited for and told.
 #include <algorithm>
 
+#include "api/mcp/results.h"
 #include "api/mcp/text.h"
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
@@ -194,7 +195,7 @@ json::object structuredOf(const Execution& run, const Excerpt& out, const Excerp
 }
 
 std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
-                   const std::vector<FileFacts>& files) {
+                   const std::string& value, const std::vector<FileFacts>& files) {
   std::string text = summaryLine(run) + "\nexecution_id: " + run.id;
   if (!run.session_id.empty()) text += "\nsession_id: " + run.session_id;
   if (run.error) text += "\n" + run.error->type + ": " + run.error->message;
@@ -206,6 +207,7 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
   };
   stream("stdout", out, run.out.total);
   stream("stderr", err, run.err.total);
+  if (!value.empty()) text += "\n--- value\n" + value;
   if (!files.empty()) text += "\n--- files it left behind";
   for (const FileFacts& file : files)
     text += "\n" + lineOf(file);
@@ -215,13 +217,14 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
 // Links to the files, and those figures that are small.
 Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
                            const std::vector<FileFacts>& files) {
+  const Settings& settings = server.settings();
   json::array links;
-  json::array images;
+  json::array images = figuresOf(run.results, settings.inline_images, settings.inline_image_bytes);
   for (const FileFacts& file : files) {
     links.push_back(linkBlock(file));
-    const bool small = file.size <= server.settings().inline_image_bytes && file.size > 0;
+    const bool small = file.size <= settings.inline_image_bytes && file.size > 0;
     if (!isFigure(file.content_type) || !small) continue;
-    if (images.size() >= server.settings().inline_images || call.exchange->cancelled()) continue;
+    if (images.size() >= settings.inline_images || call.exchange->cancelled()) continue;
     model::Artifact found;
     const auto part = file.id.empty()
                           ? co_await readFile(server, call, run.session_id, file.path, 0, file.size)
@@ -269,8 +272,10 @@ Task<Outcome> present(Server& server, Call& call, Execution run) {
   const Excerpt err = shownOf(run.err, "stderr");
   const std::vector<FileFacts> files = co_await filesOf(server, call, run);
   Answer answer;
+  const std::string value = shownResults(run.results, most);
   answer.structured = structuredOf(run, out, err, files);
-  answer.text = textOf(run, out, err, files);
+  if (!value.empty()) answer.structured["value"] = value;
+  answer.text = textOf(run, out, err, value, files);
   answer.more = co_await blocksOf(server, call, run, files);
   answer.is_error = isOurs(run);
   co_return answer;
