@@ -65,7 +65,7 @@ class Roles(IdentityCase):
                     self.assertEqual(problem["error"]["details"]["permission"], permission)
                     self.assertIn(permission, problem["detail"])
 
-    def test_who_may_only_look_cannot_write_over_the_web_socket(self):
+    def test_who_may_not_run_cannot_write_over_the_web_socket(self):
         agent, viewer = self.secret("agent"), self.secret("viewer")
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=agent, status=201).json()["id"]
         run = self.call("POST", f"/v1/sessions/{session}/exec", key=agent, status=202,
@@ -78,6 +78,13 @@ class Roles(IdentityCase):
                 for told in stream.messages():
                     self.assertNotIn('"completed"', told)
                 self.assertEqual(stream.closed, 1008)
+        revoked = self.new_key("acme", roles=["agent"])
+        with websocket.WebSocket(self.server.host, self.server.port, path,
+                                 {"Authorization": f"Bearer {revoked['secret']}"}) as stream:
+            self.call("DELETE", f"/v1/keys/{revoked['id']}", status=204)
+            stream.send(websocket.TEXT, b'{"type": "input", "data": "x"}')
+            self.assertFalse([told for told in stream.messages() if '"completed"' in told])
+            self.assertEqual(stream.closed, 1008)
         done = self.call("GET", f"/v1/executions/{run}", key=agent, status=200).json()
         self.assertEqual((done["status"], done["stdout"]), ("running", ""))
         self.call("DELETE", f"/v1/sessions/{session}", key=agent)

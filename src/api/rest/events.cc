@@ -34,14 +34,28 @@ Task<void> sendMessages(EventFeed feed, WebSocket& out) {
   }
 }
 
+// To follow a run takes less than to write to it; and a connection may outlive its key.
+Result<> mayWrite(RestParts& parts, const model::Principal& principal) {
+  const Permission needed = Permission::kExecutionRun;
+  if (!principal.may(needed)) {
+    return fail(Code::kDenied,
+                "this needs the permission " + std::string(model::permissionName(needed)));
+  }
+  const auto key = parts.store.key(store::Scope::of(principal), principal.key_id);
+  if (!key && key.error().code == Code::kNotFound) return {};  // a token: it was good at the start
+  if (!key) return std::unexpected(key.error());
+  const bool over = key->expires_at != 0 && base::wallMicros() >= key->expires_at;
+  if (key->revoked_at != 0 || over) {
+    return fail(Code::kDenied, "the credential is expired or revoked");
+  }
+  return {};
+}
+
 // One message: what …/input, :signal and :resize take, with a `type`. That the program has ended is
 // no fault of the client's.
 Task<Result<>> takeMessage(RestParts& parts, model::Principal principal, std::string id,
                            std::string text) {
-  if (!principal.may(Permission::kExecutionRun)) {  // to follow it takes less
-    co_return fail(Code::kDenied, "this needs the permission " + std::string(model::permissionName(
-                                                                     Permission::kExecutionRun)));
-  }
+  CO_TRY(mayWrite(parts, principal));
   base::json::object body = CO_TRY(parseObject(text, parts.bounds));
   const base::json::value* type = body.if_contains("type");
   const base::json::string* name = type == nullptr ? nullptr : type->if_string();
