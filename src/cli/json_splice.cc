@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json_splice.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/json.h"
@@ -74,7 +75,7 @@ Result<std::string> Scanner::string() {
   const size_t begin = at_;
   TRY(expect('"'));
   while (!ended() && text_[at_] != '"')
-    at_ += text_[at_] == '\\' ? 2 : 1;
+    at_ = std::min(at_ + (text_[at_] == '\\' ? 2 : 1), text_.size());
   if (at_ >= text_.size()) {
     at_ = begin;
     return std::unexpected(wrong("a string without an end"));

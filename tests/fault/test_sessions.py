@@ -25,8 +25,12 @@ SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 CLIENTS = 4
 # What may end a session whose server, node or runner is killed; or that its client ended.
 ENDS = ("CANCELLED", "SERVER_RESTART", "NODE_LOST", "RUNNER_LOST", "SANDBOX_STARTUP_FAILED")
-WORK = [{"code": "echo done"}, {"code": "sleep 0.2; echo slept"}, {"code": "setsid sleep 29 & sleep 28", "timeout_seconds": 0.3},
-        {"code": "setsid sleep 29 & (setsid sleep 28 &); sleep 27", "background": True}]
+# Programs beside each other, and cells of a kernel, one after the other.
+PROGRAM = {"kernel": "none"}
+WORK = [PROGRAM | {"code": "echo done"}, PROGRAM | {"code": "sleep 0.2; echo slept"},
+        PROGRAM | {"code": "setsid sleep 29 & sleep 28", "timeout_seconds": 0.3},
+        PROGRAM | {"code": "setsid sleep 29 & (setsid sleep 28 &); sleep 27", "background": True},
+        {"code": "n=$((n + 1)); echo cell $n"}]
 
 
 class Load:
@@ -130,7 +134,7 @@ class Sessions(unittest.TestCase):
         for session in load.sessions:
             now = self.show(session)
             if now["status"] == "running":  # then it works
-                answer = self.server.request("POST", f"/v1/sessions/{session}/exec?wait=30", {"code": "echo on"})
+                answer = self.server.request("POST", f"/v1/sessions/{session}/exec?wait=30", PROGRAM | {"code": "echo on"})
                 self.assertEqual((answer.status, answer.json().get("stdout")), (200, "on\n"), answer.body)
                 self.assertEqual(self.server.request("DELETE", f"/v1/sessions/{session}").status, 200)
             else:
