@@ -143,7 +143,8 @@ open("kept", "w").write("x")
                   timeout_seconds=120)
         made = self.take().json()
         self.assertEqual(made["entries"], 50_000)
-        self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
+        if not harness.SANITIZED:  # which holds what was freed for a while
+            self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
 
     def test_p29_names_that_break_lines_and_archives(self):
         self.good(self.session, f"""
