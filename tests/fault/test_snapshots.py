@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the control plane, the node or a runner at random moments of snapshots, deletions and
+"""kill -9 of the control plane or the node at random moments of snapshots, deletions and
 restorations: an acknowledged snapshot restores to what was taken, and no blob lies about that nothing
 names (I3, I5, F16)."""
 import contextlib
