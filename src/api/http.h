@@ -15,6 +15,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "auth/certificates.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/network.h"
@@ -73,6 +74,8 @@ struct Request {
   bool has_body = false;
   bool local = false;                 // came over a loopback or Unix listener
   std::optional<base::Address> peer;  // whoever is at the other end of the connection; none: Unix
+  // Of the client, verified by TLS; null if it showed none.
+  std::shared_ptr<const auth::ClientCertificate> certificate;
   // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
   std::optional<uint64_t> stream_limit;
   // There while such a handler runs and its answer is sent.

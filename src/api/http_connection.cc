@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/http_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@ constexpr size_t kBodyRead = 65'536;
 // A smaller body is sent together with its head.
 constexpr size_t kSmallBody = 65'536;
 constexpr Millis kLinger{1'000};
+constexpr Millis kWatchAgain{250};
 
 bool mayHaveBody(int status) {
   return status >= 200 && status != 204 && status != 304;
@@ -162,14 +164,17 @@ class Connection::OpenTunnel : public Tunnel {
   std::shared_ptr<Connection> connection_;
 };
 
-Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local)
+Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local,
+                       std::shared_ptr<asio::ssl::context> tls)
     : shared_(std::move(shared)),
-      socket_(std::move(socket)),
-      timer_(socket_.get_executor()),
+      stream_(std::move(socket)),
+      timer_(stream_.get_executor()),
+      watch_timer_(stream_.get_executor()),
       local_(local),
-      peer_(base::Address::ofPeer(socket_.native_handle())) {
+      peer_(base::Address::ofPeer(stream_.next_layer().native_handle())) {
   boost::system::error_code ignored;
-  socket_.non_blocking(true, ignored);
+  stream_.next_layer().non_blocking(true, ignored);
+  if (tls) stream_.secure(std::move(tls));
   ++shared_->open;
   shared_->handler->connections(shared_->open);
 }
@@ -183,6 +188,10 @@ Connection::~Connection() {
 }
 
 Task<void> Connection::run() {
+  if (stream_.secured() && !co_await shakeHands()) {
+    close();
+    co_return;
+  }
   while (open_ && keep_alive_ && co_await readHead()) {
     auto head = parser_->head();
     if (!head) {
@@ -192,6 +201,7 @@ Task<void> Connection::run() {
     Request request = std::move(*head);
     request.local = local_;
     request.peer = peer_;
+    request.certificate = certificate_;
     keep_alive_ = request.keep_alive && !shared_->stopping;
     const base::Monotonic begin = base::monotonicNow();
     Response response = co_await answer(request);
@@ -205,6 +215,18 @@ Task<void> Connection::run() {
   }
   if (open_) co_await linger();
   close();
+}
+
+// Who only holds it open makes room for others, as one that waits for a head does.
+Task<bool> Connection::shakeHands() {
+  wait();
+  expireIn(shared_->limits.head_time);
+  const auto [error] =
+      co_await stream_.tls().async_handshake(asio::ssl::stream_base::server, kTuple);
+  unwait();
+  timer_.cancel();
+  if (!error) certificate_ = shownCertificate(stream_.tls().native_handle());
+  co_return !error && open_;
 }
 
 Task<bool> Connection::readHead() {
@@ -240,7 +262,8 @@ Task<bool> Connection::fill(size_t size) {
   const size_t before = buffer_.size();
   buffer_.resize(before + size);
   const auto [error, n] =
-      co_await socket_.async_read_some(asio::buffer(buffer_.data() + before, size), kTuple);
+      co_await stream_.async_read_some(asio::buffer(buffer_.data() + before, size), kTuple);
+  // Without a farewell of TLS the end may be an attacker's: no end, but an error.
   ended_ = error == asio::error::eof;
   buffer_.resize(before + n);
   co_return !error && open_ && !stopped_;
@@ -370,10 +393,10 @@ Task<void> Connection::upgrade(const Request& request, Response& response) {
   if (!buffer_.empty()) co_return;  // frames before the handshake's end: not a client to talk to
   timer_.cancel();
   // The socket goes on counting as this connection's until the conversation is over.
-  Socket socket = std::move(socket_);
+  Stream stream = std::exchange(stream_, Stream(Socket(stream_.get_executor())));
   std::string what;
   try {
-    co_await serveWebSocket(std::move(socket), request, shared_->limits, response);
+    co_await serveWebSocket(std::move(stream), request, shared_->limits, response);
   } catch (const std::exception& e) {
     what = e.what();
   }
@@ -401,7 +424,7 @@ Task<bool> Connection::write(std::string_view bytes) {
   while (!bytes.empty() && open_) {
     expireIn(shared_->limits.write_stall);
     const auto [error, n] =
-        co_await socket_.async_write_some(asio::buffer(bytes.data(), bytes.size()), kTuple);
+        co_await stream_.async_write_some(asio::buffer(bytes.data(), bytes.size()), kTuple);
     if (error) co_return false;
     bytes.remove_prefix(n);
   }
@@ -420,13 +443,15 @@ Task<void> Connection::refuseHead(ParseFailure failure) {
 // Closing with unread bytes makes TCP reset the connection, and the client may never see the
 // answer: say that we are done, then read for a moment what is still coming.
 Task<void> Connection::linger() {
-  boost::system::error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
-  stopped_ = false;
   expireIn(kLinger);
+  if (stream_.secured()) co_await stream_.tls().async_shutdown(kTuple);
+  boost::system::error_code ignored;
+  Socket& socket = stream_.next_layer();
+  socket.shutdown(Socket::shutdown_send, ignored);
+  buffer_.resize(kBodyRead);
   while (open_) {
-    buffer_.clear();
-    if (!co_await fill(kBodyRead)) break;
+    const auto [error, n] = co_await socket.async_read_some(asio::buffer(buffer_), kTuple);
+    if (error) break;
   }
 }
 
@@ -467,19 +492,34 @@ void Connection::expireIn(Millis time) {
 void Connection::stopReading() {
   stopped_ = true;
   boost::system::error_code ignored;
-  socket_.cancel(ignored);
+  stream_.next_layer().cancel(ignored);
 }
 
 void Connection::watchPeer() {
   if (watching_ || !open_) return;
   watching_ = true;
-  socket_.async_wait(Socket::wait_read, [weak = weak_from_this()](boost::system::error_code error) {
+  Socket& socket = stream_.next_layer();
+  socket.async_wait(Socket::wait_read, [weak = weak_from_this()](boost::system::error_code error) {
     const auto self = weak.lock();
     if (!self || !self->open_ || error) return;
     self->watching_ = false;
+    const int fd = self->stream_.next_layer().native_handle();
     char byte = 0;
-    const ssize_t n = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) self->close();
+    const ssize_t n = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return self->close();
+    if (n > 0 && self->stream_.secured()) self->watchAgain();
+  });
+}
+
+// What has come may be TLS's farewell, behind which the end of the connection hides.
+void Connection::watchAgain() {
+  watch_timer_.expires_after(kWatchAgain);
+  watch_timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+    const auto self = weak.lock();
+    if (!self || !self->open_ || error) return;
+    pollfd polled{self->stream_.next_layer().native_handle(), POLLRDHUP, 0};
+    if (::poll(&polled, 1, 0) > 0) return self->close();
+    self->watchAgain();
   });
 }
 
@@ -491,7 +531,8 @@ void Connection::close() {
   shared_->handler->connections(shared_->open);
   boost::system::error_code ignored;
   timer_.cancel();
-  socket_.close(ignored);
+  watch_timer_.cancel();
+  stream_.next_layer().close(ignored);
   if (const auto call = std::exchange(when_closed_, nullptr)) call();
 }
 

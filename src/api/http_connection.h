@@ -10,17 +10,15 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/http.h"
 #include "api/http_server.h"
 #include "api/request_parser.h"
+#include "api/stream.h"
+#include "api/tls.h"
 
 namespace cloister::api {
-
-// TCP and Unix alike.
-using Socket = boost::asio::generic::stream_protocol::socket;
 
 class Connection;
 
@@ -37,7 +35,9 @@ struct Shared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Shared> shared, Socket socket, bool local);
+  // Speaks TLS where `tls` is there.
+  Connection(std::shared_ptr<Shared> shared, Socket socket, bool local,
+             std::shared_ptr<boost::asio::ssl::context> tls);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -52,7 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   class IncomingBody;
   class OpenTunnel;
 
-  Task<bool> readHead();  // false: the connection is over
+  Task<bool> shakeHands();  // false: the connection is over
+  Task<bool> readHead();    // false: the connection is over
   Task<Response> answer(Request& request);
   Task<std::optional<Response>> readBody();
   Task<std::optional<ParseFailure>> receive();
@@ -73,13 +74,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void unwait();
   void expireIn(Millis time);
   void watchPeer();
+  void watchAgain();
   void stopReading();
 
   std::shared_ptr<Shared> shared_;
-  Socket socket_;
+  Stream stream_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer watch_timer_;
   bool local_;
   std::optional<base::Address> peer_;
+  std::shared_ptr<const auth::ClientCertificate> certificate_;
   bool open_ = true;
   bool keep_alive_ = true;
   bool watching_ = false;
@@ -97,8 +101,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;
 };
 
-// Speaks WebSocket (RFC 6455) on `socket` for as long as `response` does. `request` asked for it.
-Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
+// Speaks WebSocket (RFC 6455) on `stream` for as long as `response` does. `request` asked for it.
+Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
                           const Response& response);
 
 }  // namespace cloister::api

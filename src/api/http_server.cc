@@ -118,11 +118,13 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   struct Listener {
     Acceptor acceptor;
     bool local = false;
+    bool secure = false;
   };
 
   asio::any_io_executor executor;
   std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   std::vector<std::unique_ptr<Listener>> listeners;
+  std::unique_ptr<ServerTls> tls;
 
   explicit Impl(asio::any_io_executor e) : executor(std::move(e)) {}
 
@@ -132,6 +134,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     if (error) return fail(Code::kInvalid, "listening: not a bound socket: " + error.message());
     auto [address, local] = describe(endpoint);
     listener->local = local;
+    listener->secure = tls != nullptr && endpoint.protocol().family() != AF_UNIX;
     listeners.push_back(std::move(listener));
     return address;
   }
@@ -163,19 +166,21 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
         co_await timer.async_wait(kTuple);
         continue;
       }
-      admit(std::move(socket), listener.local);
+      admit(std::move(socket), listener);
     }
   }
 
-  void admit(Socket socket, bool local) {
+  void admit(Socket socket, const Listener& listener) {
     if (shared->open >= shared->limits.connections && !evict()) {
+      if (listener.secure) return;
       boost::system::error_code ignored;
       socket.non_blocking(true, ignored);
       socket.write_some(asio::buffer(kBusy), ignored);
       return;
     }
     tune(socket);
-    auto connection = std::make_shared<Connection>(shared, std::move(socket), local);
+    auto connection = std::make_shared<Connection>(shared, std::move(socket), listener.local,
+                                                   listener.secure ? tls->context() : nullptr);
     asio::co_spawn(executor, [connection] { return connection->run(); }, asio::detached);
   }
 
@@ -187,8 +192,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 };
 
 HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits,
-                       std::vector<std::string> host_names)
+                       std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls)
     : impl_(std::make_shared<Impl>(std::move(executor))) {
+  impl_->tls = std::move(tls);
   impl_->shared->limits = limits;
   impl_->shared->host_names = std::move(host_names);
 }

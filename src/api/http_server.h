@@ -18,6 +18,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "api/http.h"
+#include "api/tls.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -43,8 +44,9 @@ std::optional<Response> checkOrigin(const Request& request, const std::vector<st
 
 class HttpServer {
  public:
+  // `tls`: what TCP listeners speak; null: plain HTTP, as Unix sockets always do.
   HttpServer(boost::asio::any_io_executor executor, HttpLimits limits,
-             std::vector<std::string> host_names);
+             std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

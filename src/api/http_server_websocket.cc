@@ -27,8 +27,8 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
  public:
   using Input = std::function<Task<Result<>>(std::string)>;
 
-  Conversation(Socket socket, const HttpLimits& limits, Input input)
-      : stream_(std::move(socket)),
+  Conversation(Stream stream, const HttpLimits& limits, Input input)
+      : stream_(std::move(stream)),
         timer_(stream_.get_executor()),
         stall_(limits.write_stall),
         input_(std::move(input)) {
@@ -108,10 +108,10 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
   void abandon() {
     open_ = false;
     boost::system::error_code ignored;
-    stream_.next_layer().close(ignored);
+    stream_.next_layer().next_layer().close(ignored);
   }
 
-  websocket::stream<Socket, false> stream_;
+  websocket::stream<Stream, false> stream_;
   asio::steady_timer timer_;
   Millis stall_;
   Input input_;
@@ -120,10 +120,10 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
 
 }  // namespace
 
-Task<void> serveWebSocket(Socket socket, const Request& request, const HttpLimits& limits,
+Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
                           const Response& response) {
   auto conversation =
-      std::make_shared<Conversation>(std::move(socket), limits, response.websocket_input);
+      std::make_shared<Conversation>(std::move(stream), limits, response.websocket_input);
   if (!co_await conversation->accept(request)) co_return;
   asio::co_spawn(
       co_await asio::this_coro::executor, [conversation] { return conversation->receive(); },

@@ -140,7 +140,12 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   if (port && request.params.at(1).contains('~')) co_return std::nullopt;
   const std::string_view shown =
       port && request.count("x-api-key") > 0 ? request.header("x-api-key") : credential(request);
-  auto principal = co_await authenticator_.identify(shown, request.peer);
+  Result<model::Principal> principal = auth::refused();
+  if (shown.empty() && request.certificate) {
+    principal = authenticator_.identify(*request.certificate);
+  } else {
+    principal = co_await authenticator_.identify(shown, request.peer);
+  }
   if (!principal) {
     metrics_.refused(principal.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");
     Response refused = problem(principal.error(), request);

@@ -91,6 +91,10 @@ Task<Result<model::Principal>> Authenticator::identify(std::string_view credenti
   co_return principal;
 }
 
+Result<model::Principal> Authenticator::identify(const ClientCertificate& certificate) const {
+  return options_.certificates.identify(certificate, base::wallMicros());
+}
+
 Result<model::Principal> Authenticator::authenticate(std::string_view secret,
                                                      std::optional<base::Address> peer) {
   if (secret.empty() || secret.size() > kMaxSecret) return refused();

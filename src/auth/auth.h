@@ -13,6 +13,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "auth/attempts.h"
+#include "auth/certificates.h"
 #include "base/network.h"
 #include "base/result.h"
 #include "model/principal.h"
@@ -50,6 +51,7 @@ struct AuthOptions {
   TokenVerifier* tokens = nullptr;     // outlives the authenticator
   std::string resource = {};           // the URL of this service; "" without a provider
   std::string issuer = {};             // where its tokens come from
+  Certificates certificates = {};
 };
 
 // kUnauthorized with one constant message, whatever is wrong, so that a caller learns nothing about
@@ -67,6 +69,8 @@ class Authenticator {
   // an address with a guesser (a proxy's, loopback) is not shut out by that.
   Task<Result<model::Principal>> identify(std::string_view credential,
                                           std::optional<base::Address> peer);
+  // The principal of a client's certificate, which TLS has verified; else refused().
+  [[nodiscard]] Result<model::Principal> identify(const ClientCertificate& certificate) const;
   // The principal of a key that is known, not expired, not revoked and good for that peer; else
   // refused(). Answers are cached for a second; revocation calls forget().
   Result<model::Principal> authenticate(std::string_view secret,

@@ -484,7 +484,8 @@ Result<> serve(const Options& options) {
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
   api::HttpServer server(io.get_executor(), httpLimits(options.config.http),
-                         options.config.http.allowed_hosts);
+                         options.config.http.allowed_hosts,
+                         TRY(api::ServerTls::open(options.config.tls)));
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
@@ -504,7 +505,7 @@ Result<> serve(const Options& options) {
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
-  auth::Authenticator authenticator(*store, authOptions(options.config, tokens.get()));
+  auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config), scanner.get());

@@ -23,7 +23,8 @@ size_t raiseDescriptors(size_t wanted) {
 // What this service is called by its clients (RFC 9728 §2, `resource`).
 std::string resourceUrl(const model::Config& config) {
   const std::string& configured = config.auth.oidc.resource;
-  std::string url = configured.empty() ? "http://" + config.listen : configured;
+  const std::string scheme = config.tls.certificate.empty() ? "http://" : "https://";
+  std::string url = configured.empty() ? scheme + config.listen : configured;
   while (url.ends_with('/'))
     url.pop_back();
   return url;
@@ -89,12 +90,13 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   return run;
 }
 
-auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* tokens) {
+Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens) {
   const std::string url = tokens == nullptr ? "" : resourceUrl(config);
-  return {.failures_per_minute = config.auth.failures_per_minute,
-          .tokens = tokens,
-          .resource = url,
-          .issuer = config.auth.oidc.issuer};
+  return auth::AuthOptions{.failures_per_minute = config.auth.failures_per_minute,
+                           .tokens = tokens,
+                           .resource = url,
+                           .issuer = config.auth.oidc.issuer,
+                           .certificates = TRY(auth::Certificates::parse(config.tls.clients))};
 }
 
 orchestrator::SessionConfig sessionConfig(const model::Config& config) {

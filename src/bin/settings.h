@@ -21,7 +21,7 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config);
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config);
 orchestrator::RunConfig runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
-auth::AuthOptions authOptions(const model::Config& config, auth::TokenVerifier* tokens);
+Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);
 orchestrator::SessionConfig sessionConfig(const model::Config& config);
 model::SessionBounds sessionBounds(const model::Config& config);
 model::RequestBounds requestBounds(const model::Config& config);

@@ -75,18 +75,18 @@ Result<Url> parseUrl(std::string_view text) {
   const auto bad = [&](std::string_view why) {
     return fail(Code::kInvalid, "reading the URL \"" + shown + "\": " + std::string(why));
   };
-  if (text.starts_with("https://")) {
-    return bad("this client speaks http only; for TLS, put a tunnel or proxy in front");
-  }
-  constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) return bad("it must start with http://");
-  text.remove_prefix(kScheme.size());
+  constexpr uint16_t kHttpsPort = 443;
+  const bool https = text.starts_with("https://");
+  if (!https && !text.starts_with("http://")) return bad("it must start with http:// or https://");
+  text.remove_prefix(text.find("//") + 2);
   const auto unsafe = [](char c) {
     return c <= ' ' || c >= 0x7f || c == '@' || c == '?' || c == '#';
   };
   if (std::ranges::any_of(text, unsafe))
     return bad("only a host, a port and a path are understood");
   Url url;
+  if (https) url.port = kHttpsPort;
+  if (https) url.tls = Trust::fromEnvironment();
   const size_t slash = std::min(text.find('/'), text.size());
   url.prefix = text.substr(slash);
   while (url.prefix.ends_with('/'))
@@ -129,6 +129,7 @@ HttpClient::HttpClient(Url url, std::string key, int interrupt)
     : url_(std::move(url)), key_(std::move(key)), interrupt_(interrupt) {}
 
 void HttpClient::close() {
+  tls_.reset();
   socket_.reset();
   buffer_.clear();
   at_end_ = false;
@@ -162,35 +163,80 @@ Result<> HttpClient::connect(Millis timeout) {
   const Addresses addresses = TRY(resolve(url_));
   int cause = ECONNREFUSED;
   for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
-    socket_.reset(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket_) return failErrno("making a socket");
-    const int one = 1;
-    ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (::connect(socket_.get(), at->ai_addr, at->ai_addrlen) == 0) return {};
-    cause = errno;
-    if (cause != EINPROGRESS) continue;
-    bool ready = false;
-    TRY(waitFor(POLLOUT, monotonicNow() + timeout, ready));
-    socklen_t size = sizeof cause;
-    cause = ETIMEDOUT;
-    if (ready) ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &cause, &size);
-    if (cause == 0) return {};
+    cause = TRY(connectTo(*at, monotonicNow() + timeout));
+    if (cause == 0) return url_.tls ? secure(monotonicNow() + timeout) : Result<>();
   }
   close();
   return fail(Code::kUnavailable,
               "connecting to " + url_.authority() + ": " + strerrordesc_np(cause));
 }
 
+// The errno of what went wrong, 0 if nothing did.
+Result<int> HttpClient::connectTo(const addrinfo& address, Monotonic deadline) {
+  socket_.reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return failErrno("making a socket");
+  const int one = 1;
+  ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (::connect(socket_.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  int cause = errno;
+  if (cause != EINPROGRESS) return cause;
+  bool ready = false;
+  TRY(waitFor(POLLOUT, deadline, ready));
+  socklen_t size = sizeof cause;
+  cause = ETIMEDOUT;
+  if (ready) ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &cause, &size);
+  return cause;
+}
+
+Result<> HttpClient::secure(Monotonic deadline) {
+  tls_ = TRY(TlsSession::make(*url_.tls, url_.host, socket_.get()));
+  for (;;) {
+    const auto step = tls_->handshake();
+    if (!step) return broken(step.error().message);
+    if (step->wait == 0) {
+      if (step->bytes > 0) return {};
+      return broken("TLS: it closed the connection");
+    }
+    bool ready = false;
+    TRY(waitFor(step->wait, deadline, ready));
+    if (!ready) return broken("TLS: it does not answer in time");
+  }
+}
+
+// What moved, or what to wait for; `bytes` -1 when the server takes no more. It may have refused,
+// and its answer is worth more than our error.
+Result<TlsSession::Step> HttpClient::put(std::string_view bytes) {
+  constexpr TlsSession::Step kGone{-1, 0};
+  if (tls_) return tls_->write(bytes).value_or(kGone);
+  const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (n >= 0) return TlsSession::Step{n, 0};
+  if (errno == EAGAIN || errno == EINTR) return TlsSession::Step{0, POLLOUT};
+  if (errno == EPIPE || errno == ECONNRESET) return kGone;
+  return broken(strerrordesc_np(errno));
+}
+
+// The same of what has come: `bytes` 0 with `wait` 0 is the end.
+Result<TlsSession::Step> HttpClient::get(char* into, size_t size) {
+  if (tls_) {
+    auto step = tls_->read(into, size);
+    if (!step) return broken(step.error().message);
+    return *step;
+  }
+  const ssize_t n = ::recv(socket_.get(), into, size, 0);
+  if (n >= 0) return TlsSession::Step{n, 0};
+  if (errno == EAGAIN || errno == EINTR) return TlsSession::Step{0, POLLIN};
+  if (errno == ECONNRESET) return TlsSession::Step{};
+  return broken(strerrordesc_np(errno));
+}
+
 Result<> HttpClient::send(std::string_view bytes, Monotonic deadline) {
   while (!bytes.empty()) {
-    const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
-    if (n >= 0 || errno == EINTR) continue;
-    // A server that refuses a body answers and closes: its answer is worth more than our error.
-    if (errno == EPIPE || errno == ECONNRESET) return {};
-    if (errno != EAGAIN) return broken(strerrordesc_np(errno));
+    const TlsSession::Step step = TRY(put(bytes));
+    if (step.bytes < 0) return {};
+    bytes.remove_prefix(static_cast<size_t>(step.bytes));
+    if (step.wait == 0) continue;
     bool ready = false;
-    TRY(waitFor(POLLOUT, deadline, ready));
+    TRY(waitFor(step.wait, deadline, ready));
     if (!ready) return broken("it does not take the request");
   }
   return {};
@@ -226,18 +272,14 @@ Result<> HttpClient::sendSource(const HttpRequest& request, Millis timeout) {
 Result<bool> HttpClient::fill(Monotonic deadline) {
   char chunk[65'536];
   for (;;) {
-    const ssize_t n = ::recv(socket_.get(), chunk, sizeof chunk, 0);
-    if (n > 0) buffer_.append(chunk, static_cast<size_t>(n));
-    if (n == 0) at_end_ = true;
-    if (n >= 0) return true;
-    if (errno == EINTR) continue;
-    if (errno == ECONNRESET) {
-      at_end_ = true;
+    const TlsSession::Step step = TRY(get(chunk, sizeof chunk));
+    buffer_.append(chunk, static_cast<size_t>(step.bytes));
+    if (step.wait == 0) {
+      at_end_ = step.bytes == 0;
       return true;
     }
-    if (errno != EAGAIN) return broken(strerrordesc_np(errno));
     bool ready = false;
-    TRY(waitFor(POLLIN, deadline, ready));
+    TRY(waitFor(step.wait, deadline, ready));
     if (!ready) return false;
   }
 }
@@ -309,10 +351,12 @@ Result<HttpHead> HttpClient::open(const HttpRequest& request, Millis timeout) {
   return head;
 }
 
-Fd HttpClient::detach(std::string& rest) {
+Result<Fd> HttpClient::detach(std::string& rest) {
   rest = std::exchange(buffer_, {});
+  std::unique_ptr<TlsSession> tls = std::move(tls_);
   Fd socket = std::move(socket_);
   close();
+  if (tls) return TlsSession::passOn(std::move(tls), std::move(socket));
   return socket;
 }
 

@@ -7,25 +7,31 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include <netdb.h>
+
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "cli/tls_session.h"
 
 namespace cloister::cli {
 
 struct Url {
   std::string host;  // a name or an address, without brackets
   uint16_t port = 80;
-  std::string prefix;  // path before "/v1", "" if none
+  std::string prefix;             // path before "/v1", "" if none
+  std::optional<Trust> tls = {};  // of https
 
   [[nodiscard]] std::string authority() const;  // for Host, and for messages
 };
 
-// http://host[:port][/prefix]; https and anything else is kInvalid.
+// http[s]://host[:port][/prefix]; anything else is kInvalid. What https trusts and shows is of the
+// environment (tls_session.h).
 Result<Url> parseUrl(std::string_view text);
 
 struct HttpRequest {
@@ -71,8 +77,8 @@ class HttpClient {
   Result<Piece> read(std::string& out, Millis timeout);
 
   // The connection, after an answer of 101 to a request with Upgrade; `rest` is what came behind
-  // it.
-  Fd detach(std::string& rest);
+  // it. Of https it is a socket of ours, with a thread behind that speaks TLS.
+  Result<Fd> detach(std::string& rest);
 
   // True once `interrupt` was readable during a wait, which then failed.
   [[nodiscard]] bool interrupted() const { return interrupted_; }
@@ -83,7 +89,11 @@ class HttpClient {
   enum class Framing { kNone, kLength, kChunked, kUntilClose };
 
   Result<> connect(Millis timeout);
+  Result<int> connectTo(const addrinfo& address, base::Monotonic deadline);
+  Result<> secure(base::Monotonic deadline);
   Result<> send(std::string_view bytes, base::Monotonic deadline);
+  Result<TlsSession::Step> put(std::string_view bytes);
+  Result<TlsSession::Step> get(char* into, size_t size);
   Result<> sendSource(const HttpRequest& request, Millis timeout);
   Result<bool> refused(base::Monotonic until);
   Result<bool> fill(base::Monotonic deadline);  // false: the deadline passed
@@ -100,9 +110,10 @@ class HttpClient {
   int interrupt_;
   bool interrupted_ = false;
   Fd socket_;
-  std::string buffer_;   // received, not yet consumed
-  bool at_end_ = false;  // the server has closed its side
-  bool keep_ = false;    // the connection may carry another exchange
+  std::unique_ptr<TlsSession> tls_;  // on it
+  std::string buffer_;               // received, not yet consumed
+  bool at_end_ = false;              // the server has closed its side
+  bool keep_ = false;                // the connection may carry another exchange
   bool in_chunk_ = false;
   bool trailers_ = false;
   bool may_switch_ = false;  // the request asks for another protocol

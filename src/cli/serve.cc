@@ -19,6 +19,8 @@
 namespace cloister::cli {
 namespace {
 
+constexpr size_t kMaxCertificate = 65'536;
+
 // Removes what a private server leaves, at every way out.
 class StateGuard {
  public:
@@ -37,7 +39,13 @@ class StateGuard {
 struct Place {
   std::string state;
   std::string listen;
+  std::string certificate;         // "": plain HTTP
   std::vector<std::string> flags;  // for every part
+
+  // The URL under which this account's commands reach `address`.
+  [[nodiscard]] std::string urlOf(const std::string& address) const {
+    return (certificate.empty() ? "http://" : "https://") + reachable(address);
+  }
 };
 
 Result<Place> settle(const ServeOptions& options) {
@@ -50,6 +58,7 @@ Result<Place> settle(const ServeOptions& options) {
   while (place.state.size() > 1 && place.state.ends_with('/'))
     place.state.pop_back();
   place.listen = options.listen.value_or(config.listen);
+  place.certificate = config.tls.certificate;
   place.flags = {"--state", place.state};
   if (options.config) {
     const auto path = std::filesystem::absolute(*options.config).string();
@@ -81,10 +90,11 @@ Result<> initialise(const Place& place, int lock) {
               "preparing " + place.state + ": cloisterd init " + describeExit(status));
 }
 
-bool answersReady(const std::string& address, int interrupt) {
+bool answersReady(const Place& place, const std::string& address, int interrupt) {
   constexpr Millis kPatience{2'000};
-  const auto url = parseUrl("http://" + reachable(address));
+  auto url = parseUrl(place.urlOf(address));
   if (!url) return true;  // not TCP: the parts' own word is all there is
+  if (url->tls) url->tls->pinned = place.certificate;
   HttpClient client(*url, "", interrupt);
   const auto answer = client.exchange({.method = "GET", .target = "/readyz"}, kPatience);
   return answer && answer->head.status == 200;
@@ -98,24 +108,30 @@ void writeAll(int fd, std::string_view text) {
   }
 }
 
-void greet(const std::string& address, const std::string& state) {
-  std::string text = "Cloister is ready at http://" + reachable(address) + "\n";
-  text += "  admin key   " + adminKeyPath(state) + " (`cloister` on this account finds it)\n";
+void greet(const Place& place, const std::string& address) {
+  std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
+  text += "  admin key   " + adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
   text += "  try         cloister run -c 'print(\"hello\")'\n";
-  if (!isLoopback(address)) {
+  if (!isLoopback(address) && place.certificate.empty()) {
     text += "  note        " + address +
-            " is reachable from outside, without encryption: " + "put TLS in front\n";
+            " is reachable from outside, without encryption: set tls.certificate, or put TLS in "
+            "front\n";
   }
   writeAll(STDERR_FILENO, text);
 }
 
 Result<> announce(const ServeOptions& options, const Place& place, const std::string& address) {
-  TRY(base::writeFileAtomic(addressPath(place.state), reachable(address) + "\n", 0644));
+  if (!place.certificate.empty()) {
+    const std::string certificate = TRY(base::readFile(place.certificate, kMaxCertificate));
+    TRY(base::writeFileAtomic(certificatePath(place.state), certificate, 0644));
+  }
+  const std::string shown = place.certificate.empty() ? reachable(address) : place.urlOf(address);
+  TRY(base::writeFileAtomic(addressPath(place.state), shown + "\n", 0644));
   if (options.ready_fd >= 0) {
     writeAll(options.ready_fd, reachable(address) + "\n");
     ::close(options.ready_fd);
   }
-  if (!options.private_server) greet(address, place.state);
+  if (!options.private_server) greet(place, address);
   return {};
 }
 
@@ -142,7 +158,7 @@ Result<> serve(const ServeOptions& options) {
     config.control.listeners.push_back(listener.get());
   config.node = programOf("cloister-node", place, lock.get());
   config.lifeline = options.lifeline;
-  config.probe = [&](int interrupt) { return answersReady(address, interrupt); };
+  config.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
   config.on_ready = [&] { return announce(options, place, address); };
   Supervisor supervisor = TRY(Supervisor::make(std::move(config)));
   const Result<> result = supervisor.run();

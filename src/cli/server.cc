@@ -33,22 +33,25 @@ Result<std::optional<std::string>> givenKey(const Globals& globals) {
   return variable("CLOISTER_API_KEY");
 }
 
-// The address of the server that holds `dir`, once it has written it; "" if none holds it.
-Result<std::string> localAddress(const std::string& dir) {
+// The URL of the server that holds `dir`, once it has written it; none if none holds it.
+Result<std::optional<Url>> localServer(const std::string& dir) {
   constexpr Millis kStarting{15'000};
   constexpr Millis kPause{10};
   const auto deadline = monotonicNow() + kStarting;
   while (isHeld(dir)) {
     constexpr size_t kMost = 512;
     if (auto text = base::readFile(addressPath(dir), kMost); text) {
-      return text->substr(0, text->find('\n'));
+      const std::string address = text->substr(0, text->find('\n'));
+      Url url = TRY(parseUrl(address.contains("//") ? address : "http://" + address));
+      if (url.tls) url.tls->pinned = certificatePath(dir);
+      return url;
     }
     if (monotonicNow() >= deadline) {
       return fail(Code::kUnavailable, "finding the server of " + dir + ": it is not ready");
     }
     std::this_thread::sleep_for(kPause);
   }
-  return std::string();
+  return std::optional<Url>();
 }
 
 }  // namespace
@@ -59,15 +62,19 @@ Result<std::optional<Endpoint>> findServer(const Globals& globals) {
   const std::string dir = globals.state.value_or(base::defaultStateDir());
   if (named) {
     Endpoint endpoint{TRY(parseUrl(*named)), {}};
-    if (!key && TRY(localAddress(dir)) == endpoint.url.authority()) {
+    const auto local = key ? std::nullopt : TRY(localServer(dir));
+    const bool same = local && local->authority() == endpoint.url.authority() &&
+                      local->tls.has_value() == endpoint.url.tls.has_value();
+    if (same) {
+      endpoint.url.tls = local->tls;
       key = TRY(readKey(adminKeyPath(dir)));
     }
     endpoint.key = std::move(key).value_or("");
     return endpoint;
   }
-  const std::string address = TRY(localAddress(dir));
-  if (address.empty()) return std::nullopt;
-  Endpoint endpoint{TRY(parseUrl("http://" + address)), {}};
+  const std::optional<Url> local = TRY(localServer(dir));
+  if (!local) return std::nullopt;
+  Endpoint endpoint{*local, {}};
   endpoint.key = key ? *key : TRY(readKey(adminKeyPath(dir)));
   return endpoint;
 }

@@ -61,6 +61,10 @@ bool isHeld(const std::string& dir) {
   return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+std::string certificatePath(const std::string& dir) {
+  return dir + "/certificate.pem";
+}
+
 std::string addressPath(const std::string& dir) {
   return dir + "/address";
 }

@@ -21,6 +21,8 @@ Result<Fd> lockState(const std::string& dir, Millis patience);
 bool isHeld(const std::string& dir);
 
 std::string addressPath(const std::string& dir);
+// The certificate of a server that speaks TLS, which this account's commands then need not look up.
+std::string certificatePath(const std::string& dir);
 std::string adminKeyPath(const std::string& dir);
 Result<std::string> readKey(const std::string& path);
 

@@ -37,6 +37,15 @@ struct Config {
     std::vector<std::string> allowed_hosts;  // names in Host beyond loopback and `listen`
   } http;
 
+  // HTTPS on every TCP listener, and clients that show certificates; docs/IDENTITY.md.
+  struct Tls {
+    std::string certificate;           // PEM file: the server's, then its issuers'. "": plain HTTP
+    std::string key;                   // PEM file of its private key
+    std::string client_ca;             // PEM file: who may vouch for clients. "": none is asked for
+    std::string client_crl;            // PEM file: what those have revoked
+    std::vector<std::string> clients;  // "NAME = tenant:T agent:A … roles:R"
+  } tls;
+
   struct Run {
     uint32_t concurrent = 0;  // sandboxes at once; 0: as many as the node offers
     uint32_t queue = 1024;

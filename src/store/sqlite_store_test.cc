@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <semaphore>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -395,7 +396,13 @@ TEST(SqliteStore, PutsCheckpointsIntoTheFile) {
   options.batch = 1;
   {
     const auto store = openSqlite(options).value();
-    for (int i = 0; i < 35; ++i)
+    // Several that are due before the first is made are made as one: let it be made.
+    for (int i = 0; i < 10; ++i)
+      ASSERT_TRUE(testing::append(*store, "x", "acme"));
+    const auto made = [&] { return readCheckpoints(options.checkpoint_file); };
+    while (!made() || made()->empty())
+      std::this_thread::yield();
+    for (int i = 10; i < 35; ++i)
       ASSERT_TRUE(testing::append(*store, "x", "acme"));
   }
   const auto lines = readCheckpoints(options.checkpoint_file).value();

@@ -69,14 +69,17 @@ class Response:
         return self.body.decode()
 
 
-def http_request(host, port, method, path, body=None, headers=None, timeout=90):
+def http_request(host, port, method, path, body=None, headers=None, timeout=90, tls=None):
     """One request on a connection of its own. `body`: bytes, an iterator of them that is sent in
-    chunks, or anything JSON can hold."""
+    chunks, or anything JSON can hold. `tls`: an SSLContext, for https."""
     headers = dict(headers or {})
     if body is not None and not isinstance(body, (bytes, bytearray, collections.abc.Iterator)):
         body = json.dumps(body).encode()
         headers.setdefault("Content-Type", "application/json")
-    connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    if tls is None:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout)
+    else:
+        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
     try:
         connection.request(method, path, body=body, headers=headers)
         answer = connection.getresponse()
@@ -129,11 +132,12 @@ class Server:
     """`cloister serve` on a state directory and port of its own.
 
     `user=True` runs it as an ordinary user even when the test is root. `state` keeps a directory of
-    the caller's (restart tests). `config` is the text of a YAML file. After `with`, the whole
-    process tree is gone, or the test fails.
+    the caller's (restart tests). `config` is the text of a YAML file. `tls`: how to reach a server
+    that speaks https. After `with`, the whole process tree is gone, or the test fails.
     """
 
-    def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True):
+    def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True, tls=None):
+        self.tls = tls
         self._config, self._env, self._args, self._ready = _with_pool(config or ""), dict(env or {}), list(args), ready
         self.as_user = user and ROOT
         self.rootless = user or not ROOT
@@ -199,7 +203,7 @@ class Server:
 
     def read_address(self):
         with contextlib.suppress(OSError, ValueError):
-            address = (self.state / "address").read_text().strip().removeprefix("http://")
+            address = (self.state / "address").read_text().strip().split("//")[-1]
             host, port = address.rsplit(":", 1)
             self.host, self.port = host, int(port)
             return True
@@ -207,7 +211,8 @@ class Server:
 
     def _answers_ready(self):
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return http_request(self.host, self.port, "GET", "/readyz", timeout=5).status == 200
+            return http_request(self.host, self.port, "GET", "/readyz", timeout=5,
+                                tls=self.tls).status == 200
         return False
 
     def stop(self, seconds=20):
@@ -282,7 +287,7 @@ class Server:
 
     @property
     def url(self):
-        return f"http://{self.host}:{self.port}"
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
 
     # - using it -
 
@@ -291,7 +296,7 @@ class Server:
         headers = dict(headers or {})
         if key is not False:
             headers.setdefault("Authorization", f"Bearer {key or self.key}")
-        return http_request(self.host, self.port, method, path, body, headers, timeout)
+        return http_request(self.host, self.port, method, path, body, headers, timeout, self.tls)
 
     def submit(self, code=None, language="python", wait=30, headers=None, key=None, **request):
         """POST /v1/executions → Response. Other arguments are members of the request."""

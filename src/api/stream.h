@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream: a client's socket, plain or with TLS around it, as one AsyncStream for what is built on
+// top (asio reads and writes, Beast's WebSocket). Movable; not thread-safe. One read and one write
+// may wait at once.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/beast/core/role.hpp>
+#include <boost/beast/websocket/teardown.hpp>
+
+namespace cloister::api {
+
+// TCP and Unix alike.
+using Socket = boost::asio::generic::stream_protocol::socket;
+
+class Stream {
+ public:
+  using executor_type = Socket::executor_type;
+  using next_layer_type = Socket;
+
+  explicit Stream(Socket socket) : socket_(std::make_unique<Socket>(std::move(socket))) {}
+
+  // Speaks TLS from now on; the handshake is next. The context lives as long as the stream.
+  void secure(std::shared_ptr<boost::asio::ssl::context> context) {
+    context_ = std::move(context);
+    tls_ = std::make_unique<Tls>(*socket_, *context_);
+  }
+  [[nodiscard]] bool secured() const { return tls_ != nullptr; }
+
+  executor_type get_executor() { return socket_->get_executor(); }
+  Socket& next_layer() { return *socket_; }
+  [[nodiscard]] const Socket& next_layer() const { return *socket_; }
+  // Of a secured stream.
+  boost::asio::ssl::stream<Socket&>& tls() { return *tls_; }
+
+  template <class Buffers, class Token>
+  auto async_read_some(const Buffers& buffers, Token&& token) {
+    return initiate(
+        [this](auto handler, const Buffers& into) {
+          if (tls_) return tls_->async_read_some(into, std::move(handler));
+          return socket_->async_read_some(into, std::move(handler));
+        },
+        buffers, std::forward<Token>(token));
+  }
+
+  template <class Buffers, class Token>
+  auto async_write_some(const Buffers& buffers, Token&& token) {
+    return initiate(
+        [this](auto handler, const Buffers& from) {
+          if (tls_) return tls_->async_write_some(from, std::move(handler));
+          return socket_->async_write_some(from, std::move(handler));
+        },
+        buffers, std::forward<Token>(token));
+  }
+
+ private:
+  using Tls = boost::asio::ssl::stream<Socket&>;
+
+  template <class Start, class Buffers, class Token>
+  static auto initiate(Start start, const Buffers& buffers, Token&& token) {
+    return boost::asio::async_initiate<Token, void(boost::system::error_code, size_t)>(
+        std::move(start), token, buffers);
+  }
+
+  std::unique_ptr<Socket> socket_;  // TLS keeps a reference to it
+  std::shared_ptr<boost::asio::ssl::context> context_;
+  std::unique_ptr<Tls> tls_;
+};
+
+// What Beast's WebSocket calls, by argument-dependent lookup, once the closing handshake is done;
+// it says itself that nothing is missing, so TLS need not.
+template <class Handler>
+void async_teardown(boost::beast::role_type role, Stream& stream, Handler&& handler) {
+  boost::beast::websocket::async_teardown(role, stream.next_layer(),
+                                          std::forward<Handler>(handler));
+}
+
+}  // namespace cloister::api
