@@ -52,11 +52,11 @@ class PoolTest : public testing::Test {
     pool_ = std::make_shared<Pool>(io_.get_executor(), host_);
   }
 
-  // Lets the io_context run until `condition` holds, for ten seconds at most.
+  // Lets the io_context run until `condition` holds, for a minute at most.
   bool until(const std::function<bool()>& condition) {
     const auto waited = [&]() -> Task<bool> {
       boost::asio::steady_timer pause(io_);
-      for (int i = 0; i < 2000; ++i) {
+      for (int i = 0; i < 12'000; ++i) {
         if (condition()) co_return true;
         pause.expires_after(Millis{5});
         co_await pause.async_wait(boost::asio::use_awaitable);
