@@ -116,6 +116,13 @@ struct Config {
     std::string master_key_file;  // "" = the systemd credential, or <state>/keys/artifacts.key
   } artifacts;
 
+  // What agents may do; docs/AGENTS.md.
+  struct Agents {
+    std::string levels;         // path; "" = policies/levels.yaml of the installation
+    std::string default_level;  // of whoever has no sandbox of their own; "": they are held to none
+    uint32_t per_tenant = 10'000;  // sandboxes of agents
+  } agents;
+
   // Answers to agents, over MCP.
   struct Mcp {
     uint32_t wait_seconds = 45;               // for a program, where the client takes no progress

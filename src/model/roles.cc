@@ -49,6 +49,9 @@ const std::vector<Grant> kGrants = {
     {Permission::kAuditVerify, "audit.verify", kAdmin, "verify the whole audit log"},
     {Permission::kPoolRead, "pool.read", kWatchers, "see what the node keeps ready"},
     {Permission::kMetricsRead, "metrics.read", kWatchers, "read metrics from afar"},
+    {Permission::kAgentRead, "agent.read", kEveryone,
+     "see agents' sandboxes and violations, and ask what they may do"},
+    {Permission::kAgentManage, "agent.manage", kManagers, "make and change agents' sandboxes"},
 };
 
 const Grant& grantOf(Permission permission) {

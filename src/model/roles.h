@@ -75,6 +75,8 @@ enum class Permission : uint8_t {
   kAuditVerify,
   kPoolRead,
   kMetricsRead,
+  kAgentRead,
+  kAgentManage,
 };
 
 // One row of the table.

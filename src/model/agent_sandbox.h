@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// AgentSandbox: what one agent of a tenant may do: a level of policies/levels.yaml, and what was
+// added to it or taken away for this agent alone. Violation: one thing it tried beyond that.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+// What an operation is called where it is granted, revoked, or approved for a time.
+inline constexpr std::string_view kAgentOperations[] = {
+    "file_read", "file_write",        "file_create",  "file_delete",
+    "network",   "command_execution", "quality_gate", "workflow"};
+bool isAgentOperation(std::string_view name);
+
+// Lasts until a time, then it is as if it had never been; nothing has to take it away.
+struct TemporaryPermission {
+  std::string operation;  // of kAgentOperations
+  // A path or URL, in which * stands for any characters; the exact text of a command (of argv, its
+  // words joined by a space); the name of a gate or workflow.
+  std::string pattern;
+  int64_t expires_at = 0;     // wall-clock microseconds
+  std::string escalation_id;  // that it came from
+};
+
+// The agent's own bounds; what is absent is the level's.
+struct AgentLimits {
+  std::optional<uint64_t> memory_mb;
+  std::optional<uint32_t> cpu_percent;  // of one processor
+  std::optional<uint64_t> time_seconds;
+};
+
+// What happens to what needs an approval; what is absent is the level's.
+struct AgentEscalation {
+  std::optional<bool> auto_approve_safe;
+  std::optional<std::vector<std::string>> require_human_approval;
+  std::optional<uint64_t> timeout_seconds;
+  std::optional<std::string> fallback_action;  // "deny" or "allow_read_only"
+  std::optional<std::vector<std::string>> notification_channels;
+};
+
+struct AgentSandbox {
+  std::string tenant;
+  std::string agent;
+  std::string level;
+  std::vector<std::string> allowed_commands;  // patterns, as the document's
+  std::vector<std::string> forbidden_commands;
+  std::vector<std::string> forbidden_paths;     // globs
+  std::vector<std::string> granted_operations;  // of kAgentOperations; never in both lists
+  std::vector<std::string> revoked_operations;
+  AgentLimits limits;
+  AgentEscalation escalation;
+  std::vector<TemporaryPermission> temporary_permissions;
+  std::string created_by;        // who: "user", else "app", else the credential
+  int64_t created_at = 0;        // wall-clock microseconds, as the others
+  int64_t last_modified = 0;     // by a person or by a rule
+  int64_t level_since = 0;       // violations before it do not lower the level again
+  uint64_t violation_count = 0;  // since it was created
+  uint64_t version = 0;          // 1, 2, 3 … with each change
+};
+
+// How many of each an agent may have of its own.
+inline constexpr size_t kMaxAgentRules = 256;
+inline constexpr size_t kMaxAgentName = 128;
+
+// kInvalid, of `field`: not 1 to 128 bytes of UTF-8 without control characters.
+Result<> checkAgentName(std::string_view name, const std::string& field);
+
+// As the ledger keeps it. parse… refuses what the other could not have made.
+base::json::object toRecord(const AgentSandbox& sandbox);
+Result<AgentSandbox> parseAgentRecord(const base::json::object& record);
+
+struct Violation {
+  uint64_t seq = 0;  // given by the ledger
+  std::string id;    // vio_…
+  std::string tenant;
+  std::string agent;
+  int64_t at = 0;         // wall-clock microseconds
+  std::string level;      // that it was held to
+  std::string operation;  // of kAgentOperations, or "resources"
+  std::string what;       // the command, path …; at most kMaxShown bytes
+  std::string outcome;    // "denied", "resource_exceeded", "unsafe_command"
+  std::string rule;       // the pattern that refused it, "" for the level's general word
+  std::string reason;
+  std::string words;    // of the command
+  std::string subject;  // the execution or session, "" if none
+  static constexpr size_t kMaxShown = 512;
+};
+
+// `text` cut to Violation::kMaxShown, at a character; what is not UTF-8 is not shown.
+std::string shownText(std::string_view text);
+
+}  // namespace cloister::model
