@@ -49,6 +49,7 @@ class BrittleStore final : public store::Store {
     if (refuse(done)) return;
     orLater([=, this] { real_->updateSession(session, event, done); });
   }
+  store::AgentStore& agents() override { return real_->agents(); }
   void append(model::AuditEvent event, store::Done<void> done) override {
     if (refuse(done)) return;
     real_->append(std::move(event), std::move(done));

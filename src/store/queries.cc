@@ -88,6 +88,10 @@ Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scop
   Statement row = TRY(db.use(tenant ? kAuditOfTenant : kAudit));
   if (tenant) row.bind(*tenant);
   row.bind(from, std::clamp(limit, 1U, kMaxAudit));
+  return readAuditRows(row);
+}
+
+Result<std::vector<model::AuditEntry>> readAuditRows(Statement& row) {
   std::vector<model::AuditEntry> out;
   for (;;) {
     // What was read before the trouble is given first; the next call meets it at its front.

@@ -8,12 +8,13 @@
 #include "store/migrations/m003_artifacts.h"
 #include "store/migrations/m004_snapshots.h"
 #include "store/migrations/m005_key_roles.h"
+#include "store/migrations/m007_agents.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 5> kMigrations = {kInitial, kSessions, kArtifacts, kSnapshots,
-                                                    kKeyRoles};
+constexpr std::array<const char*, 6> kMigrations = {kInitial,   kSessions, kArtifacts,
+                                                    kSnapshots, kKeyRoles, kAgents};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

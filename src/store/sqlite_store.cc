@@ -13,6 +13,7 @@
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "store/agents.h"
 #include "store/artifacts.h"
 #include "store/checkpoint_file.h"
 #include "store/executions.h"
@@ -273,6 +274,8 @@ class SqliteStore final : public Store {
 
   Result<> health() override { return writer_->health(); }
 
+  AgentStore& agents() override { return agents_; }
+
  private:
   // What the queue needs to know of a write.
   struct About {
@@ -296,6 +299,60 @@ class SqliteStore final : public Store {
     return result;
   }
 
+  // The same queue and connections, for what is about agents.
+  class Agents final : public AgentStore {
+   public:
+    explicit Agents(SqliteStore& store) : store_(store) {}
+
+    void put(const Scope& scope, model::AgentSandbox sandbox, uint64_t expected, uint64_t most,
+             model::AuditEvent event, Done<model::AgentSandbox> done) override {
+      store_.submit<model::AgentSandbox>(
+          {},
+          [=, sandbox = std::move(sandbox), event = std::move(event)](Transaction tx) {
+            return putAgentRow(tx, scope, sandbox, expected, most, event);
+          },
+          std::move(done));
+    }
+    void remove(const Scope& scope, AgentName name, model::AuditEvent event,
+                Done<void> done) override {
+      store_.submit<void>(
+          {},
+          [scope, name = std::move(name), event = std::move(event)](Transaction tx) {
+            return removeAgentRow(tx, scope, name, event);
+          },
+          std::move(done));
+    }
+    void addViolation(model::Violation violation, std::vector<Lowering> rules, model::Principal by,
+                      Done<AfterViolation> done) override {
+      store_.submit<AfterViolation>(
+          {},
+          [violation = std::move(violation), rules = std::move(rules), by = std::move(by)](
+              Transaction tx) { return addViolationRow(tx, violation, rules, by); },
+          std::move(done));
+    }
+    Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name) override {
+      return store_.read("", [&](Database& db) { return getAgent(db, scope, name); });
+    }
+    Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope,
+                                                       const AgentQuery& query) override {
+      return store_.read("", [&](Database& db) { return listAgents(db, scope, query); });
+    }
+    Result<std::vector<model::Violation>> violations(const Scope& scope,
+                                                     const ViolationQuery& query) override {
+      return store_.read("", [&](Database& db) { return listViolations(db, scope, query); });
+    }
+    Result<std::vector<model::AuditEntry>> audit(const Scope& scope,
+                                                 const AgentAuditQuery& query) override {
+      return store_.read("", [&](Database& db) { return readAgentAudit(db, scope, query); });
+    }
+    Result<AgentStats> stats(const Scope& scope, const AgentName& name) override {
+      return store_.read("", [&](Database& db) { return readAgentStats(db, scope, name); });
+    }
+
+   private:
+    SqliteStore& store_;
+  };
+
   Result<> recordRecovery(const std::string& problem);
 
   Fd lock_;
@@ -303,6 +360,7 @@ class SqliteStore final : public Store {
   Readers readers_;
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
+  Agents agents_{*this};
 };
 
 Result<Fd> lockLedger(const std::string& path) {

@@ -172,9 +172,12 @@ struct Mismatch {
 template <class T>
 using Done = std::function<void(Result<T>)>;
 
+class AgentStore;
+
 class Store {
  public:
   virtual ~Store() = default;
+  virtual AgentStore& agents() = 0;  // store/agent_store.h
 
   // Writes the record and its audit row: its subject is the execution, and to its details the
   // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "store/suite/accept.h"
+#include "store/suite/agents.h"
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
 #include "store/suite/keys.h"

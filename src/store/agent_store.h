@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the ledger that is about agents: their sandboxes, and what they tried beyond them.
+// Each change and its audit row are one transaction. Threads, `done` and durability as in store.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/agent_sandbox.h"
+#include "model/audit_entry.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+// An agent. Only what lies within a Scope is found, whatever tenant is named here.
+struct AgentName {
+  std::string tenant;
+  std::string agent;
+};
+
+// "agent:TENANT/NAME": the subject of audit rows about its sandbox. A / or % of the tenant's name
+// is written as in URLs.
+std::string agentSubject(const AgentName& name);
+
+// When an agent's level is lowered: so many violations within a time, at the level `from`.
+struct Lowering {
+  std::string from;
+  std::string to;
+  uint32_t after = 1;
+  int64_t within_us = 0;
+  std::string why;
+};
+
+// What a violation came to: the sandbox as it is now, where the agent has one of its own.
+struct AfterViolation {
+  std::optional<model::AgentSandbox> sandbox;
+  std::string lowered_from;  // the level it had, "" when that stays
+};
+
+struct AgentQuery {
+  uint32_t limit = 50;      // 1..500
+  std::string tenant = {};  // "": of every tenant within the scope
+  AgentName after = {};     // in the order of tenant and name; empty: from the first
+};
+
+struct ViolationQuery {
+  AgentName of;
+  uint32_t limit = 50;      // 1..500
+  uint64_t before_seq = 0;  // 0: from the newest
+};
+
+struct AgentAuditQuery {
+  AgentName of;
+  int64_t since = 0;        // wall-clock microseconds
+  uint32_t limit = 50;      // 1..500
+  uint64_t before_seq = 0;  // 0: from the newest
+};
+
+// What an agent has done, as far as records are kept.
+struct AgentStats {
+  std::map<std::string, uint64_t> executions;  // by status
+  uint64_t sessions = 0;
+  uint64_t violations = 0;
+  int64_t last_violation = 0;  // wall-clock microseconds; 0: none
+};
+
+class AgentStore {
+ public:
+  virtual ~AgentStore() = default;
+
+  // Stores it as the version after `expected` (0: there is none yet) and gives it as stored.
+  // kConflict when another version is there; kQuota beyond `most` agents of the tenant.
+  virtual void put(const Scope& scope, model::AgentSandbox sandbox, uint64_t expected,
+                   uint64_t most, model::AuditEvent event, Done<model::AgentSandbox> done) = 0;
+  // Its violations stay.
+  virtual void remove(const Scope& scope, AgentName name, model::AuditEvent event,
+                      Done<void> done) = 0;
+  // Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
+  // and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
+  virtual void addViolation(model::Violation violation, std::vector<Lowering> rules,
+                            model::Principal by, Done<AfterViolation> done) = 0;
+
+  // kNotFound for what does not exist or is not within `scope`.
+  virtual Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name) = 0;
+  virtual Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope,
+                                                             const AgentQuery& query) = 0;
+  // Newest first.
+  virtual Result<std::vector<model::Violation>> violations(const Scope& scope,
+                                                           const ViolationQuery& query) = 0;
+  // What was done to the agent and by it, newest first.
+  virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope,
+                                                       const AgentAuditQuery& query) = 0;
+  virtual Result<AgentStats> stats(const Scope& scope, const AgentName& name) = 0;
+};
+
+}  // namespace cloister::store
