@@ -184,9 +184,15 @@ class Judge {
     }
   }
 
+  // A relative path is beneath wherever the command begins, most often the workspace.
+  static bool matchesPath(const std::string& glob, const std::string& text) {
+    if (globMatches(glob, plainPath(text))) return true;
+    return !text.starts_with('/') && globMatches(glob, plainPath("/workspace/" + text));
+  }
+
   void write(const Value& target) {
     for (const PathRule& rule : level_.forbidden_paths) {
-      if (target.text.empty() || !globMatches(rule.path, plainPath(target.text))) continue;
+      if (target.text.empty() || !matchesPath(rule.path, target.text)) continue;
       add(Outcome::kDeny, "forbidden_path", "the command writes to " + target.text, target.span);
       verdict_.risks.back().rule = rule.path;
       verdict_.risks.back().why = rule.why;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/command/levels.h"
 
+#include <algorithm>
+#include <span>
+
 #include "model/yaml.h"
 
 namespace cloister::policy {
@@ -84,8 +87,41 @@ Result<ParameterRule> readParameters(ObjectReader& reader) {
 }
 
 Result<PathRule> readPath(ObjectReader& reader) {
-  return PathRule{.path = TRY(model::requiredText(reader, "path")),
-                  .why = TRY(model::requiredText(reader, "why"))};
+  PathRule rule{.path = TRY(model::requiredText(reader, "path")),
+                .why = TRY(model::requiredText(reader, "why"))};
+  const std::string access = TRY(reader.text("access")).value_or("all");
+  if (access != "all" && access != "write") {
+    return wrong(reader.pathOf("access"), "must be all, or write (then it may be read)");
+  }
+  rule.reads = access == "all";
+  rule.escalation = TRY(reader.boolean("escalation")).value_or(true);
+  return rule;
+}
+
+Result<std::string> oneOf(ObjectReader& reader, std::string_view name, std::string otherwise,
+                          std::span<const std::string_view> known) {
+  std::string text = TRY(reader.text(name)).value_or(std::move(otherwise));
+  if (std::ranges::find(known, text) != known.end()) return text;
+  std::string list;
+  for (const std::string_view each : known)
+    list.append(list.empty() ? "" : ", ").append(each);
+  return wrong(reader.pathOf(name), "must be one of " + list);
+}
+
+Result<std::vector<std::string>> readFileOperations(ObjectReader& reader) {
+  constexpr std::string_view kName = "allowed_file_operations";
+  constexpr std::string_view kKnown[] = {
+      "read", "write", "create", "delete", "write_temp", "write_non_config", "delete_non_system"};
+  std::vector<std::string> operations = TRY(model::textList(reader, kName));
+  for (const std::string& one : operations) {
+    if (std::ranges::find(kKnown, one) == std::end(kKnown)) {
+      return wrong(reader.pathOf(kName),
+                   "there is no \"" + one +
+                       "\"; known are read, write, create, delete, write_temp, write_non_config, "
+                       "delete_non_system");
+    }
+  }
+  return operations;
 }
 
 Result<> readPermissions(ObjectReader& reader, Level& level) {
@@ -98,11 +134,65 @@ Result<> readPermissions(ObjectReader& reader, Level& level) {
   level.dangerous = TRY(rules("dangerous_patterns", Outcome::kDeny, true));
   level.parameters = TRY(readList<ParameterRule>(reader, "parameter_restrictions", readParameters));
   level.forbidden_paths = TRY(readList<PathRule>(reader, "forbidden_paths", readPath));
-  level.file_operations = TRY(model::textList(reader, "allowed_file_operations"));
-  level.network_access = TRY(reader.text("network_access")).value_or("denied");
+  level.file_operations = TRY(readFileOperations(reader));
+  constexpr std::string_view kNetworks[] = {"denied", "internal_only", "allowed_with_monitoring",
+                                            "allowed"};
+  level.network_access = TRY(oneOf(reader, "network_access", "denied", kNetworks));
+  level.quality_gates = TRY(model::textList(reader, "quality_gate_permissions"));
+  level.workflows = TRY(model::textList(reader, "workflow_permissions"));
   level.doubt = TRY(readOutcome(reader, "doubt", Outcome::kEscalate));
   level.project_code = TRY(readOutcome(reader, "project_code", Outcome::kEscalate));
   return reader.finish();
+}
+
+Result<LevelLimits> readLimits(ObjectReader& reader) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr uint64_t kMinute = 60;
+  const auto number = [&](std::string_view name) -> Result<std::optional<uint64_t>> {
+    const auto value = TRY(reader.integer(name, 0, kMost));
+    return value ? std::optional(static_cast<uint64_t>(*value)) : std::nullopt;
+  };
+  LevelLimits limits;
+  limits.memory_mb = TRY(number("max_memory_mb"));
+  limits.cpu_percent = TRY(number("max_cpu_percentage"));
+  limits.disk_mb = TRY(number("max_disk_space_mb"));
+  if (const auto minutes = TRY(number("max_execution_time_minutes")))
+    limits.time_seconds = *minutes * kMinute;
+  limits.file_mb = TRY(number("max_file_size_mb"));
+  limits.concurrent = TRY(number("max_concurrent_operations"));
+  limits.requests_per_minute = TRY(number("max_network_requests_per_minute"));
+  TRY(reader.finish());
+  return limits;
+}
+
+Result<LoweringRule> readLowering(ObjectReader& reader) {
+  constexpr int64_t kMostCount = 1'000'000;
+  constexpr int64_t kMostMinutes = int64_t{366} * 24 * 60;
+  LoweringRule rule;
+  rule.from = TRY(model::requiredText(reader, "from"));
+  rule.to = TRY(model::requiredText(reader, "to"));
+  const auto after = TRY(reader.integer("after", 1, kMostCount));
+  if (!after) return wrong(reader.pathOf("after"), "is required");
+  rule.after = static_cast<uint32_t>(*after);
+  rule.within_minutes =
+      static_cast<uint32_t>(TRY(reader.integer("within_minutes", 1, kMostMinutes)).value_or(60));
+  rule.why = TRY(model::requiredText(reader, "why"));
+  return rule;
+}
+
+// Each names levels that there are.
+Result<> checkLowering(const Levels& levels) {
+  for (size_t i = 0; i < levels.lowering.size(); ++i) {
+    const LoweringRule& rule = levels.lowering[i];
+    for (const auto& [member, level] : {std::pair("from", rule.from), std::pair("to", rule.to)}) {
+      if (levels.levels.contains(level)) continue;
+      return wrong("lowering[" + std::to_string(i) + "]." + member, "there is no such level");
+    }
+    if (rule.from == rule.to) {
+      return wrong("lowering[" + std::to_string(i) + "].to", "must be another level");
+    }
+  }
+  return {};
 }
 
 Result<Level> readLevel(const json::object& object, std::string_view name) {
@@ -115,7 +205,10 @@ Result<Level> readLevel(const json::object& object, std::string_view name) {
   if (permissions == nullptr) return wrong(reader.pathOf("permissions"), "is required");
   ObjectReader inner(*permissions, reader.pathOf("permissions"));
   TRY(readPermissions(inner, level));
-  if (const auto* limits = TRY(reader.object("resource_limits"))) level.resource_limits = *limits;
+  if (const auto* limits = TRY(reader.object("resource_limits"))) {
+    ObjectReader of(*limits, reader.pathOf("resource_limits"));
+    level.limits = TRY(readLimits(of));
+  }
   if (const auto* policy = TRY(reader.object("escalation_policy")))
     level.escalation_policy = *policy;
   TRY(reader.finish());
@@ -164,11 +257,13 @@ Result<Levels> parseLevels(std::string_view yaml, std::string_view name) {
   levels.bounds = TRY(readBounds(reader));
   const json::object* all = TRY(reader.object("sandbox_levels"));
   if (all == nullptr || all->empty()) return wrong("sandbox_levels", "must be a map of levels");
+  levels.lowering = TRY(readList<LoweringRule>(reader, "lowering", readLowering));
   TRY(reader.finish());
   for (const auto& [level, value] : *all) {
     if (!value.is_object()) return wrong("sandbox_levels." + std::string(level), "must be a map");
     levels.levels.emplace(std::string(level), TRY(readLevel(value.get_object(), level)));
   }
+  TRY(checkLowering(levels));
   return levels;
 }
 

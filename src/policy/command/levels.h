@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels: what an agent may do, by name, from a document (policies/levels.yaml). Here are the parts
-// that are about commands; the others are read, checked and kept for who asks.
+// Levels: what an agent may do, by name, from a document (policies/levels.yaml). The command filter
+// reads the parts about commands, policy/agent/validate.h all of it.
 // Immutable once parsed; thread-safe.
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "base/json.h"
 #include "policy/command/pattern.h"
@@ -34,6 +35,28 @@ struct ParameterRule {
 struct PathRule {
   std::string path;  // a glob
   std::string why;
+  bool reads = true;       // reading is forbidden too, not only what changes it
+  bool escalation = true;  // somebody may allow it
+};
+
+// What is absent is not bounded by the level.
+struct LevelLimits {
+  std::optional<uint64_t> memory_mb;    // of all that runs at once, as the next
+  std::optional<uint32_t> cpu_percent;  // of one processor
+  std::optional<uint64_t> disk_mb;      // of one run, as the next two
+  std::optional<uint64_t> time_seconds;
+  std::optional<uint64_t> file_mb;
+  std::optional<uint32_t> concurrent;           // runs and sessions at once
+  std::optional<uint32_t> requests_per_minute;  // over the network
+};
+
+// When violations lower a level.
+struct LoweringRule {
+  std::string from;
+  std::string to;
+  uint32_t after = 1;  // so many of them
+  uint32_t within_minutes = 60;
+  std::string why;
 };
 
 struct Level {
@@ -47,15 +70,19 @@ struct Level {
   std::vector<CommandRule> dangerous;
   std::vector<ParameterRule> parameters;
   std::vector<PathRule> forbidden_paths;
-  std::vector<std::string> file_operations;  // not enforced here, as the rest
-  std::string network_access;
-  base::json::object resource_limits;
+  // Of read, write, create, delete, write_temp, write_non_config, delete_non_system.
+  std::vector<std::string> file_operations;
+  std::string network_access;  // denied, internal_only, allowed_with_monitoring or allowed
+  std::vector<std::string> quality_gates;  // globs of their names, as the next
+  std::vector<std::string> workflows;      // "NAME" or "NAME:ACTION"
+  LevelLimits limits;
   base::json::object escalation_policy;
 };
 
 struct Levels {
   CommandBounds bounds;
   std::map<std::string, Level, std::less<>> levels;
+  std::vector<LoweringRule> lowering;
 };
 
 // kInvalid names the member; every rule must say why.

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What paths and hosts are: tables, for the words of levels.yaml. Pure and thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/agent/operation.h"
+
+namespace cloister::policy {
+
+// Of absolute, plain paths.
+bool isTemporaryPath(std::string_view path);
+bool isSystemPath(std::string_view path);  // outside of the workspace, homes and temporary places
+bool isConfigPath(std::string_view path);  // says how programs, builds or hosts behave
+
+// In lower case, without brackets; nullopt for what is no URL with a host.
+std::optional<std::string> hostOf(std::string_view url);
+// A loopback or private address, a name without a dot, or one under internal, local, lan,
+// home.arpa.
+bool isInternalHost(std::string_view host);
+
+// Whether one of `kinds` (require_human_approval of a level) is about the operation. A kind that is
+// not known here is about every operation.
+bool needsHuman(const std::vector<std::string>& kinds, const Operation& operation,
+                std::string_view target);
+
+}  // namespace cloister::policy

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operation: one thing that an agent is about to do, as it is asked about. Values; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::policy {
+
+enum class FileAccess : uint8_t { kRead, kWrite, kCreate, kDelete };
+
+struct FileOperation {
+  FileAccess access = FileAccess::kRead;
+  std::string path;        // a relative one begins in /workspace
+  bool recursive = false;  // all that is beneath it too
+};
+// Either of them.
+struct CommandOperation {
+  std::optional<std::string> text;  // as bash reads it
+  std::vector<std::string> argv;
+};
+struct NetworkOperation {
+  std::string url;
+  std::string method = "GET";
+};
+struct GateOperation {
+  std::string gate;
+};
+struct WorkflowOperation {
+  std::string workflow;
+  std::string action = "run";
+};
+
+// What it would take; 0: not told, or nothing.
+struct Resources {
+  uint64_t memory_bytes = 0;
+  uint32_t cpu_millis = 0;  // thousandths of a processor
+  uint64_t time_ms = 0;
+  uint64_t disk_bytes = 0;
+  uint64_t file_bytes = 0;  // of one file
+  uint32_t running = 0;     // runs and sessions
+};
+
+struct Operation {
+  std::variant<FileOperation, CommandOperation, NetworkOperation, GateOperation, WorkflowOperation>
+      what;
+  Resources wanted;
+};
+
+// Of model::kAgentOperations.
+std::string_view nameOf(const Operation& operation);
+// What a temporary permission's pattern is held against, and what records show: the path in its
+// plain form, the command, the URL, the gate, "workflow:action".
+std::string targetOf(const Operation& operation);
+// "/workspace/src/x" of "src/./x".
+std::string absolutePath(std::string_view path);
+
+// {type, …} (spec/openapi.yaml: AgentOperation); kInvalid names the member, within `path`.
+Result<Operation> parseOperation(const base::json::object& object, const std::string& path);
+
+}  // namespace cloister::policy

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/agent/rules.h"
+
+namespace cloister::policy {
+namespace {
+
+constexpr std::string_view kOwn = "It was set for this agent.";
+
+Result<CommandRule> commandRule(const std::string& text, const std::string& field,
+                                Outcome outcome) {
+  auto pattern = CommandPattern::parse(CommandPattern::Kind::kPattern, text);
+  if (!pattern) return fail(Code::kInvalid, field + ": " + pattern.error().message, field);
+  CommandRule rule;
+  rule.pattern = *std::move(pattern);
+  rule.why = kOwn;
+  rule.outcome = outcome;
+  return rule;
+}
+
+Result<> addOwn(const model::AgentSandbox& sandbox, Level& level) {
+  for (const std::string& text : sandbox.allowed_commands)
+    level.allowed.push_back(TRY(commandRule(text, "allowed_commands", Outcome::kAllow)));
+  for (const std::string& text : sandbox.forbidden_commands)
+    level.forbidden.push_back(TRY(commandRule(text, "forbidden_commands", Outcome::kDeny)));
+  for (const std::string& text : sandbox.forbidden_paths)
+    level.forbidden_paths.push_back(PathRule{.path = text, .why = std::string(kOwn)});
+  return {};
+}
+
+void readEscalation(const model::AgentEscalation& own, AgentRules& rules) {
+  const base::json::object& of_level = rules.level.escalation_policy;
+  if (const auto* value = of_level.if_contains("auto_approve_safe_operations");
+      value != nullptr && value->is_bool()) {
+    rules.auto_approve_safe = value->get_bool();
+  }
+  if (const auto* list = of_level.if_contains("require_human_approval");
+      list != nullptr && list->is_array()) {
+    for (const base::json::value& item : list->get_array()) {
+      if (item.is_string()) rules.require_human_approval.emplace_back(item.get_string());
+    }
+  }
+  rules.auto_approve_safe = own.auto_approve_safe.value_or(rules.auto_approve_safe);
+  if (own.require_human_approval) rules.require_human_approval = *own.require_human_approval;
+}
+
+}  // namespace
+
+std::string levelNames(const Levels& levels) {
+  std::string known;
+  for (const auto& [name, level] : levels.levels)
+    (known += known.empty() ? "" : ", ") += name;
+  return known;
+}
+
+Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level,
+                                  const std::string& agent) {
+  const auto found = levels.levels.find(level);
+  if (found == levels.levels.end()) {
+    return fail(Code::kInvalid,
+                "level: there is no level \"" + level + "\"; use one of " + levelNames(levels),
+                "level");
+  }
+  AgentRules rules;
+  rules.agent = agent;
+  rules.level = found->second;
+  rules.bounds = levels.bounds;
+  rules.limits = found->second.limits;
+  readEscalation({}, rules);
+  return rules;
+}
+
+Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbox& sandbox) {
+  AgentRules rules = TRY(makeLevelRules(levels, sandbox.level, sandbox.agent));
+  TRY(addOwn(sandbox, rules.level));
+  rules.granted.insert(sandbox.granted_operations.begin(), sandbox.granted_operations.end());
+  rules.revoked.insert(sandbox.revoked_operations.begin(), sandbox.revoked_operations.end());
+  if (rules.granted.contains("command_execution")) {
+    rules.level.allowed.push_back(TRY(commandRule("*", "allowed_commands", Outcome::kAllow)));
+  }
+  if (sandbox.limits.memory_mb) rules.limits.memory_mb = sandbox.limits.memory_mb;
+  if (sandbox.limits.cpu_percent) rules.limits.cpu_percent = sandbox.limits.cpu_percent;
+  if (sandbox.limits.time_seconds) rules.limits.time_seconds = sandbox.limits.time_seconds;
+  rules.temporary = sandbox.temporary_permissions;
+  readEscalation(sandbox.escalation, rules);
+  return rules;
+}
+
+}  // namespace cloister::policy

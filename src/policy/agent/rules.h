@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// AgentRules: a level and what one agent has of its own, made ready to be asked. Immutable once
+// made; thread-safe.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/agent_sandbox.h"
+#include "policy/command/levels.h"
+
+namespace cloister::policy {
+
+struct AgentRules {
+  std::string agent;
+  Level level;  // with the agent's own commands and paths
+  CommandBounds bounds;
+  LevelLimits limits;  // the agent's own, else the level's
+  std::set<std::string, std::less<>> granted;
+  std::set<std::string, std::less<>> revoked;
+  std::vector<model::TemporaryPermission> temporary;
+  bool auto_approve_safe = false;
+  std::vector<std::string> require_human_approval;
+};
+
+// kInvalid, of `field`, for a pattern that is none or a level that there is not.
+Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbox& sandbox);
+// The rules of a level as it is, for an agent without a sandbox.
+Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level,
+                                  const std::string& agent);
+// "isolated, restricted, standard"
+std::string levelNames(const Levels& levels);
+
+}  // namespace cloister::policy

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether an agent may do what it is about to do: its rules and an operation in, one of four
+// outcomes out. Pure: no I/O and no clock; thread-safe. Silence denies.
+//
+// Order: temporary permission → revoked → forbidden path → what the level allows → what it takes.
+// Paths are compared as text: what a link in a sandbox leads to is for the kernel there.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/agent/operation.h"
+#include "policy/agent/rules.h"
+#include "policy/command/filter.h"
+
+namespace cloister::policy {
+
+struct ExceededLimit {
+  std::string limit;  // "memory_mb", "cpu_percent", "time_seconds", …
+  uint64_t limit_value = 0;
+  uint64_t used = 0;    // by what runs already
+  uint64_t wanted = 0;  // by the operation
+};
+
+struct Validation {
+  enum class Kind : uint8_t { kApproved, kDenied, kResourceExceeded, kUnsafeCommand };
+
+  Kind kind = Kind::kApproved;
+  // Approved.
+  std::vector<std::string> conditions;
+  bool monitoring_required = false;
+  std::string escalation_id;  // of the temporary permission that allowed it
+  // Not approved.
+  std::string reason;
+  std::string rule;   // the pattern that refused, "" for the level's general word
+  std::string why;    // of that rule
+  std::string words;  // of the command, that the reason is about
+  bool escalation_available = false;
+  bool human_approval = false;  // nobody but a person may allow it
+  std::vector<ExceededLimit> exceeded;
+  std::string suggestion;  // resource exceeded
+  std::vector<Risk> risk_factors;
+  std::vector<std::string> mitigations;
+
+  [[nodiscard]] bool approved() const { return kind == Kind::kApproved; }
+};
+// "approved", "denied", "resource_exceeded", "unsafe_command"
+std::string_view kindName(Validation::Kind kind);
+
+// `used`: by what the agent has running. `now`: wall-clock microseconds.
+Validation validateOperation(const AgentRules& rules, const Operation& operation,
+                             const Resources& used, int64_t now);
+
+// Only what it takes.
+Validation validateResources(const AgentRules& rules, const Resources& wanted,
+                             const Resources& used);
+
+base::json::object toJsonObject(const Validation& validation);
+
+}  // namespace cloister::policy
