@@ -116,6 +116,17 @@ Ledger::Task<Result<std::vector<model::BlobName>>> Ledger::removeSnapshot(store:
   });
 }
 
+Ledger::Task<Result<store::AfterViolation>> Ledger::addViolation(model::Violation violation,
+                                                                 std::vector<store::Lowering> rules,
+                                                                 model::Principal by) {
+  using After = store::AfterViolation;
+  return committed<After>([this, violation = std::move(violation), rules = std::move(rules),
+                           by = std::move(by)](store::Done<After> done) mutable {
+    store_.agents().addViolation(std::move(violation), std::move(rules), std::move(by),
+                                 std::move(done));
+  });
+}
+
 Ledger::Task<Result<>> Ledger::noteBlob(model::BlobName blob) {
   return committed<void>([this, blob = std::move(blob)](store::Done<void> done) mutable {
     store_.noteBlob(std::move(blob), std::move(done));

@@ -12,6 +12,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "store/agent_store.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
@@ -38,6 +39,9 @@ class Ledger {
                                             model::AuditEvent event);
   Task<Result<std::vector<model::BlobName>>> removeSnapshot(store::Scope scope, std::string id,
                                                             model::AuditEvent event);
+  Task<Result<store::AfterViolation>> addViolation(model::Violation violation,
+                                                   std::vector<store::Lowering> rules,
+                                                   model::Principal by);
   Task<Result<>> noteBlob(model::BlobName blob);
   Task<Result<store::Retained>> retain(store::Retention rules);
 

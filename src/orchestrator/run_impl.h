@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "orchestrator/agent_guard.h"
 #include "orchestrator/events.h"
 #include "orchestrator/fair_queue.h"
 #include "orchestrator/host.h"
@@ -65,8 +66,15 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
   policy::Decision decide(const Live& live, const std::string& permit_id) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
-                                              policy::Denied denied);
+                                              policy::Denied denied,
+                                              base::json::object details = {});
   Result<> admit(const Live& live);
+  // What the agent is held to (run_agents.cc). Its limits become what it may have.
+  Result<std::optional<AgentRefusal>> heldBack(const model::Principal& principal,
+                                               Asked& asked) const;
+  Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
+                                                 AgentRefusal refusal);
+  [[nodiscard]] policy::Resources usedBy(const model::Principal& principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
   std::optional<store::NewStart> begin(Live& live) const;
   Task<void> abandon(LivePtr live);
@@ -128,7 +136,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;
   std::function<void()> node_lost;  // tells the sessions
-  runtime::Signal changed;          // a run or a sandbox less
+  // Adds what an agent's sessions use.
+  std::function<void(const model::Principal&, policy::Resources&)> session_use;
+  runtime::Signal changed;  // a run or a sandbox less
   runtime::Signal stopping;
 };
 

@@ -145,7 +145,11 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   const auto self = shared_from_this();
   store::NewExecution record;
   record.idempotency_key = std::move(idempotency_key);
+  std::optional<AgentRefusal> refusal = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(resolve(std::move(principal), std::move(asked), record));
+  if (refusal) {
+    co_return co_await recordViolation(run, std::move(record), *std::move(refusal));
+  }
   co_return co_await take(run, std::move(record));
 }
 
@@ -227,8 +231,11 @@ policy::Decision RunService::Impl::decide(const Live& run, const std::string& pe
 }
 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
-                                                       policy::Denied denied) {
+                                                       policy::Denied denied,
+                                                       base::json::object details) {
   applyDenial(run->execution, denied);
+  for (auto& [name, value] : details)
+    run->execution.error->details[name] = std::move(value);
   run->facts.rule = denied.rule;
   run->execution.finished_at = base::wallMicros();
   record.execution = run->execution;
@@ -395,6 +402,8 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   store::NewExecution record;
   Asked asked{
       .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
+  const auto refusal = CO_TRY(impl->heldBack(principal, asked));
+  if (refusal) co_return std::unexpected(toError(*refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto* denied = std::get_if<policy::Denied>(&decision)) {

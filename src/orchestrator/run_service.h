@@ -31,6 +31,7 @@
 #include "orchestrator/host.h"
 #include "orchestrator/output_log.h"
 #include "orchestrator/scanner.h"
+#include "policy/agent/operation.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
@@ -73,6 +74,8 @@ struct Metrics {
   virtual void sessionCount(size_t creating, size_t running) = 0;
 };
 
+class AgentGuard;
+
 struct Parts {
   store::Store& store;
   BlobKeeper& blobs;
@@ -80,7 +83,8 @@ struct Parts {
   const policy::Policy& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
-  Scanner* scanner = nullptr;  // of artifacts; null: none
+  Scanner* scanner = nullptr;    // of artifacts; null: none
+  AgentGuard* agents = nullptr;  // what agents are held to; null: nothing
 };
 
 class RunService {
@@ -125,6 +129,10 @@ class RunService {
   Task<Result<>> input(model::Principal principal, std::string id, model::ProgramInput input);
   Task<Result<>> signal(model::Principal principal, std::string id, int number);
   Task<Result<>> resize(model::Principal principal, std::string id, model::TerminalSize size);
+
+  // What an agent has running, sessions too: the sum of their limits, as they are counted against
+  // its own.
+  [[nodiscard]] policy::Resources usedBy(const model::Principal& agent) const;
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();

@@ -48,6 +48,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  CO_TRY(co_await impl->mayUseFiles(principal, id, request.argv));
   CO_TRY(session->admit());
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
 }

@@ -103,6 +103,10 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   runs.impl_->node_lost = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->nodeLost();
   };
+  runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal& principal,
+                                                          policy::Resources& used) {
+    if (const auto impl = weak.lock()) impl->addUse(principal, used);
+  };
 }
 
 Sessions::~Sessions() = default;
@@ -112,8 +116,12 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
+  std::optional<AgentRefusal> refusal = CO_TRY(impl->heldBack(principal, request));
   const SessionPtr session =
       CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
+  if (refusal) {
+    co_return co_await impl->refuseAgent(session, std::move(record), *std::move(refusal));
+  }
   session->fill = std::move(fill);
   const policy::Policy& policy = impl->runs->parts.policy;
   policy::Decision decision = policy::decide(policy, impl->question(*session, ""));

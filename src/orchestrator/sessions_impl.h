@@ -78,6 +78,14 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   void give(const SessionPtr& session);
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);
+  // What agents are held to (session_agents.cc).
+  Result<std::optional<AgentRefusal>> heldBack(const model::Principal& principal,
+                                               model::SessionRequest& request) const;
+  Task<Result<model::Session>> refuseAgent(SessionPtr session, store::NewSession record,
+                                           AgentRefusal refusal);
+  Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
+                             const std::vector<std::string>& argv);
+  void addUse(const model::Principal& principal, policy::Resources& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
   Task<Result<>> fillIn(SessionPtr session);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/agent_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using policy::AgentRules;
+using policy::CommandOperation;
+using policy::FileAccess;
+using policy::FileOperation;
+using policy::Operation;
+using policy::Resources;
+using policy::Validation;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principal,
+                       const Validation& v, std::string_view operation, const std::string& what) {
+  AgentRefusal refusal;
+  const std::string remedy =
+      !v.mitigations.empty() ? v.mitigations.front() : std::string("ask for a higher level");
+  refusal.denied.rule = v.rule;
+  refusal.denied.reason = v.reason;
+  refusal.denied.remedy = remedy + (v.escalation_available ? ", or ask for an approval" : "");
+  refusal.details = policy::toJsonObject(v);
+  refusal.details["agent"] = principal.agent;
+  refusal.details["level"] = rules.level.name;
+  refusal.details["operation"] = operation;
+  refusal.details["mitigation"] = remedy;
+  model::Violation& violation = refusal.violation;
+  violation.id = base::newId("vio");
+  violation.tenant = principal.tenant;
+  violation.agent = principal.agent;
+  violation.at = base::wallMicros();
+  violation.level = rules.level.name;
+  violation.operation = operation;
+  violation.what = model::shownText(what);
+  violation.outcome = policy::kindName(v.kind);
+  violation.rule = model::shownText(v.rule);
+  violation.reason = model::shownText(v.reason);
+  violation.words = model::shownText(v.words);
+  return refusal;
+}
+
+// Asks about one thing after the other, up to the first that is refused.
+class Questions {
+ public:
+  Questions(const AgentRules& rules, const model::Principal& principal)
+      : rules_(rules), principal_(principal), now_(base::wallMicros()) {}
+
+  void ask(const Operation& operation) {
+    if (refusal_) return;
+    const Validation v = policy::validateOperation(rules_, operation, {}, now_);
+    if (!v.approved()) refuse(v, policy::nameOf(operation), policy::targetOf(operation));
+  }
+  void askResources(const Resources& wanted, const Resources& used) {
+    if (refusal_) return;
+    const Validation v = policy::validateResources(rules_, wanted, used);
+    if (!v.approved()) refuse(v, "resources", v.rule);
+  }
+  void refuse(const Validation& v, std::string_view operation, const std::string& what) {
+    if (!refusal_) refusal_ = refusalOf(rules_, principal_, v, operation, what);
+  }
+  std::optional<AgentRefusal> take() { return std::move(refusal_); }
+
+ private:
+  const AgentRules& rules_;
+  const model::Principal& principal_;
+  int64_t now_;
+  std::optional<AgentRefusal> refusal_;
+};
+
+// As one word of a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text)
+    out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// Variables that change what a command runs, as a command that sets them would be judged.
+void askEnvironment(const AgentRules& rules, const std::map<std::string, std::string>& env,
+                    Questions& questions) {
+  for (const auto& [name, value] : env) {
+    const std::string text = name + "=" + quoted(value);
+    const policy::Verdict verdict =
+        policy::judgeCommand(rules.level, policy::effectsOf(text, rules.bounds));
+    const auto risk = std::ranges::find_if(verdict.risks, [](const policy::Risk& each) {
+      // A text may name a program without running it.
+      return each.outcome != policy::Outcome::kAllow && each.kind != "names_forbidden_program";
+    });
+    if (risk == verdict.risks.end()) continue;
+    Validation v;
+    v.kind = Validation::Kind::kUnsafeCommand;
+    v.reason = "env: " + risk->what;
+    v.words = name;
+    v.escalation_available = true;
+    v.risk_factors = {*risk};
+    v.mitigations = {risk->mitigation};
+    questions.refuse(v, "command_execution", name);
+  }
+}
+
+void askNetwork(const AgentRules& rules, const std::string& tier, Questions& questions) {
+  if (tier == "none" || rules.granted.contains("network")) return;
+  if (rules.level.network_access != "denied" && !rules.revoked.contains("network")) return;
+  Validation v;
+  v.kind = Validation::Kind::kDenied;
+  v.reason = "level " + rules.level.name + " has no network, and tier " + tier + " is one";
+  v.escalation_available = true;
+  v.mitigations = {"run it without a network, and send what it needs as files"};
+  questions.refuse(v, "network", tier);
+}
+
+// Code of a language is a file of the project that its program runs; bash is read as a command.
+std::optional<CommandOperation> commandOf(const model::RunRequest& run,
+                                          const model::LanguageSet& languages) {
+  if (const auto* text = std::get_if<std::string>(&run.command))
+    return CommandOperation{.text = *text, .argv = {}};
+  if (const auto* argv = std::get_if<std::vector<std::string>>(&run.command)) {
+    CommandOperation command{.text = {}, .argv = *argv};
+    command.argv.insert(command.argv.end(), run.args.begin(), run.args.end());
+    return command;
+  }
+  const model::Language* language = languages.find(run.language);
+  if (language == nullptr) return std::nullopt;  // which is refused for that
+  if (language->name == "bash") return CommandOperation{.text = run.code, .argv = {}};
+  const auto& by = language->compile.empty() ? language->run : language->compile;
+  return CommandOperation{.text = {}, .argv = {by.at(0), language->source}};
+}
+
+void clamp(const AgentRules& rules, model::Limits& limits) {
+  if (rules.limits.cpu_percent) {
+    limits.cpu_millis = std::min(limits.cpu_millis, std::max(1U, *rules.limits.cpu_percent) * 10);
+  }
+  const auto most = [](uint64_t& bytes, const std::optional<uint64_t>& mib) {
+    if (mib) bytes = std::min(bytes, std::max<uint64_t>(1, *mib) * kMiB);
+  };
+  most(limits.disk_bytes, rules.limits.disk_mb);
+  most(limits.file_bytes, rules.limits.file_mb);
+}
+
+Operation file(FileAccess access, const std::string& path, bool recursive = false) {
+  // What a session's files are called begins in the workspace.
+  return {.what = FileOperation{access, "/workspace/" + path, recursive}, .wanted = {}};
+}
+
+// Which operations a request of wire/files.h is. One that is not known here is all of them.
+std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
+  using enum FileAccess;
+  const std::string& verb = argv.at(0);
+  const std::string path = argv.size() > 1 ? argv[1] : "";
+  if (verb == "stat") return {file(kRead, path)};
+  if (verb == "list" || verb == "read") return {file(kRead, path)};
+  if (verb == "pack" || verb == "save") return {file(kRead, path, true)};
+  if (verb == "write" || verb == "append") return {file(kWrite, path), file(kCreate, path)};
+  if (verb == "mkdir") return {file(kCreate, path)};
+  if (verb == "remove") return {file(kDelete, path, true)};
+  if (verb == "unpack") return {file(kWrite, path, true), file(kCreate, path, true)};
+  if (verb == "move") {
+    const std::string to = argv.size() > 2 ? argv[2] : "";
+    return {file(kRead, path, true), file(kDelete, path, true), file(kCreate, to, true),
+            file(kWrite, to, true)};
+  }
+  return {file(kRead, path, true), file(kWrite, path, true), file(kCreate, path, true),
+          file(kDelete, path, true)};
+}
+
+}  // namespace
+
+AgentGuard::AgentGuard(store::AgentStore& store, const policy::Levels& levels,
+                       const model::LanguageSet& languages, std::string default_level)
+    : store_(store),
+      levels_(levels),
+      languages_(languages),
+      default_level_(std::move(default_level)) {
+  constexpr int64_t kMinute = int64_t{60} * 1'000'000;
+  for (const policy::LoweringRule& rule : levels.lowering) {
+    lowering_.push_back({.from = rule.from,
+                         .to = rule.to,
+                         .after = rule.after,
+                         .within_us = rule.within_minutes * kMinute,
+                         .why = rule.why});
+  }
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
+    const model::Principal& principal) const {
+  using Rules = std::shared_ptr<const AgentRules>;
+  if (!principal.agent.empty()) {
+    const auto sandbox = store_.sandbox(store::Scope::of(principal),
+                                        {.tenant = principal.tenant, .agent = principal.agent});
+    if (sandbox) {
+      auto rules = policy::makeAgentRules(levels_, *sandbox);
+      if (!rules) {
+        return fail(Code::kDenied, "reading the sandbox of agent " + principal.agent + ": " +
+                                       rules.error().message);
+      }
+      return std::make_shared<const AgentRules>(*std::move(rules));
+    }
+    if (sandbox.error().code != Code::kNotFound) return std::unexpected(sandbox.error());
+  }
+  if (default_level_.empty() || principal.isAdmin()) return Rules();
+  return std::make_shared<const AgentRules>(
+      TRY(policy::makeLevelRules(levels_, default_level_, principal.agent)));
+}
+
+AgentGuard::Judged AgentGuard::judgeRun(const model::Principal& principal,
+                                        model::ExecRequest& request, bool in_session,
+                                        const Resources& used) const {
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return std::nullopt;
+  model::RunRequest& run = request.run;
+  clamp(*rules, run.limits);
+  Questions questions(*rules, principal);
+  for (const model::FileSpec& each : run.files)
+    questions.ask(file(FileAccess::kCreate, each.path));
+  if (const auto command = commandOf(run, languages_))
+    questions.ask({.what = *command, .wanted = {}});
+  askEnvironment(*rules, run.env, questions);
+  askNetwork(*rules, run.network_tier, questions);
+  Resources wanted{.time_ms = static_cast<uint64_t>(run.limits.wall.count())};
+  if (!in_session) {  // its sandbox has been counted
+    wanted.memory_bytes = run.limits.memory_bytes;
+    wanted.running = 1;
+  }
+  questions.askResources(wanted, used);
+  return questions.take();
+}
+
+AgentGuard::Judged AgentGuard::judgeSession(const model::Principal& principal,
+                                            model::RunRequest& settings,
+                                            const Resources& used) const {
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return std::nullopt;
+  clamp(*rules, settings.limits);
+  Questions questions(*rules, principal);
+  askEnvironment(*rules, settings.env, questions);
+  askNetwork(*rules, settings.network_tier, questions);
+  questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
+  return questions.take();
+}
+
+AgentGuard::Judged AgentGuard::judgeFiles(const model::Principal& principal,
+                                          const std::vector<std::string>& argv) const {
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return std::nullopt;
+  Questions questions(*rules, principal);
+  for (const Operation& operation : operationsOf(argv))
+    questions.ask(operation);
+  return questions.take();
+}
+
+Error toError(const AgentRefusal& refusal, const std::string& doing) {
+  return {Code::kDenied, doing + ": " + refusal.denied.reason + "; " + refusal.denied.remedy, {}};
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// AgentGuard: holds what is asked of the service to the sandbox of the agent that asks. It reads
+// the ledger and decides; it writes nothing, and runs nothing. One thread.
+//
+// An agent is a principal's tenant and agent. Whoever has no sandbox is held to the default level,
+// or to nothing where there is none. What cannot be read is refused.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/agent_sandbox.h"
+#include "model/language.h"
+#include "model/principal.h"
+#include "model/session.h"
+#include "policy/agent/validate.h"
+#include "policy/decide.h"
+#include "store/agent_store.h"
+
+namespace cloister::orchestrator {
+
+// Why something is not done: for its record, for whoever asked, and for the list of violations.
+struct AgentRefusal {
+  policy::Denied denied;
+  base::json::object details;
+  model::Violation violation;  // without `subject`
+};
+
+class AgentGuard {
+ public:
+  using Judged = Result<std::optional<AgentRefusal>>;  // nothing: it may be done
+
+  // All of them outlive it. `default_level` is one of `levels`, or "".
+  AgentGuard(store::AgentStore& store, const policy::Levels& levels,
+             const model::LanguageSet& languages, std::string default_level);
+
+  // Null: held to nothing.
+  [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
+      const model::Principal& principal) const;
+
+  // A run, or a program in a session. Its share of a processor, disk and largest file become what
+  // the agent may have; more memory or time than that is refused. `used`: by what it has running.
+  Judged judgeRun(const model::Principal& principal, model::ExecRequest& request, bool in_session,
+                  const policy::Resources& used) const;
+  // A session as it is asked for.
+  Judged judgeSession(const model::Principal& principal, model::RunRequest& settings,
+                      const policy::Resources& used) const;
+  // A request to a session's file server, in the words of wire/files.h.
+  Judged judgeFiles(const model::Principal& principal, const std::vector<std::string>& argv) const;
+
+  // By the document of levels, for the ledger.
+  [[nodiscard]] const std::vector<store::Lowering>& lowering() const { return lowering_; }
+  [[nodiscard]] const policy::Levels& levels() const { return levels_; }
+
+ private:
+  store::AgentStore& store_;
+  const policy::Levels& levels_;
+  const model::LanguageSet& languages_;
+  std::string default_level_;
+  std::vector<store::Lowering> lowering_;
+};
+
+// An error for who asked for something that has no record of its own.
+Error toError(const AgentRefusal& refusal, const std::string& doing);
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs, sessions and files, held to the sandbox of the agent that asks.
+#include "orchestrator/agent_guard.h"
+
+#include <gmock/gmock.h>
+
+#include "base/file.h"
+#include "orchestrator/session_fixture.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Status;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kLevels = R"(
+version: 1
+lowering:
+  - {from: build, to: look, after: 2, within_minutes: 60, why: a test}
+sandbox_levels:
+  build:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "*", why: a test}]
+      forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
+      forbidden_paths: [{path: "/workspace/secrets/*", why: a test}]
+      allowed_file_operations: [read, write, create]
+      project_code: allow
+    resource_limits: {max_memory_mb: 512, max_cpu_percentage: 50, max_execution_time_minutes: 1}
+  look:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "echo *", why: a test}]
+      allowed_file_operations: [read]
+)";
+
+class AgentsTest : public SessionsTest {
+ protected:
+  void openGuarded(const std::string& default_level = "") {
+    open();
+    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, default_level);
+    service_ = nullptr;
+    sessions_ = nullptr;
+    service_ = std::make_unique<RunService>(
+        io_->get_executor(),
+        Parts{*store_, *keeper_, languages_, policy_, key_, metrics_, nullptr, guard_.get()},
+        config_);
+    sessions_ = std::make_unique<Sessions>(*service_, session_config_);
+    connect();
+  }
+  void give(const std::string& level) {
+    model::AgentSandbox sandbox;
+    sandbox.tenant = "acme";
+    sandbox.agent = "agent";
+    sandbox.level = level;
+    sandbox.created_at = 1;
+    const auto known = agent();
+    const uint64_t version = known ? known->version : 0;
+    std::optional<bool> done;
+    store_->agents().put(store::Scope::allTenants(), sandbox, version, 10,
+                         {.action = "agent.updated",
+                          .subject = "agent:acme/agent",
+                          .principal = principal(),
+                          .details = {}},
+                         [this, &done](Result<model::AgentSandbox> stored) {
+                           boost::asio::post(*io_, [&done, ok = stored.has_value()] { done = ok; });
+                         });
+    const auto work = boost::asio::make_work_guard(*io_);
+    runUntil([&] { return done.has_value(); });
+    ASSERT_TRUE(*done);
+  }
+  Result<model::AgentSandbox> agent() {
+    return store_->agents().sandbox(store::Scope::allTenants(), {"acme", "agent"});
+  }
+  std::vector<model::Violation> violations() {
+    return *store_->agents().violations(store::Scope::allTenants(), {.of = {"acme", "agent"}});
+  }
+
+  policy::Levels levels_ = policy::parseLevels(kLevels, "test").value();
+  std::unique_ptr<AgentGuard> guard_;
+};
+
+TEST_F(AgentsTest, WithoutASandboxNothingIsHeld) {
+  openGuarded();
+  EXPECT_NE(finished({"sudo", "ls"}).status, Status::kDenied);
+  EXPECT_TRUE(violations().empty());
+}
+
+TEST_F(AgentsTest, ARefusedRunIsARecordAndAViolation) {
+  openGuarded();
+  give("build");
+  const auto denied = run({"sudo", "ls"});
+  ASSERT_TRUE(denied) << denied.error().message;
+  EXPECT_EQ(denied->status, Status::kDenied);
+  ASSERT_TRUE(denied->error);
+  EXPECT_EQ(denied->error->type, "PERMISSION_DENIED");
+  const auto& details = denied->error->details;
+  EXPECT_EQ(details.at("rule"), "sudo *");
+  EXPECT_EQ(details.at("words"), "sudo ls");
+  EXPECT_EQ(details.at("mitigation"), "without sudo");
+  EXPECT_EQ(details.at("escalation_available"), false);
+  EXPECT_EQ(details.at("outcome"), "unsafe_command");
+  EXPECT_EQ(details.at("level"), "build");
+  ASSERT_EQ(violations().size(), 1U);
+  EXPECT_EQ(violations()[0].subject, denied->id);
+  EXPECT_EQ(agent()->violation_count, 1U);
+  EXPECT_EQ(stored(denied->id).status, Status::kDenied);
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+  EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted);
+}
+
+TEST_F(AgentsTest, AReplayIsNotAnotherViolation) {
+  openGuarded();
+  give("build");
+  const auto first = run({"sudo", "ls"}, "acme", "key");
+  const auto again = run({"sudo", "ls"}, "acme", "key");
+  EXPECT_EQ(first->id, again->id);
+  EXPECT_EQ(violations().size(), 1U);
+}
+
+TEST_F(AgentsTest, ViolationsLowerTheLevel) {
+  openGuarded();
+  give("build");
+  ASSERT_TRUE(run({"sudo", "ls"}));
+  EXPECT_NE(finished({"true"}).status, Status::kDenied);
+  ASSERT_TRUE(run({"sudo", "ls"}));
+  EXPECT_EQ(agent()->level, "look");
+  EXPECT_EQ(run({"true"})->status, Status::kDenied);
+  EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted);
+}
+
+TEST_F(AgentsTest, LimitsAreOfAllThatRuns) {
+  openGuarded();
+  give("build");
+  model::RunRequest large = request({"sleep", "100"});
+  large.limits.memory_bytes = uint64_t{400} << 20;
+  const auto first = await(service_->run(principal(), large, ""));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->status, Status::kRunning);
+  EXPECT_EQ(service_->usedBy(principal()).memory_bytes, uint64_t{400} << 20);
+  EXPECT_EQ(service_->usedBy(principal()).cpu_millis, 500U)
+      << "of a whole one, as the level has it";
+  const auto second = await(service_->run(principal(), large, ""));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->status, Status::kDenied);
+  EXPECT_EQ(second->error->details.at("outcome"), "resource_exceeded");
+  EXPECT_THAT(second->error->message, HasSubstr("requires 400, only 112 of 512"));
+  EXPECT_EQ(await(service_->run(principal("other"), large, ""))->status, Status::kRunning)
+      << "another tenant's agent of the same name";
+  ASSERT_TRUE(await(service_->cancel(principal(), first->id)));
+}
+
+TEST_F(AgentsTest, FilesOfARequestAndItsVariables) {
+  openGuarded();
+  give("build");
+  model::RunRequest with = request({"true"});
+  with.files = {{"secrets/key", "x", 0644}};
+  EXPECT_EQ(await(service_->run(principal(), with, ""))->error->details.at("rule"),
+            "/workspace/secrets/*");
+  with.files = {{"src/a", "x", 0644}};
+  EXPECT_NE(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+  give("build");  // raised again
+  with.env = {{"LD_PRELOAD", "/workspace/x.so"}};
+  EXPECT_EQ(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+  give("build");
+  with.env = {{"GIT_SSH_COMMAND", "sudo it's"}};
+  EXPECT_EQ(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+  with.env = {{"MESSAGE", "sudo is 'not' for you"}, {"GREETING", "hello"}};
+  EXPECT_NE(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+}
+
+TEST_F(AgentsTest, TheDefaultLevelHoldsWhoHasNoSandbox) {
+  openGuarded("look");
+  EXPECT_EQ(run({"sudo", "ls"})->status, Status::kDenied);
+  EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted);
+  model::Principal admin = principal();
+  admin.roles = model::Role::kAdmin;
+  EXPECT_NE(await(service_->run(admin, request({"true"}), ""))->status, Status::kDenied);
+  EXPECT_EQ(violations().size(), 1U) << "recorded, though there is no sandbox to count it";
+}
+
+TEST_F(AgentsTest, ALevelThatIsGoneRefusesEverything) {
+  openGuarded();
+  give("gone");
+  const auto refused = run({"true"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("there is no level \"gone\""));
+}
+
+TEST_F(AgentsTest, ADryRunIsHeldAndNotCounted) {
+  openGuarded();
+  give("build");
+  const auto plan = await(service_->plan(principal(), request({"sudo", "ls"})));
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Code::kDenied);
+  EXPECT_TRUE(violations().empty());
+}
+
+TEST_F(AgentsTest, SessionsTheirProgramsAndFiles) {
+  openGuarded();
+  give("build");
+  Asked wanted = asked();
+  wanted.settings.limits.memory_bytes = uint64_t{1} << 30;
+  EXPECT_EQ(create(wanted).error().code, Code::kDenied);
+  const std::string id = created();
+  EXPECT_EQ(exec(id, {"sudo", "ls"})->status, Status::kDenied);
+  give("build");
+  EXPECT_EQ(ran(id, {"echo", "x"}).status, Status::kCompleted);
+  const auto write =
+      await(sessions_->files(principal(), id, {{"write", "secrets/a", ""}, true, ""}));
+  ASSERT_FALSE(write);
+  EXPECT_EQ(write.error().code, Code::kDenied);
+  EXPECT_THAT(write.error().message, HasSubstr("path /workspace/secrets/a is forbidden"));
+  const auto remove = await(sessions_->files(principal(), id, {{"remove", "src", "1"}, false, ""}));
+  EXPECT_EQ(remove.error().code, Code::kDenied) << "the level does not delete";
+  EXPECT_EQ(violations().front().subject, id);
+  EXPECT_EQ(violations().front().operation, "file_delete");
+}
+
+}  // namespace
+}  // namespace cloister::orchestrator

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where runs meet the sandboxes of agents: what one has running, and what becomes of a refusal.
+#include <utility>
+
+#include "orchestrator/agent_guard.h"
+#include "orchestrator/run_impl.h"
+
+namespace cloister::orchestrator {
+
+// What is accepted counts, whether it has started or not: it will.
+policy::Resources RunService::Impl::usedBy(const model::Principal& principal) const {
+  policy::Resources used;
+  for (const auto& [id, run] : live) {
+    const model::Principal& of = run->execution.principal;
+    if (!run->execution.session_id.empty()) continue;  // its session counts
+    if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
+    used.memory_bytes += run->facts.limits.memory_bytes;
+    used.cpu_millis += run->facts.limits.cpu_millis;
+    used.running++;
+  }
+  if (session_use) session_use(principal, used);
+  return used;
+}
+
+policy::Resources RunService::usedBy(const model::Principal& agent) const {
+  return impl_->usedBy(agent);
+}
+
+Result<std::optional<AgentRefusal>> RunService::Impl::heldBack(const model::Principal& principal,
+                                                               Asked& asked) const {
+  if (parts.agents == nullptr) return std::nullopt;
+  return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr, usedBy(principal));
+}
+
+Task<Result<model::Execution>> RunService::Impl::recordViolation(LivePtr run,
+                                                                 store::NewExecution record,
+                                                                 AgentRefusal refusal) {
+  const auto self = shared_from_this();
+  const model::Principal by = run->execution.principal;
+  const std::string id = run->execution.id;
+  model::Execution recorded = CO_TRY(co_await recordDenial(
+      run, std::move(record), std::move(refusal.denied), std::move(refusal.details)));
+  if (recorded.id != id) co_return recorded;  // an earlier one, of the same idempotency key
+  refusal.violation.subject = id;
+  CO_TRY(co_await ledger.addViolation(std::move(refusal.violation), parts.agents->lowering(), by));
+  co_return recorded;
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where sessions and their files meet the sandboxes of agents.
+#include <utility>
+
+#include "orchestrator/agent_guard.h"
+#include "orchestrator/sessions_impl.h"
+
+namespace cloister::orchestrator {
+
+Result<std::optional<AgentRefusal>> Sessions::Impl::heldBack(const model::Principal& principal,
+                                                             model::SessionRequest& request) const {
+  if (runs->parts.agents == nullptr) return std::nullopt;
+  return runs->parts.agents->judgeSession(principal, request.settings, runs->usedBy(principal));
+}
+
+Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
+                                                         store::NewSession record,
+                                                         AgentRefusal refusal) {
+  const auto self = shared_from_this();
+  refusal.violation.subject = session->record.id;
+  const model::Principal by = session->record.principal;
+  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal.violation),
+                                            runs->parts.agents->lowering(), by));
+  co_return co_await refuse(std::move(session), std::move(record), std::move(refusal.denied));
+}
+
+// What is refused has no record but the violation.
+Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, std::string session,
+                                           const std::vector<std::string>& argv) {
+  const auto self = shared_from_this();
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  std::optional<AgentRefusal> refusal = CO_TRY(runs->parts.agents->judgeFiles(principal, argv));
+  if (!refusal) co_return Result<>{};
+  Error error = toError(*refusal, "using a session's files");
+  refusal->violation.subject = std::move(session);
+  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal->violation),
+                                            runs->parts.agents->lowering(), std::move(principal)));
+  co_return std::unexpected(std::move(error));
+}
+
+void Sessions::Impl::addUse(const model::Principal& principal, policy::Resources& used) const {
+  for (const auto& [id, session] : live) {
+    const model::Principal& of = session->record.principal;
+    if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
+    used.memory_bytes += session->record.limits.memory_bytes;
+    used.cpu_millis += session->record.limits.cpu_millis;
+    used.running++;
+  }
+}
+
+}  // namespace cloister::orchestrator
