@@ -43,6 +43,7 @@
 #include "linux/seccomp.h"
 #include "model/config.h"
 #include "model/language.h"
+#include "orchestrator/agent_guard.h"
 #include "orchestrator/node_link.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
@@ -207,12 +208,25 @@ Result<base::SigningKey> readKey(const std::string& path) {
   return base::SigningKey::fromBase64(*text);
 }
 
+Result<> checkDefaultLevel(const model::Config& config, const policy::Levels& levels) {
+  const std::string& level = config.agents.default_level;
+  if (level.empty() || levels.levels.contains(level)) return {};
+  return fail(Code::kInvalid,
+              "agents.default_level: there is no level \"" + level + "\"; use one of " +
+                  policy::levelNames(levels),
+              "agents.default_level");
+}
+
 Result<Data> readData(const Options& options) {
   const std::string share = base::shareDir();
   const std::string policy_path =
       options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
   const std::string policy = TRY(base::readFile(policy_path));
-  const std::string levels = TRY(base::readFile(share + "/policies/levels.yaml"));
+  const std::string& own_levels = options.config.agents.levels;
+  const std::string levels =
+      TRY(base::readFile(own_levels.empty() ? share + "/policies/levels.yaml" : own_levels));
+  auto known_levels = TRY(policy::parseLevels(levels, "levels"));
+  TRY(checkDefaultLevel(options.config, known_levels));
   auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
   return Data{
       .admin_secret = TRY(readLine(options.state + "/admin.key")),
@@ -222,7 +236,7 @@ Result<Data> readData(const Options& options) {
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
       .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
                                         options.config.limits)),
-      .levels = TRY(policy::parseLevels(levels, "levels")),
+      .levels = std::move(known_levels),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
@@ -480,6 +494,14 @@ auto explainer(const policy::Levels& levels) {
   };
 }
 
+// What of the parts is a setting.
+void setUp(api::RestParts& parts, const Options& options, const Data& data) {
+  parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
+  parts.heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds);
+  parts.explain_command = explainer(data.levels);
+  parts.agents_per_tenant = options.config.agents.per_tenant;
+}
+
 Result<> serve(const Options& options) {
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
@@ -498,10 +520,12 @@ Result<> serve(const Options& options) {
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
-  orchestrator::RunService service(
-      io.get_executor(),
-      {*store, keeper, data.languages, data.policy, data.permit_key, metrics, scanner.get()},
-      runConfig(options.config));
+  orchestrator::AgentGuard agents(store->agents(), data.levels, data.languages,
+                                  options.config.agents.default_level);
+  orchestrator::RunService service(io.get_executor(),
+                                   {*store, keeper, data.languages, data.policy, data.permit_key,
+                                    metrics, scanner.get(), &agents},
+                                   runConfig(options.config));
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
@@ -525,12 +549,11 @@ Result<> serve(const Options& options) {
                        .checkpoint_file = checkpointFile(options),
                        .bounds = requestBounds(options.config),
                        .session_bounds = sessionBounds(options.config),
-                       .answer_within = std::chrono::seconds(options.config.session.answer_seconds),
-                       .heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds),
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
                        .background = background,
-                       .explain_command = explainer(data.levels)};
+                       .agents = &agents};
+  setUp(parts, options, data);
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 

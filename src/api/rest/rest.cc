@@ -9,7 +9,7 @@ std::vector<Route> restRoutes(RestParts& parts) {
   std::vector<Route> all;
   for (auto routes : {executionRoutes, eventRoutes, sessionRoutes, kernelRoutes, fileRoutes,
                       portRoutes, artifactRoutes, snapshotRoutes, keyRoutes, auditRoutes,
-                      poolRoutes, commandRoutes, operationRoutes}) {
+                      poolRoutes, commandRoutes, agentRoutes, operationRoutes}) {
     std::vector<Route> some = routes(parts);
     std::ranges::move(some, std::back_inserter(all));
   }

@@ -23,6 +23,7 @@
 #include "model/pool_stats.h"
 #include "model/run_request.h"
 #include "model/session.h"
+#include "orchestrator/agent_guard.h"
 #include "orchestrator/artifact_service.h"
 #include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
@@ -55,6 +56,8 @@ struct RestParts {
   boost::asio::thread_pool& background;
   // What the command filter says of {command | argv, level}; quick enough for the io thread.
   std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
+  const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
+  uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.
@@ -76,6 +79,7 @@ std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);
 std::vector<Route> poolRoutes(RestParts& parts);
 std::vector<Route> commandRoutes(RestParts& parts);
+std::vector<Route> agentRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

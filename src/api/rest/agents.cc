@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/agents: the sandboxes of agents: made, changed and shown. What they tried and use is in
+// agent_activity.cc.
+#include <algorithm>
+#include <utility>
+
+#include "api/rest/agent_requests.h"
+#include "api/rest/agent_routes.h"
+#include "api/rest/requests.h"
+#include "policy/agent/validate.h"
+
+namespace cloister::api {
+
+namespace json = base::json;
+
+// Whose sandbox a request is about: an administrator may name another tenant. For everybody else
+// there is nothing in any but their own.
+Result<store::AgentName> agentOf(const Request& request) {
+  TRY(model::checkAgentName(request.params[0], "url.agent"));
+  store::AgentName name{.tenant = request.principal.tenant, .agent = request.params[0]};
+  if (const auto tenant = queryText(request, "tenant")) {
+    TRY(model::checkAgentName(*tenant, "query.tenant"));
+    name.tenant = *tenant;
+  }
+  return name;
+}
+
+model::Principal asAgent(const store::AgentName& name) {
+  return {.tenant = name.tenant,
+          .app = {},
+          .agent = name.agent,
+          .user = {},
+          .roles = model::Role::kAgent,
+          .key_id = {}};
+}
+
+Result<const policy::Levels*> levelsOf(const RestParts& parts) {
+  if (parts.agents != nullptr) return &parts.agents->levels();
+  return fail(Code::kUnsupported, "agents: no levels were given");
+}
+
+namespace {
+
+constexpr size_t kMostOperations = 1000;
+constexpr size_t kInPlace = 16;  // operations that the io thread looks at itself
+constexpr int kTries = 4;
+
+std::string nameOf(const model::Principal& who) {
+  return !who.user.empty() ? who.user : !who.app.empty() ? who.app : who.key_id;
+}
+
+model::AuditEvent eventOf(std::string action, const Request& request, const store::AgentName& name,
+                          json::object details) {
+  return {.action = std::move(action),
+          .subject = store::agentSubject(name),
+          .principal = request.principal,
+          .details = std::move(details)};
+}
+
+Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
+                                      model::AgentSandbox sandbox, uint64_t expected,
+                                      model::AuditEvent event) {
+  co_return co_await committed<model::AgentSandbox>([&](auto done) {
+    parts.store.agents().put(store::Scope::of(request.principal), sandbox, expected,
+                             parts.agents_per_tenant, event, std::move(done));
+  });
+}
+
+Task<Result<Response>> create(RestParts& parts, Request& request) {
+  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  const store::AgentName name = CO_TRY(agentOf(request));
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  model::AgentSandbox sandbox;
+  sandbox.tenant = name.tenant;
+  sandbox.agent = name.agent;
+  sandbox.created_by = nameOf(request.principal);
+  sandbox.created_at = sandbox.last_modified = sandbox.level_since = base::wallMicros();
+  CO_TRY(readAgentSandbox(body, sandbox));
+  CO_TRY(policy::makeAgentRules(levels, sandbox));
+  auto stored = co_await put(parts, request, sandbox, 0,
+                             eventOf("agent.created", request, name, {{"sandbox", body}}));
+  if (!stored) co_return std::unexpected(stored.error());
+  co_return jsonResponse(201, agentObject(*stored, levels))
+      .with("Location", "/v1/agents/" + percentEncode(name.agent) + "/sandbox");
+}
+
+// Whoever changes it at the same time is not written over.
+Task<Result<Response>> update(RestParts& parts, Request& request) {
+  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  const store::AgentName name = CO_TRY(agentOf(request));
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  for (int tries = 1;; ++tries) {
+    model::AgentSandbox sandbox =
+        CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+    const uint64_t version = sandbox.version;
+    const std::string before = sandbox.level;
+    CO_TRY(readAgentUpdate(body, sandbox));
+    CO_TRY(policy::makeAgentRules(levels, sandbox));
+    sandbox.last_modified = base::wallMicros();
+    auto stored = co_await put(
+        parts, request, sandbox, version,
+        eventOf("agent.updated", request, name,
+                {{"change", body}, {"level_before", before}, {"version", version + 1}}));
+    if (stored) co_return jsonResponse(200, agentObject(*stored, levels));
+    if (stored.error().code != Code::kConflict || tries == kTries) {
+      co_return std::unexpected(stored.error());
+    }
+  }
+}
+
+Task<Result<Response>> show(RestParts& parts, Request& request) {
+  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  const store::AgentName name = CO_TRY(agentOf(request));
+  co_return jsonResponse(
+      200,
+      agentObject(CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name)),
+                  levels));
+}
+
+Task<Result<Response>> remove(RestParts& parts, Request& request) {
+  const store::AgentName name = CO_TRY(agentOf(request));
+  auto removed = co_await committed<void>([&](auto done) {
+    parts.store.agents().remove(store::Scope::of(request.principal), name,
+                                eventOf("agent.deleted", request, name, {}), std::move(done));
+  });
+  if (!removed) co_return std::unexpected(removed.error());
+  co_return noContent();
+}
+
+// The next page is behind the last one's tenant and name.
+json::value cursorBehind(const model::AgentSandbox& last) {
+  return json::string(base::toBase64(json::serialize(json::array{last.tenant, last.agent})));
+}
+
+Result<store::AgentName> parseAgentCursor(const std::string& cursor) {
+  const auto value = base::parseJson(base::fromBase64(cursor).value_or(""));
+  if (value && value->is_array() && value->get_array().size() == 2 &&
+      value->get_array()[0].is_string() && value->get_array()[1].is_string()) {
+    return store::AgentName{std::string(value->get_array()[0].get_string()),
+                            std::string(value->get_array()[1].get_string())};
+  }
+  return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
+}
+
+Task<Result<Response>> list(RestParts& parts, Request& request) {
+  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  store::AgentQuery query;
+  query.tenant = queryText(request, "tenant").value_or("");
+  const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxList));
+  if (limit) query.limit = static_cast<uint32_t>(*limit);
+  if (const auto cursor = queryText(request, "cursor"))
+    query.after = CO_TRY(parseAgentCursor(*cursor));
+  const auto found =
+      CO_TRY(parts.store.agents().sandboxes(store::Scope::of(request.principal), query));
+  json::array items;
+  for (const model::AgentSandbox& sandbox : found)
+    items.push_back(agentObject(sandbox, levels));
+  json::value cursor = found.size() == query.limit ? cursorBehind(found.back()) : nullptr;
+  co_return jsonResponse(
+      200, json::object{{"agents", std::move(items)}, {"next_cursor", std::move(cursor)}});
+}
+
+// --- validation
+
+Result<std::vector<policy::Operation>> readPlan(const json::object& body) {
+  base::ObjectReader reader(body, "");
+  const json::object* one = TRY(reader.object("operation"));
+  const json::array* many = TRY(reader.array("operations"));
+  TRY(reader.finish());
+  if ((one == nullptr) == (many == nullptr)) {
+    return fail(Code::kInvalid, "operation: give either operation or operations (a list)",
+                "operation");
+  }
+  std::vector<policy::Operation> plan;
+  if (one != nullptr) {
+    plan.push_back(TRY(policy::parseOperation(*one, "operation")));
+    return plan;
+  }
+  if (many->empty() || many->size() > kMostOperations) {
+    return fail(Code::kInvalid, "operations: must be a list of 1 to 1000 operations", "operations");
+  }
+  for (const json::value& item : *many) {
+    const std::string path = "operations[" + std::to_string(plan.size()) + "]";
+    if (!item.is_object()) return fail(Code::kInvalid, path + ": must be an object", path);
+    plan.push_back(TRY(policy::parseOperation(item.get_object(), path)));
+  }
+  return plan;
+}
+
+json::object judgePlan(const policy::AgentRules& rules, const std::vector<policy::Operation>& plan,
+                       const policy::Resources& used) {
+  const int64_t now = base::wallMicros();
+  json::array results;
+  bool approved = true;
+  for (const policy::Operation& operation : plan) {
+    const policy::Validation v = policy::validateOperation(rules, operation, used, now);
+    approved = approved && v.approved();
+    json::object result = policy::toJsonObject(v);
+    result["index"] = results.size();
+    result["operation"] = policy::nameOf(operation);
+    result["target"] = model::shownText(policy::targetOf(operation));
+    results.push_back(std::move(result));
+  }
+  return {{"agent", rules.agent},
+          {"level", rules.level.name},
+          {"approved", approved},
+          {"results", std::move(results)}};
+}
+
+Task<Result<Response>> validate(RestParts& parts, Request& request) {
+  CO_TRY(levelsOf(parts));
+  const store::AgentName name = CO_TRY(agentOf(request));
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  auto plan = CO_TRY(readPlan(body));
+  const model::Principal agent = asAgent(name);
+  const auto scope = store::Scope::of(request.principal);
+  const auto rules = CO_TRY(parts.agents->rulesOf(agent));
+  if (!rules || (scope.tenant() && *scope.tenant() != name.tenant)) {
+    co_return std::unexpected(parts.store.agents().sandbox(scope, name).error());
+  }
+  const policy::Resources used = parts.service.usedBy(agent);
+  if (plan.size() <= kInPlace) co_return jsonResponse(200, judgePlan(*rules, plan, used));
+  const auto shared = std::make_shared<const std::vector<policy::Operation>>(std::move(plan));
+  json::object judged = co_await inBackground<json::object>(
+      parts.background, [rules, shared, used] { return judgePlan(*rules, *shared, used); });
+  co_return jsonResponse(200, judged);
+}
+
+}  // namespace
+
+std::vector<Route> agentRoutes(RestParts& parts) {
+  const auto with = [&parts](auto handler) {
+    return [&parts, handler](Request& request) { return handler(parts, request); };
+  };
+  std::vector<Route> routes = {{.method = "GET",
+                                .pattern = "/v1/agents",
+                                .access = needs(Permission::kAgentRead),
+                                .query = {"tenant", "limit", "cursor"},
+                                .handle = with(list)},
+                               {.method = "POST",
+                                .pattern = "/v1/agents/{agent}/sandbox",
+                                .access = needs(Permission::kAgentManage),
+                                .query = {"tenant"},
+                                .handle = with(create),
+                                .json_body = true},
+                               {.method = "GET",
+                                .pattern = "/v1/agents/{agent}/sandbox",
+                                .access = needs(Permission::kAgentRead),
+                                .query = {"tenant"},
+                                .handle = with(show)},
+                               {.method = "DELETE",
+                                .pattern = "/v1/agents/{agent}/sandbox",
+                                .access = needs(Permission::kAgentManage),
+                                .query = {"tenant"},
+                                .handle = with(remove)},
+                               {.method = "POST",
+                                .pattern = "/v1/agents/{agent}/sandbox:update",
+                                .access = needs(Permission::kAgentManage),
+                                .query = {"tenant"},
+                                .handle = with(update),
+                                .json_body = true},
+                               {.method = "POST",
+                                .pattern = "/v1/agents/{agent}/sandbox:validate",
+                                .access = needs(Permission::kAgentRead),
+                                .query = {"tenant"},
+                                .handle = with(validate),
+                                .json_body = true}};
+  std::ranges::move(agentActivityRoutes(parts), std::back_inserter(routes));
+  return routes;
+}
+
+}  // namespace cloister::api
