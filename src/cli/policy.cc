@@ -75,11 +75,9 @@ const Command kPolicyExplainCommand = {
     .max_operands = kMaxWords,
     .summary = "say what the command filter thinks of a command",
     .details =
-        "One word is text for bash; more are a program and its arguments. Nothing is run, and no "
-        "run is "
-        "held to this yet: see docs/COMMAND_FILTER.md. The exit status is 0 when it is allowed and "
-        "1 when "
-        "it is escalated or denied.",
+        "One word is text for bash; more are a program and its arguments. Nothing is run "
+        "or recorded: see docs/COMMAND_FILTER.md. The exit status is 0 when it is allowed and 1 "
+        "when it is escalated or denied.",
     .flags = kFlags,
     .examples = "cloister policy explain-command --level restricted -- 'git status; sudo ls'",
     .run = explain,

@@ -46,6 +46,32 @@ std::string_view opening(std::string_view status) {
   return "note";
 }
 
+// What can be done about a refusal by the agent's sandbox.
+std::string actions(const json::object& execution) {
+  const json::object& details = objectOf(objectOf(execution, "error"), "details");
+  if (textOf(details, "level").empty() || textOf(execution, "status") != "denied") return {};
+  std::string text = "❌ Operation blocked: " + printable(textOf(details, "operation")) + "\n";
+  text += "   Reason: " + printable(textOf(details, "reason")) + " (level " +
+          printable(textOf(details, "level")) + ")\n";
+  if (const std::string words = textOf(details, "words"); !words.empty()) {
+    text += "   Words: \"" + printable(words) + "\"\n";
+  }
+  text += "   Available actions:\n";
+  std::vector<std::string> list;
+  if (boolOf(details, "escalation_available")) {
+    list.push_back(boolOf(details, "human_approval")
+                       ? "Request an escalation (a person approves it)"
+                       : "Request an escalation");
+  }
+  for (const json::value& item : arrayOf(details, "mitigations")) {
+    if (item.is_string() && list.size() < 5) list.push_back(printable(item.get_string()));
+  }
+  list.emplace_back("Have the agent's sandbox changed (cloister sandbox)");
+  for (size_t i = 0; i < list.size(); ++i)
+    text += "   " + std::to_string(i + 1) + ". " + list[i] + "\n";
+  return text;
+}
+
 }  // namespace
 
 int exitStatus(const json::object& execution) {
@@ -72,6 +98,7 @@ std::string explain(const json::object& execution) {
   const std::string status = textOf(execution, "status");
   if (const std::string cause = why(execution); !cause.empty()) {
     lines.append("cloister: ").append(opening(status)).append(": ").append(cause).append("\n");
+    lines += actions(execution);
   } else if (const std::string signal = textOf(execution, "signal");
              !signal.empty() && status == "completed") {
     lines.append("cloister: the program was killed by ").append(printable(signal)).append("\n");

@@ -49,6 +49,21 @@ TEST(Verdict, NonsenseFromTheServerIsAServiceFailure) {
   EXPECT_EQ(statusOf(R"({"status":["completed"]})"), 125);
 }
 
+TEST(Verdict, RefusalsOfASandboxSayWhatCanBeDone) {
+  const std::string text = explain(execution(
+      R"({"status":"denied","error":{"type":"PERMISSION_DENIED","message":"no sudo","details":{
+          "level":"standard","operation":"command_execution","reason":"no sudo","words":"sudo\u001b ls",
+          "escalation_available":true,"human_approval":true,"mitigations":["run it without sudo"]}}})"));
+  EXPECT_THAT(text, HasSubstr("Operation blocked: command_execution\n"));
+  EXPECT_THAT(text, HasSubstr("Reason: no sudo (level standard)"));
+  EXPECT_THAT(text, HasSubstr("Words: \"sudo? ls\""));
+  EXPECT_THAT(text, HasSubstr("1. Request an escalation (a person approves it)\n"
+                              "   2. run it without sudo\n"));
+  EXPECT_EQ(explain(execution(R"({"status":"denied","error":{"type":"PERMISSION_DENIED",
+      "message":"no rule"}})")),
+            "cloister: the run was denied: no rule\n");
+}
+
 TEST(Verdict, ExplanationsSayWhatAndHowToRaiseIt) {
   const std::string text = explain(execution(
       R"({"status":"failed","id":"exec_1","stdout_truncated":true,

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of `cloister sandbox …` share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/flags.h"
+#include "base/result.h"
+#include "cli/api.h"
+#include "cli/command.h"
+
+namespace cloister::cli {
+
+// --agent, which all of them but one need.
+Result<std::string> agentFlag(const Invocation& invocation);
+// "/v1/agents/NAME/sandbox" + `rest`, with --tenant and further `query` ("a=b&c=d").
+std::string sandboxPath(const Invocation& invocation, const std::string& agent,
+                        std::string_view rest = "", std::string query = "");
+
+inline constexpr base::Flag kAgentFlag = {
+    .name = "agent", .value = "NAME", .help = "whose sandbox it is"};
+inline constexpr base::Flag kTenantFlag = {
+    .name = "tenant", .value = "NAME", .help = "of the agent (default: yours)"};
+
+}  // namespace cloister::cli
