@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", ROOT / "build")) / "release"
 NAMES = {path.stem.removesuffix("_bench"): path for path in (ROOT / "bench").glob("*_bench.*")}
 
+# Several that are asked for as one.
+GROUPS = {"policy": [name for name in ("policy", "filter", "agent") if name in NAMES]}
 # What a benchmark needs beside itself.
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-runner")
 
@@ -28,11 +30,11 @@ def run(name, arguments):
 
 
 def main(arguments):
-    if arguments and arguments[0] not in NAMES:
-        print(f"no benchmark {arguments[0]!r}; there are: {', '.join(sorted(NAMES))}",
+    if arguments and arguments[0] not in (*NAMES, *GROUPS):
+        print(f"no benchmark {arguments[0]!r}; there are: {', '.join(sorted({*NAMES, *GROUPS}))}",
               file=sys.stderr)
         return 2
-    chosen = arguments[:1] or sorted(NAMES)
+    chosen = GROUPS.get(arguments[0], arguments[:1]) if arguments else sorted(NAMES)
     return max(run(name, arguments[1:]) for name in chosen)
 
 

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes of agents: every command line, every route, runs and sessions that are held to them, tenants that do
+not see each other's, and ways round the filter that end denied."""
+
+import io
+import itertools
+import json
+import tarfile
+import unittest
+
+import harness
+from api_case import CONFIG, ApiTest
+
+NAMES = (f"agent-{number}" for number in itertools.count())
+
+# The same action by other words: none of them may run at a level that forbids sudo and rm -rf /.
+BYPASSES = (
+    "sudo ls", "s''udo ls", "\\sudo ls", "/usr/bin/sudo ls", "env sudo ls", "command sudo ls", "exec sudo ls",
+    "true && sudo ls", "true;sudo ls", "(sudo ls)", "{ sudo ls; }", "echo $(sudo ls)", "echo `sudo ls`",
+    "bash -c 'sudo ls'", "sh -c \"sh -c 'sudo ls'\"", "eval sudo ls", "x=sudo; $x ls", "xargs sudo ls",
+    "find . -exec sudo ls {} +", "timeout 1 sudo ls", "nohup sudo ls", "nice -n 5 sudo ls", "time sudo ls",
+    "echo c3VkbyBscwo= | base64 -d | sh", "printf 'sudo ls' | bash", "bash <<< 'sudo ls'", "bash <<'E'\nsudo ls\nE",
+    "f() { sudo ls; }; f", "alias l=sudo; l ls", "trap 'sudo ls' EXIT", "coproc sudo ls", "git -c alias.x='!sudo ls' x",
+    "tar --checkpoint=1 --checkpoint-action=exec='sudo ls' -cf a b", "rm -rf /", "rm -r -f /", "rm -fr //",
+    "rm --recursive --force /", "rm -rf /./", "rm -rf /tmp/..", "busybox sudo ls", "awk 'BEGIN{system(\"sudo ls\")}'",
+    "perl -e 'system(\"sudo ls\")'", "python3 -c 'import os; os.system(\"sudo ls\")'", "ｓｕｄｏ ls", "sudo\u00a0ls",
+)
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(ApiTest.server)
+
+
+class AgentCase(ApiTest):
+    def setUp(self):
+        self.agent = next(NAMES)
+        self.path = f"/v1/agents/{self.agent}/sandbox"
+
+    def give(self, level, agent=None, status=201, **rules):
+        path = f"/v1/agents/{agent or self.agent}/sandbox"
+        return self.call("POST", path, {"level": level, **rules}, status=status).json()
+
+    def secret(self, tenant="default", role="agent", agent=None):
+        return self.new_key(tenant, roles=[role], agent=agent or self.agent)["secret"]
+
+    def run_as(self, key, **request):
+        return self.call("POST", "/v1/executions?wait=60", request, key=key, status=200).json()
+
+    def denied(self, execution):
+        self.assertEqual(execution["status"], "denied", execution)
+        self.assertEqual(execution["error"]["type"], "PERMISSION_DENIED")
+        return execution["error"]["details"]
+
+    def violations(self, **query):
+        return self.call("GET", f"{self.path}/violations?{harness.query(**query)}", status=200).json()["violations"]
+
+
+class CommandLine(AgentCase):
+    def cli(self, *args, status=0, env=None):
+        done = self.server.cli("sandbox", *args, env=env)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return done.stdout if status == 0 else done.stderr
+
+    def show(self):
+        return json.loads(self.cli("show", "--agent", self.agent, "--json"))
+
+    def test_every_line(self):
+        who = ("--agent", self.agent)
+        self.assertIn(f"✓ Sandbox created for agent {self.agent} (level: restricted)",
+                      self.cli("create", *who, "--level", "restricted"))
+        self.assertIn("level standard now", self.cli("update", *who, "--level", "standard"))
+        self.assertIn("Level: standard (Normal development access)", self.cli("show", *who))
+        self.assertIn('✓ Allowed for agent', self.cli("allow", *who, "--command", "cargo build"))
+        self.assertIn('path "/srv/*"', self.cli("forbid", *who, "--path", "/srv/*"))
+        self.assertIn("✓ Granted to agent", self.cli("grant", *who, "--operation", "file_write"))
+        self.assertIn("✓ Revoked from agent", self.cli("revoke", *who, "--operation", "network"))
+        self.assertIn("memory 2.0GB", self.cli("limit", *who, "--memory", "2GB"))
+        self.assertIn("CPU 50%", self.cli("limit", *who, "--cpu", "50%"))
+        self.assertIn("time 30min", self.cli("limit", *who, "--time", "30min"))
+        shown = self.show()
+        self.assertEqual((shown["allowed_commands"], shown["forbidden_paths"]), (["cargo build"], ["/srv/*"]))
+        self.assertEqual((shown["granted_operations"], shown["revoked_operations"]), (["file_write"], ["network"]))
+        self.assertEqual(shown["limits"], {"memory_mb": 2048, "cpu_percent": 50, "time_seconds": 1800})
+        self.assertRegex(self.cli("monitor", *who), r"→ Agent \S+ resource usage:\n   Memory: 0MB / 2\.0GB\n"
+                                                    r"   CPU: 0% / 50%\n   Runtime: 0s / 30min\n")
+        self.assertIn("✓ No violations", self.cli("violations", *who))
+        self.assertIn("agent.updated", self.cli("audit", *who, "--period", "7d"))
+        self.assertIn(self.agent, self.cli("stats", "--all-agents"))
+        self.assertIn("✓ A node is connected", self.cli("health-check"))
+        self.assertIn("No longer allowed", self.cli("allow", *who, "--command", "cargo build", "--undo"))
+        self.assertEqual(self.show()["allowed_commands"], [])
+        self.assertIn("deleted", self.cli("delete", *who))
+        self.assertIn("has no sandbox", self.cli("show", *who, status=1))
+
+    def test_json(self):
+        who = ("--agent", self.agent)
+        self.assertEqual(json.loads(self.cli("create", *who, "--level", "training", "--json"))["level"], "training")
+        for args, member in ((("monitor", *who), "memory_mb"), (("violations", *who), "violations"),
+                             (("audit", *who), "entries"), (("stats", *who), "agents"), (("health-check",), "ok")):
+            self.assertIn(member, json.loads(self.cli(*args, "--json")))
+
+    def test_mistakes_name_the_remedy(self):
+        for args, words in ((("create", "--level", "standard"), "--agent"),
+                            (("create", "--agent", self.agent), "--level"),
+                            (("create", "--agent", self.agent, "--level", "x"), "isolated, restricted"),
+                            (("limit", "--agent", self.agent, "--memory", "much"), "512MB or 2GB"),
+                            (("limit", "--agent", self.agent), "--memory"),
+                            (("audit", "--agent", self.agent, "--period", "week"), "7d"),
+                            (("stats",), "--all-agents")):
+            self.assertIn(words, self.cli(*args, status=1))
+
+    def test_a_refused_run_says_what_can_be_done(self):
+        self.give("restricted")
+        done = self.server.cli("run", "-c", "print(1)", env={"CLOISTER_API_KEY": self.secret()})
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("❌ Operation blocked: command_execution", done.stderr)
+        self.assertIn("   1. Request an escalation", done.stderr)
+
+
+class Rules(AgentCase):
+    def test_made_once(self):
+        self.assertEqual(self.give("standard")["effective"]["limits"]["memory_mb"], 4096)
+        self.assertProblem(self.call("POST", self.path, {"level": "standard"}), 409)
+        self.call("DELETE", self.path, status=204)
+        self.assertProblem(self.call("DELETE", self.path), 404)
+        self.assertEqual(self.give("isolated")["version"], 1)
+
+    def test_bad_bodies(self):
+        for field, body in (("level", {}), ("level", {"level": "x"}), ("x", {"level": "standard", "x": 1}),
+                            ("granted_operations", {"level": "standard", "granted_operations": ["fly"]}),
+                            ("limits.memory_mb", {"level": "standard", "limits": {"memory_mb": 0}}),
+                            ("allowed_commands", {"level": "standard", "allowed_commands": [""]}),
+                            ("escalation.fallback_action",
+                             {"level": "standard", "escalation": {"fallback_action": "allow"}})):
+            self.assertProblem(self.call("POST", self.path, body), 422, field=field)
+        self.give("standard")
+        self.assertProblem(self.call("POST", self.path + ":update", {"grant": ["network"], "revoke": ["network"]}),
+                           422, field="grant")
+        self.assertProblem(self.call("POST", self.path + ":update", {"remove": {"allowed_commands": ["none"]}}), 422,
+                           field="remove.allowed_commands")
+
+    def test_an_agent_cannot_change_its_own(self):
+        self.give("restricted")
+        key = self.secret()
+        self.call("GET", self.path, key=key, status=200)
+        self.call("POST", self.path + ":update", {"level": "unrestricted"}, key=key, status=403)
+        self.call("DELETE", self.path, key=key, status=403)
+
+    def test_tenants_are_apart(self):
+        self.give("standard")
+        rival = self.secret("rival", "tenant-admin")
+        unknown = self.path.replace(self.agent, self.agent + "x")
+        for method, rest, body in (("GET", "", None), ("DELETE", "", None), ("GET", "/violations", None),
+                                   ("GET", "/usage", None), ("GET", "/stats", None), ("GET", "/audit", None),
+                                   ("POST", ":update", {"level": "standard"}),
+                                   ("POST", ":validate", {"operation": {"type": "command", "command": "ls"}})):
+            answers = {self.call(method, path + rest + tenant, body, key=rival, status=404).json()["detail"]
+                       .replace(self.agent + "x", "A").replace(self.agent, "A")
+                       for path in (self.path, unknown) for tenant in ("", "?tenant=default")}
+            self.assertEqual(len(answers), 1, (rest, answers))
+        self.call("POST", self.path + "?tenant=default", {"level": "standard"}, key=rival, status=404)
+        self.assertEqual(self.call("GET", "/v1/agents", key=rival, status=200).json()["agents"], [])
+        self.assertEqual(self.call("POST", self.path, {"level": "isolated"}, key=rival, status=201).json()["tenant"],
+                         "rival")
+        self.assertEqual(self.call("GET", self.path, status=200).json()["level"], "standard")
+
+    def test_list_is_paged(self):
+        for letter in "abc":
+            self.give("standard", agent=f"{self.agent}-{letter}")
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.call("GET", "/v1/agents?" + harness.query(limit=2, **({"cursor": cursor} if cursor else {})),
+                             status=200).json()
+            seen += [one["agent"] for one in page["agents"]]
+            cursor = page["next_cursor"]
+        self.assertEqual([name for name in seen if name.startswith(self.agent + "-")],
+                         [f"{self.agent}-{letter}" for letter in "abc"])
+        self.assertEqual(len(seen), len(set(seen)))
+
+
+class Plans(AgentCase):
+    def validate(self, *operations):
+        return self.call("POST", self.path + ":validate", {"operations": list(operations)}, status=200).json()
+
+    def test_four_outcomes(self):
+        self.give("restricted", limits={"memory_mb": 512})
+        plan = self.validate(
+            {"type": "command", "command": "git status"},
+            {"type": "file", "operation": "write", "path": "/src/db/migrations/1.sql"},
+            {"type": "command", "command": "git log", "resources": {"memory_mb": 1024}},
+            {"type": "command", "command": "git status; $x"},
+            {"type": "network", "url": "https://example.org/"},
+            {"type": "quality_gate", "gate": "tests"},
+            {"type": "workflow", "workflow": "release", "action": "delete"})
+        self.assertEqual([each["outcome"] for each in plan["results"]],
+                         ["approved", "denied", "resource_exceeded", "unsafe_command", "denied", "approved", "denied"])
+        self.assertFalse(plan["approved"])
+        self.assertEqual(plan["results"][1]["rule"], "*/migrations/*")
+        self.assertTrue(plan["results"][1]["human_approval"])
+        self.assertEqual(plan["results"][2]["exceeded_limits"],
+                         [{"limit": "memory_mb", "value": 512, "used": 0, "wanted": 1024}])
+        self.assertTrue(plan["results"][3]["risk_factors"])
+        self.assertEqual(self.violations(), [], "asking is no violation")
+
+    def test_a_long_plan(self):
+        self.give("standard")
+        plan = self.validate(*[{"type": "command", "command": f"echo {n}"} for n in range(1000)])
+        self.assertTrue(plan["approved"])
+        self.assertProblem(self.call("POST", self.path + ":validate", {"operations": []}), 422, field="operations")
+        self.assertProblem(self.call("POST", self.path + ":validate", {"operations": [{"type": "x"}]}), 422,
+                           field="operations[0].type")
+
+
+class Runs(AgentCase):
+    def test_commands_and_code(self):
+        self.give("standard")
+        key = self.secret()
+        self.assertEqual(self.run_as(key, command="echo hi")["stdout"], "hi\n")
+        self.assertEqual(self.run_as(key, language="python", code="print(6*7)")["stdout"], "42\n")
+        details = self.denied(self.run_as(key, language="bash", code="echo a\nsudo ls\n"))
+        self.assertEqual((details["rule"], details["words"], details["level"]), ("sudo *", "sudo ls", "standard"))
+        self.assertEqual(details["mitigation"], "run the command without sudo")
+        self.assertFalse(details["escalation_available"])
+        violation = self.violations()[0]
+        self.assertEqual((violation["rule"], violation["outcome"]), ("sudo *", "unsafe_command"))
+        self.assertEqual(self.call("GET", f"/v1/executions/{violation['subject']}", status=200).json()["status"],
+                         "denied")
+        stats = self.call("GET", self.path + "/stats", status=200).json()
+        self.assertEqual((stats["violations"], stats["executions"]["denied"]), (1, 1))
+
+    def test_ways_round_the_filter(self):
+        self.give("standard")
+        key = self.secret()
+        # Each refusal counts; the level must stay what it is for the next.
+        for command in BYPASSES:
+            with self.subTest(command):
+                self.denied(self.run_as(key, command=command))
+                self.call("POST", self.path + ":update", {"level": "restricted"}, status=200)
+                self.call("POST", self.path + ":update", {"level": "standard"}, status=200)
+        self.denied(self.run_as(key, command=["sudo", "ls"]))
+        self.denied(self.run_as(key, command=["env", "sudo", "ls"]))
+        self.denied(self.run_as(key, command="true", env={"LD_PRELOAD": "/workspace/x.so"}))
+        self.denied(self.run_as(key, command="true", env={"BASH_ENV": "/workspace/x"}))
+        self.assertGreaterEqual(len(self.violations(limit=500)), len(BYPASSES))
+
+    def test_languages_by_the_program_that_runs_them(self):
+        self.give("restricted")
+        key = self.secret()
+        self.assertEqual(self.denied(self.run_as(key, language="python", code="print(1)"))["outcome"], "denied")
+        self.call("POST", self.path + ":update", {"add": {"allowed_commands": ["python3 *"]}}, status=200)
+        self.assertEqual(self.run_as(key, language="python", code="print(1)")["stdout"], "1\n")
+
+    def test_limits(self):
+        self.give("standard", limits={"memory_mb": 512, "time_seconds": 60, "cpu_percent": 50})
+        key = self.secret()
+        details = self.denied(self.run_as(key, command="true", memory_mb=1024))
+        self.assertEqual(details["outcome"], "resource_exceeded")
+        self.assertIn("512", details["suggestion"])
+        long = self.denied(self.run_as(key, command="true", timeout_seconds=90))
+        self.assertEqual(long["exceeded_limits"][0]["limit"], "time_seconds")
+        first = self.call("POST", "/v1/executions", {"command": "sleep 60", "memory_mb": 400, "timeout_seconds": 60},
+                          key=key, status=201).json()
+        usage = self.call("GET", self.path + "/usage", status=200).json()
+        self.assertEqual((usage["memory_mb"]["used"], usage["cpu_percent"]["used"]), (400, 50))
+        more = self.denied(self.run_as(key, command="true", memory_mb=200))
+        self.assertEqual(more["exceeded_limits"][0]["used"], 400)
+        self.call("DELETE", f"/v1/executions/{first['id']}", key=key)
+        self.server.wait_end(first["id"])
+        self.assertEqual(self.run_as(key, command="true", memory_mb=200)["status"], "completed")
+
+    def test_violations_lower_the_level(self):
+        self.give("standard")
+        key = self.secret()
+        for _ in range(10):
+            self.denied(self.run_as(key, command="sudo ls"))
+        self.assertEqual(self.call("GET", self.path, status=200).json()["level"], "restricted")
+        actions = [entry["action"] for entry in
+                   self.call("GET", self.path + "/audit?limit=500", status=200).json()["entries"]]
+        self.assertEqual((actions.count("agent.violation"), actions.count("agent.lowered")), (10, 1))
+        self.assertTrue(self.call("GET", "/v1/audit/verify", status=200).json()["ok"])
+
+    def test_without_a_sandbox_as_before(self):
+        self.assertEqual(self.run_as(self.secret(), command="sudo --version || echo none")["status"], "completed")
+
+
+class InSessions(AgentCase):
+    def test_programs_cells_and_files(self):
+        self.give("standard", forbidden_paths=["/workspace/secrets/*"])
+        key = self.secret()
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+        path = f"/v1/sessions/{session}"
+        cell = self.call("POST", path + "/exec", {"code": "sudo ls"}, key=key).json()
+        self.denied(cell)
+        self.assertEqual(self.call("POST", path + "/exec", {"code": "echo 1"}, key=key).json()["stdout"], "1\n")
+        self.call("PUT", path + "/files/a", b"x", key=key, status=200)
+        for method, rest, body in (("PUT", "/files/secrets/a", b"x"), ("GET", "/files/secrets/a", None),
+                                   ("DELETE", "/files/secrets", None), ("GET", "/archive", None),
+                                   ("POST", "/files:move", {"from": "secrets", "to": "b"})):
+            self.assertProblem(self.call(method, path + rest, body, key=key), 403, "PERMISSION_DENIED")
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("secrets/a"))
+        self.assertProblem(self.call("PUT", path + "/archive", archive.getvalue(), key=key), 403, "PERMISSION_DENIED")
+        self.assertEqual({each["subject"] for each in self.violations()} - {cell["id"]}, {session})
+        self.call("DELETE", path, key=key)
+
+    def test_a_session_takes_of_the_memory(self):
+        self.give("standard", limits={"memory_mb": 512})
+        key = self.secret()
+        self.assertProblem(self.call("POST", "/v1/sessions", {"memory_mb": 1024}, key=key), 403, "PERMISSION_DENIED")
+        session = self.call("POST", "/v1/sessions", {"memory_mb": 400}, key=key, status=201).json()["id"]
+        self.assertEqual(self.call("GET", self.path + "/usage", status=200).json()["memory_mb"]["used"], 400)
+        self.denied(self.run_as(key, command="true"))
+        self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
+
+class DefaultLevel(unittest.TestCase):
+    def test_whoever_has_none(self):
+        with harness.Server(config="agents:\n  default_level: restricted\n") as server:
+            self.assertEqual(server.run("print(1)")["stdout"], "1\n", "administrators are not held")
+            key = server.request("POST", "/v1/keys", {"tenant": "t", "roles": ["agent"]}).json()["secret"]
+            answer = server.submit("print(1)", key=key).json()
+            self.assertEqual((answer["status"], answer["error"]["details"]["level"]), ("denied", "restricted"))
+
+    def test_an_unknown_level_stops_the_start(self):
+        server = harness.Server(config="agents:\n  default_level: lax\n")
+        with self.assertRaisesRegex(AssertionError, "agents.default_level: there is no level"):
+            server.__enter__()
+
+
+if __name__ == "__main__":
+    unittest.main()
