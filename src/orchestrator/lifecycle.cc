@@ -103,7 +103,7 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     run.log->publish(execution);
     decision = decide(run, permit_id);  // fresh, however long the ledger took
   }
-  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+  if (const auto denied = policy::refusalOf(decision)) {
     applyDenial(execution, *denied);
     co_return fail(Code::kDenied, denied->reason);
   }

@@ -155,9 +155,9 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
 
 Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
   const auto self = shared_from_this();
-  policy::Decision decision = decide(*run, "");
-  if (auto* denied = std::get_if<policy::Denied>(&decision)) {
-    co_return co_await recordDenial(run, std::move(record), std::move(*denied));
+  const policy::Decision decision = decide(*run, "");
+  if (auto denied = policy::refusalOf(decision)) {
+    co_return co_await recordDenial(run, std::move(record), *std::move(denied));
   }
   CO_TRY(admit(*run));
   Place place(queue, *run);
@@ -223,7 +223,8 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .now = base::wallMicros(),
           .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
           .language = run.rule_language,
-          .session_id = run.execution.session_id};
+          .session_id = run.execution.session_id,
+          .runtimes = &node.offer.runtimes};
 }
 
 policy::Decision RunService::Impl::decide(const Live& run, const std::string& permit_id) const {
@@ -406,7 +407,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   if (refusal) co_return std::unexpected(toError(*refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
-  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+  if (const auto denied = policy::refusalOf(decision)) {
     applyDenial(live->execution, *denied);
     co_return fail(Code::kDenied, live->execution.error->message);
   }

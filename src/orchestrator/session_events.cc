@@ -91,8 +91,9 @@ SessionEnd endOfService() {
 SessionEnd endByDenial(const policy::Denied& denied) {
   std::string message = denied.reason;
   if (!denied.remedy.empty()) message += "; " + denied.remedy;
-  SessionEnd made = end(error_type::kPermissionDenied, std::move(message), Cause::kSessionLost,
-                        Code::kDenied, false);
+  const auto type =
+      denied.for_approval ? error_type::kApprovalRequired : error_type::kPermissionDenied;
+  SessionEnd made = end(type, std::move(message), Cause::kSessionLost, Code::kDenied, false);
   if (!denied.rule.empty()) made.reason.details["rule"] = denied.rule;
   return made;
 }

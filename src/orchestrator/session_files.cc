@@ -127,8 +127,9 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                                           .now = asking.now,
                                           .valid_for = asking.valid_for,
                                           .language = asking.language,
-                                          .session_id = asking.session_id});
-  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+                                          .session_id = asking.session_id,
+                                          .runtimes = asking.runtimes});
+  if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);

@@ -104,8 +104,9 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                            .now = question.now,
                            .valid_for = question.valid_for,
                            .language = question.language,
-                           .session_id = question.session_id});
-  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+                           .session_id = question.session_id,
+                           .runtimes = question.runtimes});
+  if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
   CO_TRY(

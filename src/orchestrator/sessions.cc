@@ -124,9 +124,8 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   }
   session->fill = std::move(fill);
   const policy::Policy& policy = impl->runs->parts.policy;
-  policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
-  if (auto* denied = std::get_if<policy::Denied>(&decision)) {
-    co_return co_await impl->refuse(session, std::move(record), std::move(*denied));
+  if (auto denied = policy::refusalOf(policy::decide(policy, impl->question(*session, "")))) {
+    co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
   CO_TRY(impl->admit(*session));
   impl->take(session);
@@ -192,7 +191,8 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .now = base::wallMicros(),
           .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
           .language = session.rule_language,
-          .session_id = session.record.id};
+          .session_id = session.record.id,
+          .runtimes = &runs->node.offer.runtimes};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -280,7 +280,7 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   session.record.provenance.permit_id = base::newId("permit");
   const policy::Decision decision =
       policy::decide(runs->parts.policy, question(session, session.record.provenance.permit_id));
-  if (const auto* denied = std::get_if<policy::Denied>(&decision)) {
+  if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
   const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));

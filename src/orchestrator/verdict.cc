@@ -184,7 +184,9 @@ void applyCause(Execution& execution, Cause cause) {
 void applyDenial(Execution& execution, const policy::Denied& denied) {
   std::string message = denied.reason;
   if (!denied.remedy.empty()) message += "; " + denied.remedy;
-  set(execution, Status::kDenied, error_type::kPermissionDenied, std::move(message), false);
+  const auto type =
+      denied.for_approval ? error_type::kApprovalRequired : error_type::kPermissionDenied;
+  set(execution, Status::kDenied, type, std::move(message), false);
   if (!denied.rule.empty()) execution.error->details["rule"] = denied.rule;
 }
 

@@ -148,6 +148,22 @@ Decision decide(const Policy& policy, const Question& question) {
   return grant(policy, *rule, question, limits);
 }
 
+std::optional<Denied> refusalOf(const Decision& decision) {
+  if (std::holds_alternative<model::Permit>(decision)) return std::nullopt;
+  if (const auto* denied = std::get_if<Denied>(&decision)) return *denied;
+  const auto& wanted = std::get<NeedsApproval>(decision);
+  std::string roles;
+  for (const std::string& role : wanted.approver_roles)
+    roles += (roles.empty() ? "" : " or ") + role;
+  const std::string people =
+      wanted.quorum == 1 ? "a principal" : std::to_string(wanted.quorum) + " principals";
+  return Denied{.rule = wanted.rule,
+                .reason = "it needs approval: " + wanted.reason,
+                .remedy = "ask " + people + " with the role " + roles +
+                          ", other than you, to approve it, or do without",
+                .for_approval = true};
+}
+
 std::string decidingRule(const Policy& policy, const Question& question) {
   const auto rule = firstMatch(policy, question);
   return rule == policy.rules.end() ? "" : rule->name;

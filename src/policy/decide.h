@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,6 +52,18 @@ struct Denied {
   std::string rule;  // "" when no rule matched
   std::string reason;
   std::string remedy;
+  bool for_approval = false;  // only an approval is missing; see refusalOf()
+};
+
+// A rule that wants a person's consent. Nothing may run until the approval stands; what decides is
+// the rule that matched, so a request that was approved is decided again with `Question::approved`.
+struct NeedsApproval {
+  std::string rule;                         // its name; never ""
+  std::string reason;                       // the rule's `why`
+  std::vector<std::string> approver_roles;  // a principal with one of them; never empty
+  uint32_t quorum = 1;                      // distinct approvers, 1 to 10
+  int64_t ttl_seconds = 3600;               // how long the request waits for them
+  std::string fallback = "deny";            // at the timeout; nothing else is known
 };
 
 // What the decision is about, beyond the request itself.
@@ -65,15 +78,22 @@ struct Question {
   int64_t valid_for = 0;   // microseconds a permit lives before the node must have it
   std::string language;    // ruleLanguage(); without it nothing is allowed
   std::string session_id;  // see PermitFields
+  // What the node offers, outlives the question; null or empty: not known, then only "process".
+  const std::vector<std::string>* runtimes = nullptr;
+  bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
 };
 
 // What `languages` of a rule are compared with: the language's own name, never an alias, or
 // "command" for a command, whatever language it names besides. "" for an unknown language.
 std::string ruleLanguage(const model::RunRequest& request, const model::LanguageSet& languages);
 
-using Decision = std::variant<model::Permit, Denied>;
+using Decision = std::variant<model::Permit, Denied, NeedsApproval>;
 
 Decision decide(const Policy& policy, const Question& question);
+
+// Why `decision` is no permit; nullopt where it is one. A missing approval is a denial that says
+// how to ask, for callers that cannot wait for one.
+std::optional<Denied> refusalOf(const Decision& decision);
 
 // The name of the rule that decides, for the record; "" when none matches.
 std::string decidingRule(const Policy& policy, const Question& question);
