@@ -145,6 +145,7 @@ Decision decide(const Policy& policy, const Question& question) {
   Limits limits = question.request.limits;
   model::settle(limits);
   if (auto denied = overLimit(*rule, limits)) return *std::move(denied);
+  if (rule->approve && !question.approved) return *rule->approve;
   return grant(policy, *rule, question, limits);
 }
 

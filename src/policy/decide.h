@@ -25,6 +25,17 @@
 
 namespace cloister::policy {
 
+// A rule that wants a person's consent. Nothing may run until the approval stands; what decides is
+// the rule that matched, so a request that was approved is decided again with `Question::approved`.
+struct NeedsApproval {
+  std::string rule;                         // its name; never ""
+  std::string reason;                       // the rule's `why`
+  std::vector<std::string> approver_roles;  // a principal with one of them; never empty
+  uint32_t quorum = 1;                      // distinct approvers, 1 to 10
+  int64_t ttl_seconds = 3600;               // how long the request waits for them
+  std::string fallback = "deny";            // at the timeout; nothing else is known
+};
+
 // One rule of a policy document (policies/default.yaml). Empty lists match everything.
 struct Rule {
   std::string name;
@@ -36,7 +47,8 @@ struct Rule {
   std::vector<std::string> network_tiers;
   std::string runtime = "process";  // for an allow
   std::string image = "host";
-  model::Limits max;  // more than this is denied, not clamped
+  model::Limits max;                          // more than this is denied, not clamped
+  std::optional<NeedsApproval> approve = {};  // an allow that wants a person's consent first
 };
 
 struct Policy {
@@ -53,17 +65,6 @@ struct Denied {
   std::string reason;
   std::string remedy;
   bool for_approval = false;  // only an approval is missing; see refusalOf()
-};
-
-// A rule that wants a person's consent. Nothing may run until the approval stands; what decides is
-// the rule that matched, so a request that was approved is decided again with `Question::approved`.
-struct NeedsApproval {
-  std::string rule;                         // its name; never ""
-  std::string reason;                       // the rule's `why`
-  std::vector<std::string> approver_roles;  // a principal with one of them; never empty
-  uint32_t quorum = 1;                      // distinct approvers, 1 to 10
-  int64_t ttl_seconds = 3600;               // how long the request waits for them
-  std::string fallback = "deny";            // at the timeout; nothing else is known
 };
 
 // What the decision is about, beyond the request itself.

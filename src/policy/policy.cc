@@ -25,6 +25,29 @@ Result<model::Limits> readMax(ObjectReader& reader, const model::Limits& max) {
   return limits;
 }
 
+// `approve: {roles, quorum, ttl_seconds, fallback}` of an allow.
+Result<> readApproval(ObjectReader& reader, Rule& rule) {
+  constexpr int64_t kMostApprovers = 10;
+  constexpr int64_t kLongest = int64_t{30} * 86'400;
+  const base::json::object* object = TRY(reader.object("approve"));
+  if (object == nullptr) return {};
+  ObjectReader inner(*object, reader.pathOf("approve"));
+  NeedsApproval wanted{.rule = rule.name, .reason = rule.why, .approver_roles = {}};
+  wanted.approver_roles = TRY(model::textList(inner, "roles"));
+  if (wanted.approver_roles.empty()) wanted.approver_roles = {"approver"};
+  for (const std::string& role : wanted.approver_roles) {
+    if (!model::roleFromName(role)) return wrong(inner.pathOf("roles"), "has an unknown role");
+  }
+  const auto quorum = TRY(inner.integer("quorum", 1, kMostApprovers));
+  if (quorum) wanted.quorum = static_cast<uint32_t>(*quorum);
+  wanted.ttl_seconds = TRY(inner.integer("ttl_seconds", 1, kLongest)).value_or(wanted.ttl_seconds);
+  wanted.fallback = TRY(inner.text("fallback")).value_or("deny");
+  if (wanted.fallback != "deny") return wrong(inner.pathOf("fallback"), "must be deny");
+  TRY(inner.finish());
+  rule.approve = std::move(wanted);
+  return {};
+}
+
 // A grant has a runtime and an image; a denial has advice. Mixing them is a mistake in a rule that
 // somebody relies on, so it is one here too.
 Result<> readEffect(ObjectReader& reader, const model::Limits& max, Rule& rule) {
@@ -38,7 +61,7 @@ Result<> readEffect(ObjectReader& reader, const model::Limits& max, Rule& rule) 
   rule.runtime = TRY(model::requiredText(reader, "runtime"));
   rule.image = TRY(model::requiredText(reader, "image"));
   rule.max = TRY(readMax(reader, max));
-  return {};
+  return readApproval(reader, rule);
 }
 
 Result<Rule> readRule(const base::json::object& object, const std::string& path,
