@@ -178,6 +178,31 @@ struct Config {
     } oidc;
   } auth;
 
+  // Requests to exceed what policy allows, and who hears of them; docs/ESCALATIONS.md.
+  struct Escalation {
+    uint32_t ttl_seconds = 3600;        // one made by hand waits so long; others by their rule
+    uint32_t grant_seconds = 7200;      // an approval is good
+    uint32_t pending_per_tenant = 256;  // blocked executions among them
+    uint32_t notification_queue = 10'000;
+    uint32_t notification_attempts = 10;    // then it is given up
+    uint32_t notification_pause_ms = 2000;  // before the second, doubling from there
+    uint32_t notification_timeout_ms = 10'000;
+    std::vector<std::string> roles = {"approver"};             // who decides what is asked by hand
+    std::vector<std::string> safe_operations = {"file_read"};  // for `auto_approve: safe`
+    struct Webhook {
+      std::string url;          // "": none
+      std::string secret_file;  // signs what is sent
+      std::string ca_file;      // "" = the system's authorities
+    } webhook;
+    struct Smtp {
+      std::string relay;  // host:port; "": none
+      std::string from;
+      std::vector<std::string> to;
+      bool starttls = true;
+      std::string ca_file;
+    } smtp;
+  } escalation;
+
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries
     std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/crypto.h"
+#include "model/escalation.h"
 
 namespace cloister::model {
 namespace {
@@ -425,6 +426,10 @@ Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequ
 
 Result<> readRunRequest(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   TRY(readSettings(reader, bounds, request));
+  request.approval = TRY(reader.text("approval")).value_or("");
+  if (!request.approval.empty() && !isEscalationId(request.approval)) {
+    return invalid(reader.pathOf("approval"), "must be the id of an escalation, as ESC-2026-001");
+  }
   TRY(parseProgram(reader, bounds, request));
   TRY(parseInput(reader, bounds, request));
   TRY(parseLists(reader, bounds, request));

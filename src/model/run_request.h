@@ -40,6 +40,7 @@ struct RunRequest {
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice
   std::vector<std::string> artifacts = {"**"};  // globs under /workspace
   std::map<std::string, std::string> metadata;
+  std::string approval;  // an escalation's id, whose approval of exactly this it uses; "" if none
 };
 
 // Bounds on a request, from configuration; each refusal names the field and the bound.

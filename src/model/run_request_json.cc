@@ -69,6 +69,7 @@ json::object toJsonObject(const RunRequest& request) {
   for (const auto& limit : limitsObject(request.limits))
     sorted[limit.key()] = limit.value();
   sorted["args"] = toArray(request.args);
+  if (!request.approval.empty()) sorted["approval"] = json::string(request.approval);
   sorted["artifacts"] = toArray(request.artifacts);
   if (const auto* shell = std::get_if<std::string>(&request.command)) {
     sorted["command"] = json::string(*shell);

@@ -156,6 +156,7 @@ class BrittleStore final : public store::Store {
   Result<std::vector<store::Mismatch>> mismatches(uint64_t after, uint32_t limit) override {
     return real_->mismatches(after, limit);
   }
+  store::Escalations& escalations() override { return real_->escalations(); }
   Result<> health() override {
     if (full) return fail(Code::kNoSpace, "the disk is full");
     return real_->health();

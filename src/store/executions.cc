@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "store/artifacts.h"
+#include "store/escalation_rows.h"
 
 namespace cloister::store {
 namespace {
@@ -56,10 +57,10 @@ Result<> check(const model::Execution& execution) {
   if (execution.principal.tenant.empty()) {
     return fail(Code::kInvalid, "accepting an execution: it has no tenant");
   }
-  if (execution.status == model::Status::kQueued || execution.status == model::Status::kDenied) {
-    return {};
-  }
-  return fail(Code::kInvalid, "accepting an execution: it begins queued or denied");
+  using enum model::Status;
+  const model::Status status = execution.status;
+  if (status == kQueued || status == kBlocked || status == kDenied) return {};
+  return fail(Code::kInvalid, "accepting an execution: it begins queued, blocked or denied");
 }
 
 Result<> checkStart(const NewExecution& request) {
@@ -108,6 +109,17 @@ void settleTimes(model::Execution& execution) {
   }
 }
 
+// The escalation that is made with it, whose id its error names, and the approval that it uses.
+Result<> settleApproval(Transaction tx, const NewExecution& request, model::Execution& e) {
+  if (request.approval) TRY(changeEscalationRow(tx, *request.approval));
+  if (!request.escalation) return {};
+  const model::Escalation made = TRY(addEscalationRow(tx, *request.escalation));
+  if (!e.error) return {};
+  e.error->details["escalation_id"] = made.id;
+  e.error->message += " (" + made.id + ")";
+  return {};
+}
+
 }  // namespace
 
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
@@ -119,6 +131,7 @@ Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
   Record record{.execution = request.execution, .request_sha256 = request_sha256};
   model::Execution& e = record.execution;
   settleTimes(e);
+  TRY(settleApproval(tx, request, e));
   std::string text = encodeRecord(record);
   const uint64_t accepted_row = TRY(appendState(tx, event, e, text));
   uint64_t state_row = accepted_row;
@@ -139,7 +152,8 @@ Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
   Statement body = TRY(tx.db.use(kInsertRequest));
   TRY(body.bind(e.seq, request.request_json).run());
-  if (e.status == model::Status::kQueued) {  // what runs already is not run again
+  // What runs already is not run again.
+  if (e.status == model::Status::kQueued || e.status == model::Status::kBlocked) {
     Statement spec = TRY(tx.db.use(kInsertSpec));
     TRY(spec.bind(e.seq, Blob{request.spec}).run());
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/artifacts.h"
+#include "store/escalation_rows.h"
 #include "store/sessions.h"
 
 namespace cloister::store {
@@ -80,6 +81,7 @@ model::AuditEvent eventOf(const Retained& done) {
       .details = {{"archived", done.archived},
                   {"artifacts", done.artifacts},
                   {"deleted", done.deleted},
+                  {"escalations", done.escalations},
                   {"sessions", done.sessions}}};
 }
 
@@ -103,6 +105,7 @@ Result<Retained> retainBatch(Transaction tx, const Retention& rules, int64_t now
   }
   if (rules.delete_after_us > 0) {
     done.sessions = TRY(dropSessions(tx.db, now - rules.delete_after_us, kRetainBatch));
+    done.escalations = TRY(dropEscalations(tx.db, now - rules.delete_after_us, kRetainBatch));
   }
   if (done.any()) TRY(tx.chain.append(tx.db, eventOf(done)));
   return done;

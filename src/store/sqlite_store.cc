@@ -25,6 +25,7 @@
 #include "store/schema.h"
 #include "store/sessions.h"
 #include "store/snapshots.h"
+#include "store/sqlite_escalations.h"
 #include "store/writer.h"
 
 namespace cloister::store {
@@ -272,6 +273,8 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return findSessionMismatches(db, after, limit); });
   }
 
+  Escalations& escalations() override { return *escalations_; }
+
   Result<> health() override { return writer_->health(); }
 
   AgentStore& agents() override { return agents_; }
@@ -361,6 +364,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
   Agents agents_{*this};
+  std::unique_ptr<SqliteEscalations> escalations_;
 };
 
 Result<Fd> lockLedger(const std::string& path) {
@@ -415,6 +419,8 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
                                 .checkpointed = known ? lines->back().seq : 0};
   made->writer_ = std::make_unique<Writer>(std::move(db), std::move(chain), writing, *made->syncer_,
                                            made->fault_);
+  made->escalations_ =
+      std::make_unique<SqliteEscalations>(*made->writer_, made->readers_, *made->syncer_);
   if (!problem.empty()) TRY(made->recordRecovery(problem));
   return made;
 }

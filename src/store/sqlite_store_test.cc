@@ -118,7 +118,8 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
       dir.file("ledger.db"),
       "DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE snapshots;"
       "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
-      "sessions; DROP TABLE api_keys;"
+      "sessions; DROP TABLE api_keys; DROP TABLE escalations; DROP TABLE escalation_numbers;"
+      "DROP TABLE escalation_policies; DROP TABLE notifications;"
       "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
       " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
       " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"

@@ -29,6 +29,8 @@
 #include "model/principal.h"
 #include "model/session.h"
 #include "model/snapshot.h"
+#include "store/escalations.h"
+#include "store/query.h"
 
 namespace cloister::store {
 
@@ -57,11 +59,15 @@ struct NewStart {
 
 // An accepted request: the record, what was asked, and what it was asked with.
 struct NewExecution {
-  model::Execution execution;     // kQueued or kDenied; seq is given by the ledger
+  model::Execution execution;     // kQueued, kBlocked or kDenied; seq is given by the ledger
   std::string request_json;       // canonical
   std::string spec;               // encoded ExecSpec, to run it after a restart
   std::string idempotency_key;    // "" if none
   std::optional<NewStart> start;  // there was nothing to wait for
+  // Made with it: what a kBlocked one waits for, or a kDenied one lacks. The record's error is
+  // given its id.
+  std::optional<NewEscalation> escalation = {};
+  std::optional<EscalationChange> approval = {};  // that it uses up
 };
 
 // What accept() came to: the row as stored, or the earlier execution of the same idempotency key.
@@ -83,31 +89,11 @@ struct Created {
   bool replayed = false;
 };
 
-// A queued execution that a restart found.
+// A queued or blocked execution that a restart found.
 struct Pending {
   model::Execution execution;
   std::string request_json;
   std::string spec;
-};
-
-struct ListQuery {
-  std::optional<model::Status> status;
-  std::string agent;
-  std::string session_id;
-  uint32_t limit = 50;      // 1..500
-  uint64_t before_seq = 0;  // 0: from the newest
-};
-
-struct SessionQuery {
-  std::optional<model::SessionStatus> status;
-  std::string agent;
-  uint32_t limit = 50;      // 1..500
-  uint64_t before_seq = 0;  // 0: from the newest
-};
-
-struct ArtifactQuery {
-  uint32_t limit = 50;    // 1..500
-  std::string before_id;  // "": from the newest
 };
 
 // A snapshot, and the chunks it uses, each once.
@@ -157,9 +143,12 @@ struct Retained {
   uint64_t deleted = 0;
   uint64_t sessions = 0;               // deleted
   uint64_t artifacts = 0;              // that had expired
+  uint64_t escalations = 0;            // deleted
   std::vector<model::BlobName> blobs;  // to remove; given again until they are among `removed`
 
-  [[nodiscard]] bool any() const { return archived + deleted + sessions + artifacts > 0; }
+  [[nodiscard]] bool any() const {
+    return archived + deleted + sessions + artifacts + escalations > 0;
+  }
 };
 
 // A record that the audit log does not bear out.
@@ -168,9 +157,6 @@ struct Mismatch {
   std::string id;
   std::string problem;
 };
-
-template <class T>
-using Done = std::function<void(Result<T>)>;
 
 class AgentStore;
 
@@ -274,6 +260,8 @@ class Store {
   virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
   // The same of sessions.
   virtual Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit) = 0;
+  // Requests to exceed what one may do; as long as the store.
+  virtual Escalations& escalations() = 0;
   // An error, with the reason, when the last write failed (disk full, damage).
   virtual Result<> health() = 0;
 };

@@ -16,17 +16,21 @@ PRIVILEGED = re.compile(
     r"setres[ug]id|setgroups|capset|sethostname)\(")
 MAY_CALL = ("src/linux/", "src/runner/")
 # Questions to the ledger that no tenant bounds, and why each place may ask one.
-EVERY_TENANT = re.compile(r"\ballTenants\(\)|[.>](unfinished|unfinishedSessions|mismatches|sessionMismatches)\(")
+EVERY_TENANT = re.compile(r"\ballTenants\(\)|[.>](unfinished|unfinishedSessions|mismatches|sessionMismatches|"
+    r"dueEscalations|dueNotifications)\(")
 MAY_ASK_ABOUT_ALL = {
     "src/store/store.h": "where it is declared",
     "src/store/store.cc": "where it is made",
     "src/audit/audit.cc": "verification walks the whole chain",
     "src/bin/cloisterd.cc": "the administrator's own key, before anyone is served",
     "src/orchestrator/artifact_service.cc": "a link has no principal; its signature has the tenant",
+    "src/orchestrator/escalations.cc": "what is at its end, whoever asked",
+    "src/orchestrator/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/run_service.cc": "recovery after a start",
     "src/orchestrator/session_end.cc": "recovery after a start",
 }
-TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h", "suite/fixture.h",
+TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h",
+                "suite/escalations.h", "suite/fixture.h",
                 "suite/lifecycle.h", "suite/sessions.h", "store_testing.h")
 COMMENT = re.compile(r"//.*$")
 OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*(?<!=) \{$")

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/escalation.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "base/clock.h"
+#include "model/execution.h"
+
+namespace cloister::model {
+namespace {
+
+namespace json = base::json;
+using base::ObjectReader;
+
+constexpr size_t kMaxReason = 2000;
+constexpr size_t kMaxSubject = 8192;
+constexpr size_t kMaxName = 256;
+
+struct StatusRow {
+  std::string_view name;
+  std::vector<EscalationStatus> next;
+};
+
+const StatusRow& rowOf(EscalationStatus status) {
+  using enum EscalationStatus;
+  static const std::array<StatusRow, 5> table = {{
+      {"pending", {kPending, kApproved, kDenied, kExpired}},
+      {"approved", {kUsed, kExpired, kDenied}},
+      {"denied", {}},
+      {"expired", {}},
+      {"used", {}},
+  }};
+  return table.at(static_cast<size_t>(status));
+}
+
+// An operation, and the member of a request that says what with; "" where it is `request`.
+struct OperationRow {
+  std::string_view name;
+  std::string_view subject;
+};
+
+constexpr std::array<OperationRow, 6> kOperations = {{
+    {operation::kRun, ""},
+    {operation::kFileRead, "path"},
+    {operation::kFileWrite, "path"},
+    {operation::kFileDelete, "path"},
+    {operation::kCommand, "command"},
+    {operation::kNetwork, "host"},
+}};
+
+json::value textOrNull(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
+json::value timeOrNull(int64_t at) {
+  return textOrNull(base::formatTime(at));
+}
+
+json::array toArray(const std::vector<EscalationDecision>& decisions) {
+  json::array array;
+  for (const EscalationDecision& each : decisions) {
+    array.push_back(json::object{{"decision", each.approve ? "approve" : "deny"},
+                                 {"principal", toJsonObject(each.by)},
+                                 {"automatic", each.automatic},
+                                 {"reason", textOrNull(each.reason)},
+                                 {"at", timeOrNull(each.at)}});
+  }
+  return array;
+}
+
+std::unexpected<Error> invalid(std::string_view field, const std::string& why) {
+  return fail(Code::kInvalid, std::string(field) + ": " + why, std::string(field));
+}
+
+Result<std::string> boundedText(ObjectReader& reader, std::string_view name, size_t most) {
+  std::string text = TRY(reader.text(name)).value_or("");
+  if (text.size() > most) {
+    return invalid(name, "must be at most " + std::to_string(most) + " bytes");
+  }
+  if (text.contains('\0')) return invalid(name, "must not contain NUL");
+  return text;
+}
+
+// The code point at `at`, and how many bytes it takes; 0 bytes where it is not UTF-8.
+struct Decoded {
+  char32_t point = 0;
+  size_t bytes = 0;
+};
+
+Decoded decodeAt(std::string_view text, size_t at) {
+  const auto lead = static_cast<uint8_t>(text[at]);
+  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  if (at + bytes > text.size() || !base::isUtf8(text.substr(at, bytes))) return {};
+  if (bytes == 1) return {lead, 1};
+  char32_t point = lead & (0xffU >> (bytes + 1));
+  for (size_t i = 1; i < bytes; i++)
+    point = (point << 6U) | (static_cast<uint8_t>(text[at + i]) & 0x3fU);
+  return {point, bytes};
+}
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+// Characters that are not seen, or change how others are: Unicode's categories Cc, Cf, Zl, Zp, Co
+// and what else is invisible.
+constexpr Range kUnseen[] = {
+    {0x00, 0x1f},       {0x7f, 0x9f},        {0xad, 0xad},       {0x34f, 0x34f},
+    {0x600, 0x605},     {0x61c, 0x61c},      {0x6dd, 0x6dd},     {0x70f, 0x70f},
+    {0x890, 0x891},     {0x8e2, 0x8e2},      {0x115f, 0x1160},   {0x17b4, 0x17b5},
+    {0x180b, 0x180f},   {0x2000, 0x200f},    {0x2028, 0x202f},   {0x205f, 0x206f},
+    {0x2800, 0x2800},   {0x3000, 0x3000},    {0x3164, 0x3164},   {0xe000, 0xf8ff},
+    {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},    {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+    {0x110bd, 0x110bd}, {0x110cd, 0x110cd},  {0x13430, 0x1345f}, {0x1bca0, 0x1bca3},
+    {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff},
+};
+
+bool isUnseen(char32_t point) {
+  return std::ranges::any_of(
+      kUnseen, [point](const Range& r) { return r.first <= point && point <= r.last; });
+}
+
+std::string escapeOf(std::string_view bytes, char32_t point) {
+  if (point == '\n') return "\\n";
+  if (point == '\r') return "\\r";
+  if (point == '\t') return "\\t";
+  if (point == '\\') return "\\\\";
+  char text[16];
+  if (bytes.size() == 1) {
+    std::snprintf(text, sizeof text, "\\x%02x",
+                  static_cast<unsigned>(static_cast<uint8_t>(bytes[0])));
+  } else {
+    std::snprintf(text, sizeof text, "\\u{%x}", static_cast<unsigned>(point));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string_view statusName(EscalationStatus status) {
+  return rowOf(status).name;
+}
+
+std::optional<EscalationStatus> escalationStatusFromName(std::string_view name) {
+  using enum EscalationStatus;
+  for (const EscalationStatus status : {kPending, kApproved, kDenied, kExpired, kUsed}) {
+    if (statusName(status) == name) return status;
+  }
+  return std::nullopt;
+}
+
+bool mayBecome(EscalationStatus from, EscalationStatus to) {
+  const auto& next = rowOf(from).next;
+  return std::ranges::find(next, to) != next.end();
+}
+
+uint32_t Escalation::approvals() const {
+  uint32_t count = 0;
+  for (const EscalationDecision& each : decisions) {
+    if (each.automatic && each.approve) return quorum;
+    if (each.approve) count++;
+  }
+  return count;
+}
+
+int64_t Escalation::dueAt() const {
+  if (status == EscalationStatus::kPending) return expires_at;
+  return status == EscalationStatus::kApproved ? grant_expires_at : 0;
+}
+
+bool isEscalationId(std::string_view text) {
+  constexpr std::string_view kPrefix = "ESC-";
+  constexpr size_t kYear = 4;
+  constexpr size_t kMostDigits = 12;
+  if (!text.starts_with(kPrefix)) return false;
+  text.remove_prefix(kPrefix.size());
+  const auto digits = [](std::string_view part) {
+    return std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (text.size() < kYear + 1 || text[kYear] != '-') return false;
+  const std::string_view number = text.substr(kYear + 1);
+  return digits(text.substr(0, kYear)) && number.size() >= 3 && number.size() <= kMostDigits &&
+         digits(number);
+}
+
+std::string escalationId(int year, uint64_t number) {
+  char text[48];
+  std::snprintf(text, sizeof text, "ESC-%04d-%03llu", year,
+                static_cast<unsigned long long>(number));
+  return text;
+}
+
+json::object toJsonObject(const Escalation& e) {
+  return {{"id", e.id},
+          {"status", statusName(e.status)},
+          {"operation", e.operation},
+          {"subject", e.subject},
+          {"reason", e.reason},
+          {"display", e.display},
+          {"requester", toJsonObject(e.requester)},
+          {"execution_id", textOrNull(e.execution_id)},
+          {"session_id", textOrNull(e.session_id)},
+          {"digest", textOrNull(e.digest)},
+          {"rule", textOrNull(e.rule)},
+          {"required_roles", json::array(e.roles.begin(), e.roles.end())},
+          {"quorum", e.quorum},
+          {"approvals", e.approvals()},
+          {"decisions", toArray(e.decisions)},
+          {"created_at", timeOrNull(e.created_at)},
+          {"expires_at", timeOrNull(e.expires_at)},
+          {"decided_at", timeOrNull(e.decided_at)},
+          {"grant_expires_at", timeOrNull(e.grant_expires_at)},
+          {"ended_at", timeOrNull(e.ended_at)}};
+}
+
+std::string safeText(std::string_view text, size_t most) {
+  std::string out;
+  size_t at = 0;
+  while (at < text.size()) {
+    const Decoded next = decodeAt(text, at);
+    const std::string_view bytes = text.substr(at, std::max<size_t>(next.bytes, 1));
+    const bool plain =
+        next.bytes > 0 && next.point != '\\' && (next.point == ' ' || !isUnseen(next.point));
+    const std::string shown = plain ? std::string(bytes) : escapeOf(bytes, next.point);
+    if (out.size() + shown.size() > most) break;
+    out += shown;
+    at += bytes.size();
+  }
+  if (at < text.size()) out += " [" + std::to_string(text.size() - at) + " more bytes]";
+  return out;
+}
+
+Result<EscalationRequest> parseEscalationRequest(const json::object& body) {
+  ObjectReader reader(body, "");
+  EscalationRequest request;
+  request.operation = TRY(boundedText(reader, "operation", kMaxName));
+  const auto* row = std::ranges::find(kOperations, request.operation, &OperationRow::name);
+  if (row == kOperations.end()) {
+    std::string names;
+    for (const OperationRow& each : kOperations)
+      names += (names.empty() ? "" : ", ") + std::string(each.name);
+    return invalid("operation", "must be one of " + names);
+  }
+  if (row->subject.empty()) {
+    const json::object* run = TRY(reader.object("request"));
+    if (run == nullptr) {
+      return invalid("request",
+                     "is required for a run: the body that POST /v1/executions will get");
+    }
+    request.run = *run;
+  } else {
+    request.subject = TRY(boundedText(reader, row->subject, kMaxSubject));
+    if (request.subject.empty()) {
+      return invalid(row->subject, "is required for " + request.operation);
+    }
+  }
+  request.reason = TRY(boundedText(reader, "reason", kMaxReason));
+  if (request.reason.empty()) {
+    return invalid("reason", "is required: say what it is for, those who decide read it");
+  }
+  TRY(reader.finish());
+  return request;
+}
+
+Result<Vote> parseVote(const json::object& body, bool needs_reason) {
+  ObjectReader reader(body, "");
+  Vote vote;
+  vote.reason = TRY(boundedText(reader, "reason", kMaxReason));
+  if (needs_reason && vote.reason.empty()) {
+    return invalid("reason", "is required: the requester reads why");
+  }
+  vote.approver = TRY(boundedText(reader, "approver", kMaxName));
+  TRY(reader.finish());
+  return vote;
+}
+
+json::object toJsonObject(const EscalationPolicy& policy) {
+  return {{"agent", policy.agent},
+          {"auto_approve", policy.auto_approve_safe ? "safe" : "none"},
+          {"set_by", policy.set_at == 0 ? json::value(nullptr) : toJsonObject(policy.set_by)},
+          {"set_at", timeOrNull(policy.set_at)}};
+}
+
+Result<bool> parseAutoApprove(const json::object& body) {
+  ObjectReader reader(body, "");
+  const std::string word = TRY(boundedText(reader, "auto_approve", kMaxName));
+  TRY(reader.finish());
+  if (word == "safe") return true;
+  if (word == "none") return false;
+  return invalid("auto_approve", R"(must be "safe" or "none")");
+}
+
+}  // namespace cloister::model

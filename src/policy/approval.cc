@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/approval.h"
+
+#include <algorithm>
+
+#include "base/crypto.h"
+
+namespace cloister::policy {
+namespace {
+
+using model::Escalation;
+using model::EscalationStatus;
+using model::Principal;
+
+std::unexpected<Error> refused(std::string_view reason, const std::string& message) {
+  return fail(Code::kConflict, message, std::string(reason));
+}
+
+// The credential, the user or the agent is the same: then it is no second pair of eyes.
+bool isRequester(const Escalation& e, const Ballot& ballot) {
+  const Principal& who = e.requester;
+  const Principal& by = ballot.by;
+  if (ballot.person == e.requester_person) return true;
+  if (!by.key_id.empty() && by.key_id == who.key_id) return true;
+  if (by.tenant != who.tenant) return false;
+  return (!by.user.empty() && by.user == who.user) || (!by.agent.empty() && by.agent == who.agent);
+}
+
+bool hasRole(const Escalation& e, const Principal& by) {
+  if (by.isAdmin()) return true;
+  return std::ranges::any_of(e.roles, [&](const std::string& name) {
+    const auto role = model::roleFromName(name);
+    return role && by.roles.has(*role);
+  });
+}
+
+Result<> mayVote(const Escalation& e, const Ballot& ballot) {
+  if (isRequester(e, ballot)) {
+    return fail(Code::kDenied, "deciding on " + e.id +
+                                   ": who asked cannot decide; it takes another person, with a "
+                                   "credential of their own");
+  }
+  if (ballot.by.roles.has(model::Role::kAgent)) {
+    return fail(Code::kDenied,
+                "deciding on " + e.id + ": a credential that runs code cannot decide");
+  }
+  if (hasRole(e, ballot.by)) return {};
+  std::string roles;
+  for (const std::string& role : e.roles)
+    roles += (roles.empty() ? "" : " or ") + role;
+  return fail(Code::kDenied, "deciding on " + e.id + ": it takes the role " + roles);
+}
+
+// Its state, for one more vote.
+Result<> isOpen(const Escalation& e, const Ballot& ballot) {
+  const bool takes_back = !ballot.approve && e.status == EscalationStatus::kApproved;
+  if (e.status != EscalationStatus::kPending && !takes_back) {
+    return fail(Code::kConflict, "deciding on " + e.id + ": it is " +
+                                     std::string(model::statusName(e.status)) + " already");
+  }
+  if (e.status == EscalationStatus::kPending && ballot.now >= e.expires_at) {
+    return fail(Code::kConflict,
+                "deciding on " + e.id + ": its time is over; it has to be asked anew");
+  }
+  return {};
+}
+
+// Whom it is bound to: another tenant's or agent's run, or another session's, is not what was
+// shown.
+Result<> isBoundTo(const Escalation& e, const Use& use) {
+  const Principal& who = e.requester;
+  const bool same_requester = who.tenant == use.by.tenant && who.app == use.by.app &&
+                              who.agent == use.by.agent && who.user == use.by.user;
+  if (!same_requester) {
+    return refused(approval::kMismatch, e.id + " was asked for by another principal");
+  }
+  if (e.operation != model::operation::kRun) {
+    return refused(approval::kMismatch, e.id + " is about " + e.operation + ", and not a run");
+  }
+  if (e.session_id != use.session_id) {
+    return refused(approval::kMismatch, e.id + " was asked for in another session");
+  }
+  if (!e.execution_id.empty() && e.execution_id != use.execution_id) {
+    return refused(approval::kMismatch, e.id + " is for the execution " + e.execution_id);
+  }
+  if (e.digest.empty() || !base::equalSecret(e.digest, use.digest)) {
+    return refused(approval::kMismatch,
+                   "what is about to run is not what " + e.id + " was approved for; ask anew");
+  }
+  return {};
+}
+
+Result<> isInTime(const Escalation& e, const Use& use) {
+  if (use.now < e.grant_expires_at) return {};
+  return refused(approval::kExpired, "the time of " + e.id + " is over; ask anew");
+}
+
+}  // namespace
+
+Result<> vote(Escalation& e, const Ballot& ballot) {
+  TRY(mayVote(e, ballot));
+  TRY(isOpen(e, ballot));
+  const bool voted = std::ranges::any_of(e.decisions, [&](const auto& each) {
+    return each.approve == ballot.approve && each.person == ballot.person;
+  });
+  if (voted) {
+    return fail(Code::kConflict,
+                "deciding on " + e.id + ": you have approved it already, and a person counts once");
+  }
+  e.decisions.push_back({.by = ballot.by,
+                         .person = ballot.person,
+                         .approve = ballot.approve,
+                         .automatic = false,
+                         .reason = ballot.reason,
+                         .at = ballot.now});
+  if (!ballot.approve) {
+    e.status = EscalationStatus::kDenied;
+    e.decided_at = e.ended_at = ballot.now;
+  } else if (e.approvals() >= e.quorum) {
+    e.status = EscalationStatus::kApproved;
+    e.decided_at = ballot.now;
+    e.grant_expires_at = ballot.now + e.grant_us;
+  }
+  return {};
+}
+
+void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
+  e.decisions.push_back({.by = {.tenant = e.requester.tenant,
+                                .app = "cloister",
+                                .agent = "",
+                                .user = "",
+                                .roles = {},
+                                .key_id = ""},
+                         .person = "",
+                         .approve = true,
+                         .automatic = true,
+                         .reason = reason,
+                         .at = now});
+  e.status = EscalationStatus::kApproved;
+  e.decided_at = now;
+  e.grant_expires_at = now + e.grant_us;
+}
+
+Result<> use(Escalation& e, const Use& use) {
+  switch (e.status) {
+    case EscalationStatus::kUsed:
+      return refused(approval::kUsed, e.id + " has been used by " + e.execution_id +
+                                          "; an approval is good for one run, ask anew");
+    case EscalationStatus::kDenied:
+      return refused(approval::kDenied, e.id + " was denied");
+    case EscalationStatus::kExpired:
+      return refused(approval::kExpired, "the time of " + e.id + " is over; ask anew");
+    case EscalationStatus::kPending:
+      return refused(approval::kPending, e.id + " is not approved yet");
+    case EscalationStatus::kApproved:
+      break;
+  }
+  TRY(isInTime(e, use));
+  TRY(isBoundTo(e, use));
+  e.status = EscalationStatus::kUsed;
+  e.execution_id = use.execution_id;
+  e.ended_at = use.now;
+  return {};
+}
+
+Result<> stands(const Escalation& e, const Use& use, const NeedsApproval* wanted) {
+  if (e.status != EscalationStatus::kUsed || e.execution_id != use.execution_id) {
+    return refused(approval::kUsed, e.id + " is not this execution's");
+  }
+  TRY(isInTime(e, use));
+  TRY(isBoundTo(e, use));
+  if (wanted != nullptr && wanted->quorum > e.approvals()) {
+    return refused(approval::kMismatch,
+                   "the policy wants more approvals now than " + e.id + " has; ask anew");
+  }
+  return {};
+}
+
+Result<> expire(Escalation& e, int64_t now) {
+  if (e.dueAt() == 0 || now < e.dueAt()) {
+    return fail(Code::kConflict, e.id + " is not at its end");
+  }
+  if (e.status == EscalationStatus::kPending) e.decided_at = now;
+  e.status = EscalationStatus::kExpired;
+  e.ended_at = now;
+  return {};
+}
+
+}  // namespace cloister::policy

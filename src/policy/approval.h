@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may decide on an escalation, and what an approval is good for. Pure, like the rest of policy:
+// each function changes the escalation it is given, or says why not and changes nothing.
+//
+// An approval is bound: to a digest of all that will run, to who asked, to the session or execution
+// it was asked for, to its time, and to one use. An error of use() and stands() has in `field` one
+// of the reasons below.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/escalation.h"
+#include "policy/decide.h"
+
+namespace cloister::policy {
+
+namespace approval {
+inline constexpr std::string_view kMismatch = "approval_mismatch";
+inline constexpr std::string_view kExpired = "approval_expired";
+inline constexpr std::string_view kUsed = "approval_used";
+inline constexpr std::string_view kPending = "approval_pending";
+inline constexpr std::string_view kDenied = "approval_denied";
+}  // namespace approval
+
+// What one approver says.
+struct Ballot {
+  model::Principal by;
+  std::string person;  // whom `by` stands for
+  bool approve = false;
+  std::string reason;
+  int64_t now = 0;  // wall-clock microseconds
+};
+
+// Counts a vote. One denial denies; approvals of `quorum` distinct persons approve. An approval
+// that was not used yet can be taken back by a denial. kDenied: for the requester, for whoever runs
+// code, without one of the roles; kConflict: it is decided already, its time is over, the person
+// has voted.
+Result<> vote(model::Escalation& escalation, const Ballot& ballot);
+
+// By a rule, where nobody has to be asked.
+void approveByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
+
+// What is about to run.
+struct Use {
+  model::Principal by;
+  std::string execution_id;
+  std::string session_id;
+  std::string digest;
+  int64_t now = 0;
+};
+
+// Spends the approval on the execution: approved → used.
+Result<> use(model::Escalation& escalation, const Use& use);
+// Whether the approval that this execution has used still stands, when its program is about to
+// start. `wanted`: what policy wants now, null if it wants none; a larger quorum does not stand.
+Result<> stands(const model::Escalation& escalation, const Use& use, const NeedsApproval* wanted);
+
+// Its time is over: pending or approved → expired. kConflict before that.
+Result<> expire(model::Escalation& escalation, int64_t now);
+
+}  // namespace cloister::policy

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger's part about escalations: requests to exceed what one may do, who decided on them, the
+// policies of agents, and the notifications that are still to be delivered. Threads, durability and
+// `done` are as store.h has them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/escalation.h"
+#include "model/execution.h"
+#include "store/query.h"
+
+namespace cloister::store {
+
+class Scope;
+struct Pending;
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+// What is to be told, and how: one row for each channel, kept until it was delivered or given up.
+struct Notification {
+  uint64_t seq = 0;  // given by the ledger
+  std::string channel;
+  std::string tenant;
+  std::string escalation;
+  std::string event;  // "escalation.requested", "escalation.approved", …
+  uint32_t attempts = 0;
+  int64_t created_at = 0;
+  int64_t due_at = 0;
+};
+
+// How much may wait.
+struct EscalationBounds {
+  uint32_t pending_per_tenant = 256;  // then kQuota
+  uint32_t notifications = 10'000;    // then they are left out, and the escalation says so
+};
+
+// An escalation to be made; its id is the ledger's to give.
+struct NewEscalation {
+  model::Escalation escalation;
+  model::AuditEvent event;            // its subject and `id` are filled in
+  std::vector<std::string> channels;  // who are told
+  EscalationBounds bounds;
+};
+
+// A change of one: read, altered, written and audited within one transaction. `apply` is called on
+// the ledger's thread, perhaps twice; it must be pure. An error changes nothing.
+struct EscalationChange {
+  std::string tenant;
+  std::string id;
+  std::function<Result<model::AuditEvent>(model::Escalation&)> apply;
+  std::vector<std::string> channels;
+  std::string notification;  // what they are told
+  uint32_t notifications = 10'000;
+};
+
+class Escalations {
+ public:
+  virtual ~Escalations() = default;
+
+  virtual void add(NewEscalation asked, Done<model::Escalation> done) = 0;
+  // kNotFound for none. Only what model::mayBecome() allows; kConflict otherwise.
+  virtual void change(EscalationChange change, Done<model::Escalation> done) = 0;
+  // Both or neither: `change`, and the execution moved as by Store::update().
+  virtual void changeWith(EscalationChange change, model::Execution execution,
+                          model::AuditEvent event, Done<model::Escalation> done) = 0;
+  virtual void putPolicy(std::string tenant, model::EscalationPolicy policy,
+                         model::AuditEvent event, Done<void> done) = 0;
+  // It was delivered or given up (`event`: its audit row, if it is to have one).
+  virtual void finish(uint64_t seq, std::optional<model::AuditEvent> event, Done<void> done) = 0;
+  // Another attempt was made; the next is due then.
+  virtual void retry(uint64_t seq, int64_t due_at, Done<void> done) = 0;
+
+  // kConflict where several tenants have one of that id and `scope` is all of them.
+  virtual Result<model::Escalation> get(const Scope& scope, const std::string& id) = 0;
+  // Newest first.
+  virtual Result<std::vector<model::Escalation>> list(const Scope& scope,
+                                                      const EscalationQuery& query) = 0;
+  virtual Result<std::optional<model::Escalation>> ofExecution(const Scope& scope,
+                                                               const std::string& id) = 0;
+  // Seconds from request to decision, the mean of the last ones; nullopt while there are none.
+  virtual Result<std::optional<int64_t>> usualWait(const Scope& scope) = 0;
+  // The default where none was set.
+  virtual Result<model::EscalationPolicy> policy(const std::string& tenant,
+                                                 const std::string& agent) = 0;
+  // Of every tenant: those whose status is to change by itself, the first first.
+  virtual Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit) = 0;
+  // `channel`: "" for all of them.
+  virtual Result<std::vector<Notification>> dueNotifications(const std::string& channel,
+                                                             int64_t now, uint32_t limit) = 0;
+  // An execution that has not ended, with what it was asked with; kNotFound otherwise.
+  virtual Result<Pending> pending(const Scope& scope, const std::string& execution_id) = 0;
+};
+
+}  // namespace cloister::store

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of store_suite.h: escalations, the executions that they let go on, and notifications.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/suite/fixture.h"
+
+namespace cloister::store {
+
+inline constexpr int64_t kIn2026 = 1'780'000'000'000'000;
+
+inline NewEscalation wanted(const std::string& tenant = "acme", const std::string& execution = "") {
+  NewEscalation asked;
+  model::Escalation& e = asked.escalation;
+  e.operation = "run";
+  e.subject = "command ls\n\xff";
+  e.reason = "because";
+  e.requester = principal(tenant);
+  e.requester_person = tenant + "/user:user";
+  e.execution_id = execution;
+  e.digest = "sha256:x";
+  e.roles = {"approver"};
+  e.created_at = kIn2026;
+  e.expires_at = kIn2026 + 1000;
+  asked.event = {.action = "escalation.requested",
+                 .subject = "",
+                 .principal = e.requester,
+                 .details = {{"note", "x"}}};
+  return asked;
+}
+
+inline Result<model::Escalation> add(Store& store, const NewEscalation& asked) {
+  return await<model::Escalation>(
+      [&](Done<model::Escalation> done) { store.escalations().add(asked, std::move(done)); });
+}
+
+inline EscalationChange to(const model::Escalation& e, model::EscalationStatus status) {
+  return {.tenant = e.requester.tenant,
+          .id = e.id,
+          .apply = [status](model::Escalation& now) -> Result<model::AuditEvent> {
+            now.status = status;
+            return model::AuditEvent{.action = "escalation.changed",
+                                     .subject = now.id,
+                                     .principal = now.requester,
+                                     .details = {}};
+          },
+          .channels = {"webhook"},
+          .notification = "settled"};
+}
+
+inline Result<model::Escalation> change(Store& store, const EscalationChange& what) {
+  return await<model::Escalation>(
+      [&](Done<model::Escalation> done) { store.escalations().change(what, std::move(done)); });
+}
+
+inline Scope of(const std::string& tenant) {
+  return Scope::of(principal(tenant));
+}
+
+TEST_P(StoreSuite, EscalationsAreNumberedByTenantAndYear) {
+  EXPECT_EQ(add(*store_, wanted())->id, "ESC-2026-001");
+  EXPECT_EQ(add(*store_, wanted())->id, "ESC-2026-002");
+  EXPECT_EQ(add(*store_, wanted("other"))->id, "ESC-2026-001");
+  NewEscalation later = wanted();
+  later.escalation.created_at = kIn2026 + int64_t{366} * 86'400 * 1'000'000;
+  EXPECT_EQ(add(*store_, later)->id, "ESC-2027-001");
+}
+
+TEST_P(StoreSuite, AnEscalationIsStoredWhole) {
+  const auto made = add(*store_, wanted());
+  ASSERT_TRUE(made) << made.error().message;
+  const auto got = store_->escalations().get(of("acme"), made->id);
+  ASSERT_TRUE(got) << got.error().message;
+  EXPECT_EQ(got->seq, made->seq);
+  EXPECT_EQ(got->status, model::EscalationStatus::kPending);
+  EXPECT_EQ(got->requester.agent, "agent");
+  EXPECT_EQ(got->requester.key_id, "key_1");
+  EXPECT_EQ(got->digest, "sha256:x");
+  EXPECT_EQ(got->roles, std::vector<std::string>{"approver"});
+  EXPECT_EQ(got->expires_at, kIn2026 + 1000);
+  const auto entries = auditAll();
+  ASSERT_EQ(entries.size(), 1U);
+  EXPECT_EQ(entries[0].event.subject, made->id);
+  EXPECT_EQ(entries[0].event.details.at("status"), "pending");
+}
+
+TEST_P(StoreSuite, AnotherTenantsEscalationIsNone) {
+  const auto made = add(*store_, wanted());
+  ASSERT_TRUE(made);
+  EXPECT_EQ(store_->escalations().get(of("other"), made->id).error().code, Code::kNotFound);
+  EXPECT_TRUE(store_->escalations().list(of("other"), {})->empty());
+  EXPECT_EQ(store_->escalations().list(of("acme"), {})->size(), 1U);
+  ASSERT_TRUE(add(*store_, wanted("other")));
+  EXPECT_EQ(store_->escalations().get(all_, made->id).error().code, Code::kConflict)
+      << "an administrator has to say whose";
+}
+
+TEST_P(StoreSuite, ListsEscalationsByStatusAndAgent) {
+  const auto first = add(*store_, wanted());
+  NewEscalation other = wanted();
+  other.escalation.requester.agent = "bob";
+  ASSERT_TRUE(add(*store_, other));
+  ASSERT_TRUE(change(*store_, to(*first, model::EscalationStatus::kDenied)));
+  const auto list = [&](const EscalationQuery& query) {
+    return store_->escalations().list(of("acme"), query).value();
+  };
+  EXPECT_EQ(list({.status = model::EscalationStatus::kPending, .agent = ""}).size(), 1U);
+  EXPECT_EQ(list({.status = std::nullopt, .agent = "bob"}).at(0).id, "ESC-2026-002");
+  const auto page = list({.status = std::nullopt, .agent = "", .limit = 1});
+  ASSERT_EQ(page.size(), 1U);
+  EXPECT_EQ(page[0].id, "ESC-2026-002") << "newest first";
+  EXPECT_EQ(list({.status = std::nullopt, .agent = "", .before_seq = page[0].seq}).at(0).id,
+            "ESC-2026-001");
+}
+
+TEST_P(StoreSuite, AnEscalationHasOneEnd) {
+  const auto made = add(*store_, wanted());
+  ASSERT_TRUE(change(*store_, to(*made, model::EscalationStatus::kApproved)));
+  ASSERT_TRUE(change(*store_, to(*made, model::EscalationStatus::kUsed)));
+  for (const auto status : {model::EscalationStatus::kApproved, model::EscalationStatus::kUsed,
+                            model::EscalationStatus::kDenied}) {
+    const auto refused = change(*store_, to(*made, status));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kConflict);
+  }
+  EXPECT_EQ(auditAll().size(), 3U) << "what was refused left nothing";
+}
+
+TEST_P(StoreSuite, BoundsWhatWaits) {
+  NewEscalation asked = wanted();
+  asked.bounds.pending_per_tenant = 1;
+  const auto first = add(*store_, asked);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(add(*store_, asked).error().code, Code::kQuota);
+  EXPECT_TRUE(add(*store_, wanted("other")));
+  ASSERT_TRUE(change(*store_, to(*first, model::EscalationStatus::kDenied)));
+  EXPECT_TRUE(add(*store_, asked));
+}
+
+TEST_P(StoreSuite, ABlockedExecutionAndItsEscalationAreOne) {
+  NewExecution request = queued();
+  request.execution.status = model::Status::kBlocked;
+  request.execution.error = model::RunError{"APPROVAL_REQUIRED", "ask", {}, false};
+  request.escalation = wanted("acme", request.execution.id);
+  const auto accepted = accept(*store_, request);
+  ASSERT_TRUE(accepted) << accepted.error().message;
+  EXPECT_EQ(accepted->execution.error->details.at("escalation_id"), "ESC-2026-001");
+  EXPECT_EQ(store_->get(all_, request.execution.id)->error->message, "ask (ESC-2026-001)");
+  const auto found = store_->escalations().ofExecution(of("acme"), request.execution.id);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->id, "ESC-2026-001");
+  EXPECT_FALSE(store_->escalations().ofExecution(of("other"), request.execution.id)->has_value());
+  const auto pending = store_->escalations().pending(of("acme"), request.execution.id);
+  ASSERT_TRUE(pending) << "what it will run is kept";
+  EXPECT_EQ(pending->spec, request.spec);
+  EXPECT_EQ(pending->request_json, request.request_json);
+  EXPECT_FALSE(store_->escalations().pending(of("other"), request.execution.id));
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_P(StoreSuite, AnApprovalIsUsedWithTheExecutionOrNotAtAll) {
+  NewExecution request = queued();
+  request.execution.status = model::Status::kBlocked;
+  request.escalation = wanted("acme", request.execution.id);
+  model::Execution execution = accept(*store_, request)->execution;
+  const model::Escalation e = **store_->escalations().ofExecution(of("acme"), execution.id);
+  const auto use = [&] {
+    return await<model::Escalation>([&](Done<model::Escalation> done) {
+      execution.status = model::Status::kQueued;
+      store_->escalations().changeWith(to(e, model::EscalationStatus::kUsed), execution,
+                                       testing::event("execution.resumed", execution),
+                                       std::move(done));
+    });
+  };
+  EXPECT_FALSE(use()) << "it is not approved";
+  EXPECT_EQ(store_->get(all_, execution.id)->status, model::Status::kBlocked);
+  ASSERT_TRUE(change(*store_, to(e, model::EscalationStatus::kApproved)));
+  ASSERT_TRUE(use());
+  EXPECT_EQ(store_->get(all_, execution.id)->status, model::Status::kQueued);
+  EXPECT_FALSE(use()) << "once";
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_P(StoreSuite, AnExecutionThatUsesAnApprovalNeedsIt) {
+  const auto e = add(*store_, wanted());
+  ASSERT_TRUE(change(*store_, to(*e, model::EscalationStatus::kApproved)));
+  NewExecution request = queued();
+  request.approval = to(*e, model::EscalationStatus::kUsed);
+  ASSERT_TRUE(accept(*store_, request));
+  NewExecution replay = queued();
+  replay.approval = to(*e, model::EscalationStatus::kUsed);
+  ASSERT_FALSE(accept(*store_, replay));
+  EXPECT_EQ(store_->get(all_, replay.execution.id).error().code, Code::kNotFound);
+}
+
+TEST_P(StoreSuite, SaysWhatIsDue) {
+  const auto made = add(*store_, wanted());
+  EXPECT_TRUE(store_->escalations().dueEscalations(kIn2026 + 999, 10)->empty());
+  const auto due = store_->escalations().dueEscalations(kIn2026 + 1000, 10);
+  ASSERT_EQ(due->size(), 1U);
+  EXPECT_EQ(due->at(0).id, made->id);
+  ASSERT_TRUE(change(*store_, to(*made, model::EscalationStatus::kExpired)));
+  EXPECT_TRUE(store_->escalations().dueEscalations(INT64_MAX, 10)->empty());
+}
+
+TEST_P(StoreSuite, NotificationsWaitUntilTheyAreDelivered) {
+  NewEscalation asked = wanted();
+  asked.channels = {"webhook", "smtp"};
+  const auto made = add(*store_, asked);
+  const auto due = [&](const std::string& channel) {
+    return store_->escalations().dueNotifications(channel, INT64_MAX, 10).value();
+  };
+  ASSERT_EQ(due("").size(), 2U);
+  const Notification first = due("webhook").at(0);
+  EXPECT_EQ(first.event, "escalation.requested");
+  EXPECT_EQ(first.escalation, made->id);
+  ASSERT_TRUE(await<void>([&](Done<void> done) {
+    store_->escalations().retry(first.seq, INT64_MAX - 1, std::move(done));
+  }));
+  EXPECT_EQ(due("webhook").at(0).attempts, 1U);
+  EXPECT_TRUE(store_->escalations().dueNotifications("webhook", kIn2026, 10)->empty());
+  ASSERT_TRUE(await<void>([&](Done<void> done) {
+    store_->escalations().finish(first.seq, std::nullopt, std::move(done));
+  }));
+  EXPECT_TRUE(due("webhook").empty());
+  ASSERT_TRUE(change(*store_, to(*made, model::EscalationStatus::kApproved)));
+  EXPECT_EQ(due("webhook").at(0).event, "escalation.approved");
+}
+
+TEST_P(StoreSuite, AFullQueueOfNotificationsHoldsUpNothing) {
+  NewEscalation asked = wanted();
+  asked.channels = {"webhook", "smtp"};
+  asked.bounds.notifications = 1;
+  ASSERT_TRUE(add(*store_, asked));
+  EXPECT_EQ(store_->escalations().dueNotifications("", INT64_MAX, 10)->size(), 1U);
+  EXPECT_EQ(auditAll().back().event.details.at("notifications_left_out"), 1);
+}
+
+TEST_P(StoreSuite, AnAgentsEscalationPolicyIsItsTenants) {
+  const model::EscalationPolicy policy{
+      .agent = "alice", .auto_approve_safe = true, .set_by = admin(), .set_at = 5};
+  ASSERT_TRUE(await<void>([&](Done<void> done) {
+    store_->escalations().putPolicy("acme", policy,
+                                    {.action = "escalation.policy_set",
+                                     .subject = "alice",
+                                     .principal = admin(),
+                                     .details = {}},
+                                    std::move(done));
+  }));
+  EXPECT_TRUE(store_->escalations().policy("acme", "alice")->auto_approve_safe);
+  EXPECT_FALSE(store_->escalations().policy("acme", "bob")->auto_approve_safe);
+  EXPECT_FALSE(store_->escalations().policy("other", "alice")->auto_approve_safe);
+}
+
+TEST_P(StoreSuite, KnowsHowLongPeopleTake) {
+  EXPECT_FALSE(store_->escalations().usualWait(of("acme"))->has_value());
+  const auto made = add(*store_, wanted());
+  EscalationChange decided = to(*made, model::EscalationStatus::kApproved);
+  decided.apply = [next = decided.apply](model::Escalation& e) {
+    e.decisions.emplace_back().person = "ops/user:root";
+    e.decided_at = e.created_at + 90'000'000;
+    return next(e);
+  };
+  ASSERT_TRUE(change(*store_, decided));
+  EXPECT_EQ(store_->escalations().usualWait(of("acme")).value(), 90);
+  EXPECT_FALSE(store_->escalations().usualWait(of("other"))->has_value());
+}
+
+}  // namespace cloister::store
