@@ -31,22 +31,30 @@ template <class T>
 using Task = asio::awaitable<T>;
 
 std::unexpected<Error> failed(const Url& url, std::string_view what) {
-  return fail(Code::kUnavailable, "fetching from " + url.host + ": " + std::string(what));
+  return fail(Code::kUnavailable, "reaching " + url.host + ": " + std::string(what));
 }
 
 bool isLoopback(const std::string& host) {
   return host == "127.0.0.1" || host == "::1" || host == "localhost";
 }
 
-template <class Stream>
-Task<Result<std::string>> exchange(Stream& stream, const Url& url, size_t max_bytes) {
+using Message = http::request<http::string_body>;
+
+Message message(const Url& url, http::verb verb) {
   const bool v6 = url.host.contains(':');
   const std::string name = v6 ? "[" + url.host + "]" : url.host;
-  http::request<http::empty_body> request(http::verb::get, url.target, kVersion);
+  Message request(verb, url.target, kVersion);
   request.set(http::field::host, name + ":" + url.port);
   request.set(http::field::accept, "application/json");
   request.set(http::field::user_agent, "cloister");
   request.set(http::field::connection, "close");
+  return request;
+}
+
+// The whole answer, whose status the caller judges.
+template <class Stream>
+Task<Result<http::response<http::string_body>>> exchange(Stream& stream, const Url& url,
+                                                         const Message& request, size_t max_bytes) {
   const auto [write_error, written] = co_await http::async_write(stream, request, kTuple);
   if (write_error) co_return failed(url, write_error.message());
   beast::flat_buffer buffer(kMaxHead + max_bytes);
@@ -55,14 +63,12 @@ Task<Result<std::string>> exchange(Stream& stream, const Url& url, size_t max_by
   parser.body_limit(max_bytes);
   const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kTuple);
   if (read_error) co_return failed(url, read_error.message());
-  if (parser.get().result() != http::status::ok) {
-    co_return failed(url, "it answers with " + std::to_string(parser.get().result_int()));
-  }
-  co_return std::move(parser.get().body());
+  co_return parser.release();
 }
 
-Task<Result<std::string>> secured(beast::tcp_stream plain, asio::ssl::context& tls, const Url& url,
-                                  size_t max_bytes) {
+Task<Result<http::response<http::string_body>>> secured(beast::tcp_stream plain,
+                                                        asio::ssl::context& tls, const Url& url,
+                                                        const Message& request, size_t max_bytes) {
   asio::ssl::stream<beast::tcp_stream> stream(std::move(plain), tls);
   stream.set_verify_mode(asio::ssl::verify_peer);
   stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
@@ -72,7 +78,21 @@ Task<Result<std::string>> secured(beast::tcp_stream plain, asio::ssl::context& t
   const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, kTuple);
   if (error) co_return failed(url, "TLS: " + error.message());
   // Its end is not waited for: the length of the answer says whether that is complete.
-  co_return co_await exchange(stream, url, max_bytes);
+  co_return co_await exchange(stream, url, request, max_bytes);
+}
+
+Task<Result<http::response<http::string_body>>> send(const Url& url, asio::ssl::context& tls,
+                                                     const Message& request, FetchLimits limits) {
+  const auto executor = co_await asio::this_coro::executor;
+  tcp::resolver resolver(executor);
+  const auto [error, found] = co_await resolver.async_resolve(url.host, url.port, kTuple);
+  if (error) co_return failed(url, error.message());
+  beast::tcp_stream stream(executor);
+  stream.expires_after(limits.timeout);  // for all that follows
+  const auto [connect_error, endpoint] = co_await stream.async_connect(found, kTuple);
+  if (connect_error) co_return failed(url, connect_error.message());
+  if (url.tls) co_return co_await secured(std::move(stream), tls, url, request, limits.bytes);
+  co_return co_await exchange(stream, url, request, limits.bytes);
 }
 
 }  // namespace
@@ -109,19 +129,30 @@ Result<Url> parseUrl(std::string_view text) {
 }
 
 asio::awaitable<Result<std::string>> fetch(Url url, asio::ssl::context& tls, FetchLimits limits) {
-  const auto executor = co_await asio::this_coro::executor;
-  tcp::resolver resolver(executor);
-  const auto [error, found] = co_await resolver.async_resolve(url.host, url.port, kTuple);
-  if (error) co_return failed(url, error.message());
-  beast::tcp_stream stream(executor);
-  stream.expires_after(limits.timeout);  // for all that follows
-  const auto [connect_error, endpoint] = co_await stream.async_connect(found, kTuple);
-  if (connect_error) co_return failed(url, connect_error.message());
-  if (url.tls) co_return co_await secured(std::move(stream), tls, url, limits.bytes);
-  co_return co_await exchange(stream, url, limits.bytes);
+  const Message request = message(url, http::verb::get);
+  auto answer = CO_TRY(co_await send(url, tls, request, limits));
+  if (answer.result() != http::status::ok) {
+    co_return failed(url, "it answers with " + std::to_string(answer.result_int()));
+  }
+  co_return std::move(answer.body());
 }
 
-Result<asio::ssl::context> clientTls(const std::string& ca_file) {
+asio::awaitable<Result<>> post(Url url, asio::ssl::context& tls, Posted posted,
+                               FetchLimits limits) {
+  Message request = message(url, http::verb::post);
+  request.set(http::field::content_type, "application/json");
+  for (const auto& [name, value] : posted.headers)
+    request.set(name, value);
+  request.body() = std::move(posted.body);
+  request.prepare_payload();
+  const auto answer = CO_TRY(co_await send(url, tls, request, limits));
+  if (http::to_status_class(answer.result()) != http::status_class::successful) {
+    co_return failed(url, "it answers with " + std::to_string(answer.result_int()));
+  }
+  co_return Result<>{};
+}
+
+Result<asio::ssl::context> clientTls(const std::string& ca_file, const std::string& key) {
   asio::ssl::context tls(asio::ssl::context::tls_client);
   error_code error;
   if (ca_file.empty()) {
@@ -130,7 +161,7 @@ Result<asio::ssl::context> clientTls(const std::string& ca_file) {
     tls.load_verify_file(ca_file, error);
   }
   if (error) {
-    return fail(Code::kInvalid, "auth.oidc.ca_file: " + error.message(), "auth.oidc.ca_file");
+    return fail(Code::kInvalid, key + ": " + error.message(), key);
   }
   SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
   tls.set_verify_mode(asio::ssl::verify_peer);

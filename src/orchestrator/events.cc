@@ -43,6 +43,14 @@ model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts&
   return about("execution.denied", execution, std::move(details));
 }
 
+model::AuditEvent blockedEvent(const model::Execution& execution, const RunFacts& facts) {
+  return about("execution.blocked", execution, factsOf(execution, facts));
+}
+
+model::AuditEvent resumedEvent(const model::Execution& execution, const std::string& escalation) {
+  return about("execution.resumed", execution, {{"escalation", escalation}});
+}
+
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node) {
   return about("execution.started", execution,
                {{"permit", execution.provenance.permit_id},

@@ -24,6 +24,9 @@ struct RunFacts {
 
 model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts);
 model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts& facts);
+// It waits for approval, and goes on with it.
+model::AuditEvent blockedEvent(const model::Execution& execution, const RunFacts& facts);
+model::AuditEvent resumedEvent(const model::Execution& execution, const std::string& escalation);
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node);
 model::AuditEvent finishedEvent(const model::Execution& execution);
 // `by` asked for it.

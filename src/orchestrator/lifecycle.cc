@@ -105,6 +105,7 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   }
   if (const auto denied = policy::refusalOf(decision)) {
     applyDenial(execution, *denied);
+    noteRefusal(run);
     co_return fail(Code::kDenied, denied->reason);
   }
   co_return sign(std::get<model::Permit>(decision));
@@ -314,6 +315,10 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
     }
   }
   const std::string& tenant = run->execution.principal.tenant;
+  if (blocked.erase(id) > 0) {
+    applyCause(run->execution, Cause::kCancelled);
+    co_return co_await endBlocked(run);
+  }
   if (!queue.remove(tenant, run)) {
     endFromOutside(*run, Cause::kCancelled);
     co_return;
@@ -348,8 +353,9 @@ Task<void> RunService::drain() {
       impl->endFromOutside(*run, Cause::kStopping);
     }
   }
-  // What waits in the queue stays there: the ledger has it for the next start.
-  while (impl->live.size() > impl->queue.size() && base::monotonicNow() < impl->give_up) {
+  // What waits, in the queue or for approval, stays there: the ledger has it for the next start.
+  const auto waiting = [&] { return impl->queue.size() + impl->blocked.size(); };
+  while (impl->live.size() > waiting() && base::monotonicNow() < impl->give_up) {
     co_await impl->changed.wait(impl->give_up);
   }
 }

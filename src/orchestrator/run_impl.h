@@ -8,10 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
 #include "orchestrator/agent_guard.h"
+#include "orchestrator/approval.h"
 #include "orchestrator/events.h"
 #include "orchestrator/fair_queue.h"
 #include "orchestrator/host.h"
@@ -20,6 +22,7 @@
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/verdict.h"
+#include "policy/approval.h"
 #include "runtime/signal.h"
 
 namespace cloister::orchestrator {
@@ -40,13 +43,19 @@ struct Live {
   bool cancel_asked = false;
   bool started = false;  // the program was
   std::unique_ptr<Host> host;
-  bool released = false;                // nothing is left there
-  std::unique_ptr<Recorder> recorder;   // while it runs
-  std::optional<model::Permit> permit;  // of a start whose sandbox is not asked for yet
-  std::optional<Result<>> provisioned;  // once it is known whether there is one
-  runtime::Signal settled;              // `provisioned` was, or it started, or its end is recorded
+  bool released = false;                      // nothing is left there
+  std::unique_ptr<Recorder> recorder;         // while it runs
+  Bound bound;                                // what an approval binds, once there is one
+  std::optional<model::Escalation> approval;  // that it has used, or is about to
+  std::optional<Error> refusal;               // of that approval; `field` has the reason
+  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
+  std::optional<Result<>> provisioned;        // once it is known whether there is one
+  runtime::Signal settled;  // `provisioned` was, or it started, or its end is recorded
 };
 using LivePtr = std::shared_ptr<Live>;
+
+// What policy does not look at is only held once, in the ExecSpec.
+void dropLargeParts(model::RunRequest& request);
 
 // What is asked for: a run, or a program of a session.
 struct Asked {
@@ -64,7 +73,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<LivePtr> resolve(model::Principal principal, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
   [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
-  policy::Decision decide(const Live& live, const std::string& permit_id) const;
+  policy::Decision decide(Live& live, const std::string& permit_id) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
                                               base::json::object details = {});
@@ -76,11 +85,27 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                                  AgentRefusal refusal);
   [[nodiscard]] policy::Resources usedBy(const model::Principal& principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
-  std::optional<store::NewStart> begin(Live& live) const;
+  std::optional<store::NewStart> begin(Live& live);
   Task<void> abandon(LivePtr live);
   void launch(const LivePtr& live);
   void enqueue(const LivePtr& live);
   void show(const LivePtr& live);
+
+  // What needs approval, and the way back (blocking.cc).
+  Task<Result<model::Execution>> askApproval(LivePtr live, store::NewExecution record,
+                                             policy::NeedsApproval wanted);
+  Result<> wantApproval(Live& live, store::NewExecution& record,
+                        const policy::NeedsApproval& wanted) const;
+  Result<> useApproval(Live& live, store::NewExecution& record) const;
+  [[nodiscard]] policy::Use useOf(const Live& live) const;
+  static void noteRefusal(Live& live);
+  Result<> reload(Live& live, const store::Pending& pending) const;
+  Result<> holdAgain(const store::Pending& pending);
+  void settle(const model::Escalation& escalation);
+  Task<void> resume(LivePtr live, model::Escalation escalation);
+  Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
+  Task<void> endBlocked(LivePtr live);
+  Task<void> withdraw(model::Principal of, std::string execution_id);
 
   // From the queue to the record.
   void startWaiting();
@@ -126,6 +151,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   NodeState node;
   FairQueue<LivePtr> queue;
   std::map<std::string, LivePtr> live;                         // accepted and not finished
+  std::set<std::string> blocked;                               // of those, on approval
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;
@@ -138,7 +164,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void()> node_lost;  // tells the sessions
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal&, policy::Resources&)> session_use;
-  runtime::Signal changed;  // a run or a sandbox less
+  std::function<void()> node_back;  // tells those who wait for it
+  std::function<void()> escalated;  // there is something new to decide, and to tell
+  runtime::Signal changed;          // a run or a sandbox less
   runtime::Signal stopping;
 };
 

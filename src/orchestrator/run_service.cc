@@ -29,18 +29,6 @@ std::string codeDigest(const model::RunRequest& request) {
   return base::sha256Hex(request.code);
 }
 
-// What policy does not look at is only held once, in the ExecSpec.
-void dropLargeParts(model::RunRequest& request) {
-  request.code.clear();
-  request.code.shrink_to_fit();
-  request.input.clear();
-  request.input.shrink_to_fit();
-  request.files = {};
-  request.args = {};
-  request.env = {};
-  if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
-}
-
 // What may be started ahead of requests like this one: nothing but the code is its own.
 std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& spec,
                        const model::LanguageSet& languages) {
@@ -60,22 +48,6 @@ base::json::object metadataOf(const model::RunRequest& request) {
 
 bool maySee(const model::Principal& principal, const Execution& execution) {
   return principal.isAdmin() || principal.tenant == execution.principal.tenant;
-}
-
-constexpr size_t kMaxStoredRequest = size_t{256} << 20;
-
-// What was accepted stays so under narrower bounds; policy has the last word when it starts.
-model::RequestBounds storedBounds() {
-  constexpr size_t kItems = size_t{1} << 20;
-  model::RequestBounds bounds;
-  bounds.body_bytes = bounds.code_bytes = bounds.input_bytes = kMaxStoredRequest;
-  bounds.files_bytes = bounds.text_bytes = bounds.command_bytes = kMaxStoredRequest;
-  bounds.files = bounds.args = bounds.env = bounds.items = kItems;
-  bounds.max.wall = bounds.max.cpu_time = std::chrono::years(1);
-  bounds.max.cpu_millis = bounds.max.open_files = bounds.max.pids = uint32_t{1} << 30;
-  bounds.max.memory_bytes = bounds.max.disk_bytes = bounds.max.file_bytes = uint64_t{1} << 50;
-  bounds.max.inodes = bounds.max.output_bytes = uint64_t{1} << 40;
-  return bounds;
 }
 
 // The names of its code in a session's sandbox: the end of its id is random.
@@ -155,8 +127,13 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
 
 Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
   const auto self = shared_from_this();
+  if (!run->request.approval.empty()) CO_TRY(useApproval(*run, record));
   const policy::Decision decision = decide(*run, "");
+  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
+    co_return co_await askApproval(run, std::move(record), *wanted);
+  }
   if (auto denied = policy::refusalOf(decision)) {
+    record.approval.reset();  // it is not used up
     co_return co_await recordDenial(run, std::move(record), *std::move(denied));
   }
   CO_TRY(admit(*run));
@@ -227,16 +204,13 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .runtimes = &node.offer.runtimes};
 }
 
-policy::Decision RunService::Impl::decide(const Live& run, const std::string& permit_id) const {
-  return policy::decide(parts.policy, question(run, permit_id));
-}
-
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
                                                        policy::Denied denied,
                                                        base::json::object details) {
   applyDenial(run->execution, denied);
   for (auto& [name, value] : details)
     run->execution.error->details[name] = std::move(value);
+  noteRefusal(*run);
   run->facts.rule = denied.rule;
   run->execution.finished_at = base::wallMicros();
   record.execution = run->execution;
@@ -281,7 +255,7 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
 }
 
 // There is room and nobody waits: the start is recorded together with the acceptance.
-std::optional<store::NewStart> RunService::Impl::begin(Live& run) const {
+std::optional<store::NewStart> RunService::Impl::begin(Live& run) {
   const std::string permit_id = base::newId("permit");
   policy::Decision decision = decide(run, permit_id);
   auto* permit = std::get_if<model::Permit>(&decision);
@@ -328,10 +302,11 @@ void RunService::Impl::show(const LivePtr& run) {
 Result<> RunService::recover() {
   for (store::Pending& pending : TRY(impl_->parts.store.unfinished())) {
     const bool alone = pending.execution.session_id.empty();
-    if (alone && pending.execution.status == model::Status::kQueued) {
-      const auto queued = impl_->requeue(pending);
-      if (queued) continue;
-      applyFault(pending.execution, queued.error(), Cause::kNone, true);
+    const bool blocked = pending.execution.status == model::Status::kBlocked;
+    if (alone && (blocked || pending.execution.status == model::Status::kQueued)) {
+      const auto again = blocked ? impl_->holdAgain(pending) : impl_->requeue(pending);
+      if (again) continue;
+      applyFault(pending.execution, again.error(), Cause::kNone, true);
     } else {
       applyCause(pending.execution, Cause::kStopping);
     }
@@ -355,32 +330,12 @@ Result<> RunService::Impl::writeNow(Execution execution) {
   return written;
 }
 
-// It was accepted, so it waits outside the bounds; policy decides anew at its start.
-Result<> RunService::Impl::requeue(const store::Pending& pending) {
-  auto run = std::make_shared<Live>(executor);
-  run->spec = TRY(wire::decodeExecSpec(pending.spec));
-  const auto json = TRY(base::parseJson(pending.request_json, {.max_bytes = kMaxStoredRequest}));
-  if (!json.is_object()) return fail(Code::kInternal, "reading a stored request: no object");
-  run->request = TRY(model::parseRunRequest(json.get_object(), storedBounds()));
-  run->facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
-                run->request.limits, ""};
-  run->rule_language = policy::ruleLanguage(run->request, parts.languages);
-  run->bytes = pending.spec.size();
-  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
-  run->accepted_at = base::monotonicNow();
-  run->execution = pending.execution;
-  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
-  dropLargeParts(run->request);
-  queue.take(run->execution.principal.tenant, run->bytes);
-  enqueue(run);
-  return {};
-}
-
 void RunService::setNode(NodeState node) {
   const bool lost = node.runtime == nullptr;
   impl_->node = std::move(node);
   const model::NodeOffer& offer = impl_->node.offer;
   impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
+  if (!lost && impl_->node_back) impl_->node_back();
   if (!lost) return impl_->startWaiting();
   if (impl_->node_lost) impl_->node_lost();
   const auto runs = impl_->live;

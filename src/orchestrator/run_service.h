@@ -27,6 +27,7 @@
 #include "model/principal.h"
 #include "model/run_request.h"
 #include "model/session.h"
+#include "orchestrator/approval.h"
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/host.h"
 #include "orchestrator/output_log.h"
@@ -53,6 +54,7 @@ struct RunConfig {
   int64_t artifact_ttl_us = 0;  // 0: as long as the execution
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
+  EscalationConfig escalation;
 };
 
 // The node as the service sees it; null runtime while none is connected.
@@ -142,6 +144,7 @@ class RunService {
 
  private:
   friend class Sessions;
+  friend class EscalationService;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // shared with the coroutines of the runs
 };

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/approval.h"
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "orchestrator/stored_request.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace json = base::json;
+using model::Escalation;
+
+constexpr int kMostRotations = 10'000;
+constexpr std::string_view kDomain = "cloister-approval v1\n";
+
+// A session's program under names that are the same for each execution.
+Result<std::string> neutralSpec(const json::object& request, const model::LanguageSet& languages) {
+  base::ObjectReader reader(request, "");
+  model::RunRequest run;
+  TRY(model::readRunRequest(reader, storedBounds(), run));
+  const model::ExecSpec spec = TRY(policy::resolve(run, languages, "approval"));
+  return wire::encodeExecSpec(spec);
+}
+
+// --- what is shown
+// --------------------------------------------------------------------------------
+
+constexpr size_t kShownCode = 6000;
+constexpr size_t kShownValue = 400;
+constexpr size_t kShownItems = 40;
+constexpr size_t kShownInAll = 16'000;
+constexpr size_t kDigits = 16;
+
+std::string textIn(const json::object& object, std::string_view name) {
+  const json::value* value = object.if_contains(name);
+  return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
+}
+
+std::string safe(const json::value& value, size_t most = kShownValue) {
+  return model::safeText(value.is_string() ? std::string(value.get_string()) : base::toJson(value),
+                         most);
+}
+
+std::string sized(const std::string& bytes) {
+  return std::to_string(bytes.size()) + " bytes, sha256 " +
+         base::sha256Hex(bytes).substr(0, kDigits) + "…";
+}
+
+void addList(std::string& out, std::string_view name, const json::object& request) {
+  const json::value* value = request.if_contains(name);
+  if (value == nullptr || !value->is_array() || value->get_array().empty()) return;
+  out += "\n" + std::string(name) + ": ";
+  size_t shown = 0;
+  for (const json::value& item : value->get_array()) {
+    if (shown++ == kShownItems) {
+      out += " [" + std::to_string(value->get_array().size() - kShownItems) + " more]";
+      return;
+    }
+    out += (shown > 1 ? " " : "") + ("\"" + safe(item) + "\"");
+  }
+}
+
+void addEnvironment(std::string& out, const json::object& request) {
+  const json::value* value = request.if_contains("env");
+  if (value == nullptr || !value->is_object()) return;
+  size_t shown = 0;
+  for (const auto& [name, text] : value->get_object()) {
+    if (shown++ == kShownItems) {
+      out += "\nenv: [" + std::to_string(value->get_object().size() - kShownItems) + " more]";
+      return;
+    }
+    out += "\nenv: " + model::safeText(std::string_view(name), kShownValue) + "=" + safe(text);
+  }
+}
+
+void addFiles(std::string& out, const json::object& request) {
+  const json::value* value = request.if_contains("files");
+  if (value == nullptr || !value->is_array()) return;
+  size_t shown = 0;
+  for (const json::value& item : value->get_array()) {
+    if (!item.is_object()) continue;
+    if (shown++ == kShownItems) {
+      out += "\nfile: [" + std::to_string(value->get_array().size() - kShownItems) + " more]";
+      return;
+    }
+    const json::object& file = item.get_object();
+    out += "\nfile: " + model::safeText(textIn(file, "path"), kShownValue) + ", " +
+           sized(textIn(file, "content")) + " (" + textIn(file, "encoding") + ")";
+  }
+}
+
+void addProgram(std::string& out, const json::object& request) {
+  const std::string code = textIn(request, "code");
+  if (!code.empty()) {
+    out += "\ncode (" + sized(code) + "): " + model::safeText(code, kShownCode);
+  } else if (const json::value* command = request.if_contains("command")) {
+    out += "\ncommand: " + safe(*command, kShownCode);
+  }
+  addList(out, "args", request);
+  addEnvironment(out, request);
+  addFiles(out, request);
+  if (const std::string input = textIn(request, "input"); !input.empty()) {
+    out += "\ninput (" + sized(input) + "): " + model::safeText(input, kShownValue);
+  }
+}
+
+void addSurroundings(std::string& out, const json::object& request) {
+  if (const std::string cwd = textIn(request, "cwd"); !cwd.empty()) {
+    out += "\ndirectory: " + model::safeText(cwd, kShownValue);
+  }
+  addList(out, "deps", request);
+  if (const json::value* network = request.if_contains("network_policy")) {
+    out += "\nnetwork: " + safe(*network);
+  }
+  out += "\nlimits:";
+  for (const char* limit : {"timeout_seconds", "cpu_seconds", "cpu_millis", "memory_mb", "disk_mb",
+                            "pids", "max_output_bytes"}) {
+    if (const json::value* value = request.if_contains(limit)) {
+      out += " " + std::string(limit) + "=" + safe(*value);
+    }
+  }
+}
+
+model::AuditEvent about(std::string_view action, const Escalation& e, const model::Principal& by,
+                        json::object details) {
+  details["operation"] = e.operation;
+  details["of_tenant"] = e.requester.tenant;
+  details["requester"] = toJsonObject(e.requester);
+  details["requester_key"] = e.requester.key_id;
+  if (!e.execution_id.empty()) details["execution_id"] = e.execution_id;
+  if (!e.digest.empty()) details["digest"] = e.digest;
+  return {std::string(action), e.id, by, std::move(details)};
+}
+
+}  // namespace
+
+Result<Bound> boundOf(const std::string& request_json, std::string_view spec,
+                      const std::string& session_id, const model::LanguageSet& languages) {
+  json::object request = TRY(parseStored(request_json));
+  const std::string neutral = session_id.empty() ? "" : TRY(neutralSpec(request, languages));
+  request.erase("approval");
+  request.erase("metadata");
+  return Bound{
+      .request_sha256 = base::sha256Hex(model::canonicalJson(request)),
+      .spec_sha256 = base::sha256Hex(session_id.empty() ? spec : std::string_view(neutral)),
+      .session_id = session_id};
+}
+
+std::string digestOf(const Bound& bound, const std::string& image_digest) {
+  const json::object all = {{"request", bound.request_sha256},
+                            {"program", bound.spec_sha256},
+                            {"image", image_digest},
+                            {"session", bound.session_id}};
+  return "sha256:" + base::sha256Hex(std::string(kDomain) + model::canonicalJson(all));
+}
+
+std::string displayOf(const std::string& request_json, const std::string& image_digest,
+                      const std::string& session_id) {
+  const auto request = parseStored(request_json);
+  if (!request) return "a request that cannot be shown";
+  std::string out = "run " + model::safeText(subjectOf(request_json), kShownValue);
+  out += session_id.empty() ? ", in a sandbox of its own" : ", in session " + session_id;
+  addProgram(out, *request);
+  addSurroundings(out, *request);
+  out += "\nimage: " + model::safeText(image_digest, kShownValue);
+  if (out.size() <= kShownInAll) return out;
+  const size_t left = out.size() - kShownInAll;
+  out.resize(base::withoutCutCharacter(std::string_view(out).substr(0, kShownInAll)).size());
+  return out + "\n[" + std::to_string(left) + " more bytes]";
+}
+
+std::string subjectOf(const std::string& request_json) {
+  constexpr size_t kShort = 200;
+  const auto request = parseStored(request_json);
+  if (!request) return "";
+  const std::string code = textIn(*request, "code");
+  if (!code.empty()) {
+    return model::safeText(textIn(*request, "language"), kShort) + " code, " +
+           std::to_string(code.size()) + " bytes";
+  }
+  const json::value* command = request->if_contains("command");
+  return command == nullptr ? "" : "command " + safe(*command, kShort);
+}
+
+Result<std::string> personOf(store::Store& store, const model::Principal& who) {
+  const std::string tenant = who.tenant + "/";
+  if (!who.user.empty()) return tenant + "user:" + who.user;
+  if (!who.agent.empty()) return tenant + "agent:" + who.agent;
+  std::string key = who.key_id;
+  for (int i = 0; i < kMostRotations; i++) {
+    const auto record = store.key(store::Scope::of(who), key);
+    if (!record && record.error().code == Code::kNotFound) return tenant + "key:" + key;
+    if (!record) return std::unexpected(record.error());
+    if (record->replaces.empty()) return tenant + "key:" + key;
+    key = record->replaces;
+  }
+  return fail(Code::kInternal, "finding who a key belongs to: it was rotated too often");
+}
+
+store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
+                                   const Bound& bound, const std::string& image_digest,
+                                   const EscalationConfig& config) {
+  constexpr int64_t kMicros = 1'000'000;
+  Escalation e;
+  e.operation = model::operation::kRun;
+  e.subject = subjectOf(request_json);
+  e.reason = wanted.by_policy.reason;
+  e.display = displayOf(request_json, image_digest, wanted.session_id);
+  e.requester = wanted.requester;
+  e.requester_person = wanted.person;
+  e.execution_id = wanted.execution_id;
+  e.session_id = wanted.session_id;
+  e.digest = digestOf(bound, image_digest);
+  e.rule = wanted.by_policy.rule;
+  e.roles = wanted.by_policy.approver_roles;
+  e.quorum = wanted.by_policy.quorum;
+  e.grant_us = config.grant_us;
+  e.created_at = wanted.now;
+  e.expires_at = wanted.now + wanted.by_policy.ttl_seconds * kMicros;
+  model::AuditEvent event = requestedEvent(e);
+  return {.escalation = std::move(e),
+          .event = std::move(event),
+          .channels = config.channels,
+          .bounds = config.bounds};
+}
+
+model::AuditEvent requestedEvent(const Escalation& e) {
+  return about("escalation.requested", e, e.requester,
+               {{"rule", e.rule},
+                {"reason", e.reason},
+                {"roles", json::array(e.roles.begin(), e.roles.end())},
+                {"quorum", e.quorum},
+                {"expires_at", base::formatTime(e.expires_at)}});
+}
+
+model::AuditEvent votedEvent(const Escalation& e, const model::Principal& by, bool approve,
+                             const std::string& reason) {
+  return about(approve ? "escalation.approved" : "escalation.denied", e, by,
+               {{"reason", reason},
+                {"roles_of_approver", model::toText(by.roles)},
+                {"approvals", e.approvals()},
+                {"quorum", e.quorum}});
+}
+
+model::AuditEvent refusedVoteEvent(const Escalation& e, const model::Principal& by, bool approve,
+                                   const std::string& why) {
+  return about("escalation.vote_refused", e, by,
+               {{"decision", approve ? "approve" : "deny"},
+                {"reason", why},
+                {"roles_of_approver", model::toText(by.roles)}});
+}
+
+model::AuditEvent usedEvent(const Escalation& e) {
+  return about("escalation.used", e, e.requester, {{"approvals", e.approvals()}});
+}
+
+model::AuditEvent expiredEvent(const Escalation& e) {
+  return about("escalation.expired", e, e.requester, {{"approvals", e.approvals()}});
+}
+
+void logEscalation(std::string_view event, const Escalation& e) {
+  base::log(base::Level::kInfo, event,
+            {{"escalation", e.id},
+             {"tenant", e.requester.tenant},
+             {"agent", e.requester.agent},
+             {"operation", e.operation},
+             {"status", model::statusName(e.status)},
+             {"execution", e.execution_id}});
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an approval is asked for and bound to: the digest of all that will run, what those who
+// decide are shown of it, whom a credential stands for, and the audit rows.
+//
+// The digest covers the request as it was canonicalised (language, code or command, arguments,
+// variables, files, input, directory, dependencies, network, limits, runtime, tier, artifacts), the
+// encoded program that the request resolved to, the digest of the image, and the session. Its
+// metadata and the approval itself are not part of it: they change nothing of what runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/escalation.h"
+#include "model/language.h"
+#include "policy/decide.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+struct EscalationConfig {
+  int64_t grant_us = int64_t{7200} * 1'000'000;
+  int64_t ttl_us = int64_t{3600} * 1'000'000;  // of one made by hand
+  store::EscalationBounds bounds;
+  std::vector<std::string> channels;  // who are told
+  std::vector<std::string> roles = {"approver"};
+  std::vector<std::string> safe_operations = {"file_read"};
+};
+
+struct Bound {
+  std::string request_sha256;  // of the canonical request, without what changes nothing
+  std::string spec_sha256;     // of the encoded program, under the same name for each execution
+  std::string session_id;
+};
+// Of a stored request and the program that it resolved to. `spec`: encoded; in a session it is made
+// anew, because there the names of files are an execution's own.
+Result<Bound> boundOf(const std::string& request_json, std::string_view spec,
+                      const std::string& session_id, const model::LanguageSet& languages);
+std::string digestOf(const Bound& bound, const std::string& image_digest);
+
+// For people: lines of safe text, some 16 KiB at most; what is left out is counted, and covered by
+// the digest all the same.
+std::string displayOf(const std::string& request_json, const std::string& image_digest,
+                      const std::string& session_id);
+// "python code, 812 bytes", "command ls -l".
+std::string subjectOf(const std::string& request_json);
+
+// The person behind a credential: its user, else its agent, else the key that it descends from. Two
+// credentials of one person give the same. Reads the ledger.
+Result<std::string> personOf(store::Store& store, const model::Principal& principal);
+
+// What policy wants approved, as an escalation for the ledger.
+struct Wanted {
+  const model::Principal& requester;
+  std::string person;
+  const policy::NeedsApproval& by_policy;
+  std::string execution_id;  // "" where the execution does not wait
+  std::string session_id;
+  int64_t now = 0;
+};
+store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
+                                   const Bound& bound, const std::string& image_digest,
+                                   const EscalationConfig& config);
+
+model::AuditEvent requestedEvent(const model::Escalation& escalation);
+// A vote that was counted, or refused (`why`); by whom, on whose request.
+model::AuditEvent votedEvent(const model::Escalation& escalation, const model::Principal& by,
+                             bool approve, const std::string& reason);
+model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const model::Principal& by,
+                                   bool approve, const std::string& why);
+model::AuditEvent usedEvent(const model::Escalation& escalation);
+model::AuditEvent expiredEvent(const model::Escalation& escalation);
+
+// Into our log, for who has no other channel.
+void logEscalation(std::string_view event, const model::Escalation& escalation);
+
+}  // namespace cloister::orchestrator

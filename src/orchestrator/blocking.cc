@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that need approval: blocked without a sandbox or a place in the queue, and back into the
+// queue when it is given. The escalation in the ledger is the truth, the execution follows it; so a
+// crash at any point leaves nothing undecided.
+#include <utility>
+
+#include "base/log.h"
+#include "orchestrator/awaiting.h"
+#include "orchestrator/run_impl.h"
+#include "orchestrator/stored_request.h"
+#include "policy/approval.h"
+#include "runtime/spawn.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Escalation;
+using model::Execution;
+
+model::RunError approvalError(const policy::NeedsApproval& wanted) {
+  model::RunError error{std::string(model::error_type::kApprovalRequired),
+                        "it runs once it is approved: " + wanted.reason,
+                        {},
+                        false};
+  error.details = {{"rule", wanted.rule},
+                   {"required_roles",
+                    base::json::array(wanted.approver_roles.begin(), wanted.approver_roles.end())},
+                   {"quorum", wanted.quorum}};
+  return error;
+}
+
+std::string escalationIn(const Execution& execution) {
+  const auto* id =
+      execution.error ? execution.error->details.if_contains("escalation_id") : nullptr;
+  return id != nullptr && id->is_string() ? std::string(id->get_string()) : "";
+}
+
+auto spending(const policy::Use& use) {
+  return [use](Escalation& e) -> Result<model::AuditEvent> {
+    TRY(policy::use(e, use));
+    return usedEvent(e);
+  };
+}
+
+// Why a blocked execution does not run after all.
+model::RunError endError(const Escalation& e) {
+  const bool denied = e.status == model::EscalationStatus::kDenied;
+  std::string message = denied ? "its approval was denied" : "nobody approved it in time";
+  if (denied && !e.decisions.empty() && !e.decisions.back().reason.empty()) {
+    message += ": " + model::safeText(e.decisions.back().reason, 1000);
+  }
+  model::RunError error{
+      std::string(model::error_type::kApprovalRequired), message + " (" + e.id + ")", {}, false};
+  error.details = {{"escalation_id", e.id},
+                   {"rule", e.rule},
+                   {"reason", denied ? policy::approval::kDenied : policy::approval::kExpired}};
+  return error;
+}
+
+}  // namespace
+
+// What policy does not look at is only held once, in the ExecSpec.
+void dropLargeParts(model::RunRequest& request) {
+  request.code.clear();
+  request.code.shrink_to_fit();
+  request.input.clear();
+  request.input.shrink_to_fit();
+  request.files = {};
+  request.args = {};
+  request.env = {};
+  if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
+}
+
+policy::Use RunService::Impl::useOf(const Live& run) const {
+  return {.by = run.execution.principal,
+          .execution_id = run.execution.id,
+          .session_id = run.execution.session_id,
+          .digest = digestOf(run.bound, node.offer.image_digest),
+          .now = base::wallMicros()};
+}
+
+// An approval that does not stand denies, whatever policy would say without one.
+policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
+  policy::Question asked = question(run, permit_id);
+  policy::Decision decision = policy::decide(parts.policy, asked);
+  if (std::holds_alternative<policy::Denied>(decision)) return decision;
+  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  if (!run.refusal && run.approval) {
+    auto standing = policy::stands(*run.approval, useOf(run), wanted);
+    if (!standing) run.refusal = std::move(standing).error();
+  }
+  if (run.refusal) {
+    return policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
+                          .reason = run.refusal->message,
+                          .remedy = "",
+                          .for_approval = true};
+  }
+  if (wanted == nullptr || !run.approval) return decision;
+  asked.approved = true;
+  return policy::decide(parts.policy, asked);
+}
+
+void RunService::Impl::noteRefusal(Live& run) {
+  if (!run.refusal || !run.execution.error) return;
+  if (!run.refusal->field.empty()) run.execution.error->details["reason"] = run.refusal->field;
+  const std::string& id = run.approval ? run.approval->id : run.request.approval;
+  if (!id.empty()) run.execution.error->details["escalation_id"] = id;
+}
+
+// The request names an approval: it is used up with the acceptance, or refuses.
+Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) const {
+  const std::string& id = run.request.approval;
+  if (node.runtime == nullptr) {
+    return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
+  }
+  auto found = [&]() -> Result<Escalation> {
+    // Its own tenant's, for an administrator too: it asks in its own name.
+    model::Principal who = run.execution.principal;
+    who.roles = {};
+    Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
+    run.bound =
+        TRY(boundOf(record.request_json, record.spec, run.execution.session_id, parts.languages));
+    TRY(policy::use(e, useOf(run)));
+    return e;
+  }();
+  if (!found) {
+    run.refusal = std::move(found).error();
+    if (run.refusal->code == Code::kNotFound) run.refusal->field = policy::approval::kMismatch;
+    return {};
+  }
+  run.approval = *std::move(found);
+  record.approval = store::EscalationChange{.tenant = run.execution.principal.tenant,
+                                            .id = id,
+                                            .apply = spending(useOf(run)),
+                                            .channels = {},
+                                            .notification = ""};
+  return {};
+}
+
+// The record of what is to be approved. The image is part of it, so there has to be one.
+Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
+                                        const policy::NeedsApproval& wanted) const {
+  if (node.runtime == nullptr) {
+    return fail(Code::kUnavailable,
+                "asking for approval: no node is connected, so what would run is not known");
+  }
+  Execution& execution = run.execution;
+  const bool waits = execution.session_id.empty();
+  run.bound = TRY(boundOf(record.request_json, record.spec, execution.session_id, parts.languages));
+  const Wanted asked{.requester = execution.principal,
+                     .person = TRY(personOf(parts.store, execution.principal)),
+                     .by_policy = wanted,
+                     .execution_id = waits ? execution.id : "",
+                     .session_id = execution.session_id,
+                     .now = base::wallMicros()};
+  record.escalation = escalationFor(asked, record.request_json, run.bound, node.offer.image_digest,
+                                    config.escalation);
+  execution.error = approvalError(wanted);
+  run.facts.rule = wanted.rule;
+  execution.status = waits ? model::Status::kBlocked : model::Status::kDenied;
+  if (!waits) {
+    execution.error->message +=
+        "; send it again with `approval` and the id of its escalation once that is approved";
+    execution.finished_at = base::wallMicros();
+    record.spec.clear();  // this one will never run
+  }
+  record.execution = execution;
+  return {};
+}
+
+Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExecution record,
+                                                      policy::NeedsApproval wanted) {
+  const auto self = shared_from_this();
+  if (blocked.size() >= config.queue) {
+    parts.metrics.refused("quota");
+    co_return fail(Code::kQuota, "asking for approval: too many runs wait for one");
+  }
+  CO_TRY(wantApproval(*run, record, wanted));
+  model::AuditEvent event = run->execution.status == model::Status::kBlocked
+                                ? blockedEvent(run->execution, run->facts)
+                                : deniedEvent(run->execution, run->facts);
+  const store::Accepted accepted =
+      CO_TRY(co_await ledger.accept(std::move(record), std::move(event)));
+  if (accepted.replayed) co_return accepted.execution;
+  run->execution = accepted.execution;
+  base::log(base::Level::kInfo, "escalation requested",
+            {{"escalation", escalationIn(run->execution)},
+             {"tenant", run->execution.principal.tenant},
+             {"rule", wanted.rule},
+             {"execution", run->execution.id}});
+  if (escalated) escalated();
+  if (run->execution.status == model::Status::kBlocked) {
+    run->spec = {};
+    blocked.insert(run->execution.id);
+    show(run);
+  } else {
+    parts.metrics.refused("denied");
+  }
+  co_return run->execution;
+}
+
+// From the ledger: what it was asked with, and what that comes to.
+Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
+  run.spec = TRY(wire::decodeExecSpec(pending.spec));
+  const base::json::object request = TRY(parseStored(pending.request_json));
+  run.request = TRY(model::parseRunRequest(request, storedBounds()));
+  run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
+               run.request.limits, ""};
+  run.bound = TRY(boundOf(pending.request_json, pending.spec, "", parts.languages));
+  run.rule_language = policy::ruleLanguage(run.request, parts.languages);
+  run.bytes = pending.spec.size();
+  dropLargeParts(run.request);
+  return {};
+}
+
+// It was accepted, so it waits outside the bounds; policy decides anew at its start.
+Result<> RunService::Impl::requeue(const store::Pending& pending) {
+  auto run = std::make_shared<Live>(executor);
+  TRY(reload(*run, pending));
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->accepted_at = base::monotonicNow();
+  run->execution = pending.execution;
+  run->approval = TRY(parts.store.escalations().ofExecution(
+      store::Scope::of(run->execution.principal), run->execution.id));
+  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
+  queue.take(run->execution.principal.tenant, run->bytes);
+  enqueue(run);
+  return {};
+}
+
+// It goes on waiting for its approval.
+Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
+  auto run = std::make_shared<Live>(executor);
+  TRY(reload(*run, pending));
+  run->spec = {};
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->accepted_at = base::monotonicNow();
+  run->execution = pending.execution;
+  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
+  blocked.insert(run->execution.id);
+  show(run);
+  return {};
+}
+
+// What became of an escalation, to the execution that waits for it.
+void RunService::Impl::settle(const Escalation& e) {
+  const auto found = live.find(e.execution_id);
+  if (found == live.end() || e.status == model::EscalationStatus::kPending) return;
+  const LivePtr run = found->second;
+  if (run->execution.principal.tenant != e.requester.tenant) return;
+  if (e.status == model::EscalationStatus::kApproved && node.runtime == nullptr) return;
+  if (draining || blocked.erase(run->execution.id) == 0) return;
+  if (e.status == model::EscalationStatus::kApproved) {
+    return runtime::spawn(executor, resume(run, e));
+  }
+  run->execution.error = endError(e);
+  run->execution.status = model::Status::kDenied;
+  runtime::spawn(executor, endBlocked(run));
+}
+
+Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
+  const auto self = shared_from_this();
+  const auto done = co_await unblock(run, std::move(e));
+  if (done && run->cause == Cause::kNone) {
+    run->log->publish(run->execution);
+    queue.take(run->execution.principal.tenant, run->bytes);
+    queue.push(run->execution.principal.tenant, run);
+    co_return startWaiting();
+  }
+  if (run->cause != Cause::kNone) {
+    applyCause(run->execution, run->cause);
+  } else if (run->execution.status != model::Status::kDenied) {
+    applyDenial(run->execution, {.rule = run->facts.rule,
+                                 .reason = done.error().message,
+                                 .remedy = "",
+                                 .for_approval = true});
+    run->refusal = done.error();
+    noteRefusal(*run);
+  }
+  co_await endBlocked(run);
+}
+
+// The approval is spent and the execution queued, both or neither, after policy was asked again.
+Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
+  const store::Scope scope = store::Scope::of(run->execution.principal);
+  const store::Pending pending =
+      CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
+  CO_TRY(reload(*run, pending));
+  const policy::Use use = useOf(*run);
+  run->approval = e;
+  CO_TRY(policy::use(*run->approval, use));
+  if (const auto denied = policy::refusalOf(decide(*run, ""))) {
+    applyDenial(run->execution, *denied);
+    noteRefusal(*run);
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  Execution queued = run->execution;
+  queued.status = model::Status::kQueued;
+  queued.error.reset();
+  const store::EscalationChange change{.tenant = e.requester.tenant,
+                                       .id = e.id,
+                                       .apply = spending(use),
+                                       .channels = {},
+                                       .notification = ""};
+  const model::AuditEvent event = resumedEvent(queued, e.id);
+  CO_TRY(co_await insist(run->execution.id, [&]() -> Task<Result<>> {
+    const auto both = co_await committed<Escalation>([&](store::Done<Escalation> done) {
+      parts.store.escalations().changeWith(change, queued, event, std::move(done));
+    });
+    if (!both) co_return std::unexpected(both.error());
+    co_return Result<>{};
+  }));
+  run->execution = std::move(queued);
+  co_return Result<>{};
+}
+
+Task<void> RunService::Impl::endBlocked(LivePtr run) {
+  const auto self = shared_from_this();
+  run->execution.finished_at = base::wallMicros();
+  co_await recordEnd(*run);
+  retire(run);
+  co_await withdraw(run->execution.principal, run->execution.id);
+}
+
+// Nothing waits for it any more: it is neither to be decided nor of use.
+Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
+  const auto self = shared_from_this();
+  const auto found = parts.store.escalations().ofExecution(store::Scope::of(of), execution_id);
+  if (!found || !*found || (*found)->ended_at != 0) co_return;
+  const store::EscalationChange change{
+      .tenant = (*found)->requester.tenant,
+      .id = (*found)->id,
+      .apply = [now = base::wallMicros()](Escalation& e) -> Result<model::AuditEvent> {
+        e.status = model::EscalationStatus::kExpired;
+        e.ended_at = now;
+        return expiredEvent(e);
+      },
+      .channels = {},
+      .notification = ""};
+  const auto done = co_await committed<Escalation>([&](store::Done<Escalation> finish) {
+    parts.store.escalations().change(change, std::move(finish));
+  });
+  if (done) co_return;
+  base::log(base::Level::kWarn, "escalation of an ended run stays open",
+            {{"escalation", change.id}, {"reason", done.error().message}});
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/escalations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "orchestrator/awaiting.h"
+#include "orchestrator/run_impl.h"
+#include "orchestrator/stored_request.h"
+#include "policy/approval.h"
+#include "runtime/spawn.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Escalation;
+using model::EscalationStatus;
+using model::Principal;
+
+constexpr Millis kTick{500};  // how late an end may be told
+constexpr uint32_t kBatch = 100;
+
+// Whose: an administrator's choice, everyone else's own.
+store::Scope scopeOf(const Principal& who, const std::string& tenant) {
+  if (!who.isAdmin() || tenant.empty()) return store::Scope::of(who);
+  Principal as = who;
+  as.tenant = tenant;
+  as.roles = {};
+  return store::Scope::of(as);
+}
+
+bool isSelf(const Principal& who, const std::string& name) {
+  return name == who.user || name == who.agent || name == who.key_id;
+}
+
+}  // namespace
+
+struct EscalationService::Impl : std::enable_shared_from_this<EscalationService::Impl> {
+  explicit Impl(RunService& service) : runs(service.impl_), changed(runs->executor) {}
+
+  Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request);
+  Result<> bindRun(const base::json::object& run, Escalation& e);
+  bool isSafe(const Escalation& e);
+  Task<Result<Escalation>> change(store::EscalationChange what);
+  store::EscalationChange changeOf(const Escalation& e) const;
+  Task<void> keepTime();
+  Task<bool> expireOne(Escalation e);
+  void settleAll();
+  [[nodiscard]] store::Escalations& ledger() const { return runs->parts.store.escalations(); }
+  [[nodiscard]] const EscalationConfig& config() const { return runs->config.escalation; }
+
+  std::shared_ptr<RunService::Impl> runs;
+  runtime::Signal changed;
+  bool stopped = false;
+  bool look_again = true;  // at every blocked execution: a start, or a node that came
+  std::function<void()> news;
+};
+
+EscalationService::EscalationService(RunService& runs) : impl_(std::make_shared<Impl>(runs)) {
+  const std::weak_ptr<Impl> weak = impl_;
+  impl_->runs->escalated = [weak] {
+    if (const auto self = weak.lock(); self && self->news) self->news();
+  };
+  impl_->runs->node_back = [weak] {
+    if (const auto self = weak.lock()) {
+      self->look_again = true;
+      self->changed.notify();
+    }
+  };
+  runtime::spawn(impl_->runs->executor, impl_->keepTime());
+}
+
+EscalationService::~EscalationService() {
+  impl_->stopped = true;
+  impl_->runs->escalated = nullptr;
+  impl_->runs->node_back = nullptr;
+  impl_->changed.notify();
+}
+
+void EscalationService::onNews(std::function<void()> news) {
+  impl_->news = std::move(news);
+}
+
+// A run asked for by hand, bound as one that policy stopped.
+Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escalation& e) {
+  if (runs->node.runtime == nullptr) {
+    return fail(Code::kUnavailable,
+                "asking for approval: no node is connected, so what would run is not known");
+  }
+  model::RunRequest run = TRY(model::parseRunRequest(body, storedBounds()));
+  run.approval.clear();
+  model::settle(run.limits);
+  const std::string json = base::toJson(model::toJsonObject(run));
+  const model::ExecSpec spec = TRY(policy::resolve(run, runs->parts.languages));
+  const Bound bound = TRY(boundOf(json, wire::encodeExecSpec(spec), "", runs->parts.languages));
+  const std::string& image = runs->node.offer.image_digest;
+  e.digest = digestOf(bound, image);
+  e.subject = subjectOf(json);
+  e.display = displayOf(json, image, "");
+  return {};
+}
+
+Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
+                                                   const model::EscalationRequest& request) {
+  constexpr size_t kMostShown = 8192;
+  Escalation e;
+  e.operation = request.operation;
+  e.subject = request.subject;
+  e.reason = request.reason;
+  e.requester = principal;
+  e.requester_person = TRY(personOf(runs->parts.store, principal));
+  e.roles = config().roles;
+  e.grant_us = config().grant_us;
+  e.created_at = base::wallMicros();
+  e.expires_at = e.created_at + config().ttl_us;
+  if (request.run) {
+    auto bound = bindRun(*request.run, e);
+    if (!bound && !bound.error().field.empty()) {
+      bound.error().field.insert(0, "request.");
+    }
+    TRY(std::move(bound));
+  } else {
+    e.display = e.operation + " " + model::safeText(e.subject, kMostShown);
+  }
+  return e;
+}
+
+// A run is never safe by its name.
+bool EscalationService::Impl::isSafe(const Escalation& e) {
+  const auto& safe = config().safe_operations;
+  if (e.operation == model::operation::kRun || e.requester.agent.empty()) return false;
+  if (std::ranges::find(safe, e.operation) == safe.end()) return false;
+  const auto policy = ledger().policy(e.requester.tenant, e.requester.agent);
+  return policy && policy->auto_approve_safe;
+}
+
+Task<Result<Escalation>> EscalationService::request(Principal principal,
+                                                    model::EscalationRequest request) {
+  const auto impl = impl_;
+  Escalation e = CO_TRY(impl->drawUp(principal, request));
+  if (impl->isSafe(e)) {
+    policy::approveByRule(e, "escalation.safe_operations has " + e.operation, e.created_at);
+  }
+  model::AuditEvent event = requestedEvent(e);
+  event.details["automatic"] = e.status == EscalationStatus::kApproved;
+  store::NewEscalation asked{.escalation = std::move(e),
+                             .event = std::move(event),
+                             .channels = impl->config().channels,
+                             .bounds = impl->config().bounds};
+  const Escalation made = CO_TRY(co_await committed<Escalation>([&](store::Done<Escalation> done) {
+    impl->ledger().add(std::move(asked), std::move(done));
+  }));
+  logEscalation("escalation requested", made);
+  if (impl->news) impl->news();
+  co_return made;
+}
+
+Result<Escalation> EscalationService::get(const Principal& principal, const std::string& tenant,
+                                          const std::string& id) {
+  if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
+  return impl_->ledger().get(scopeOf(principal, tenant), id);
+}
+
+Result<std::vector<Escalation>> EscalationService::list(const Principal& principal,
+                                                        const store::EscalationQuery& query) {
+  return impl_->ledger().list(store::Scope::of(principal), query);
+}
+
+Result<std::optional<int64_t>> EscalationService::usualWait(const Principal& principal) {
+  return impl_->ledger().usualWait(store::Scope::of(principal));
+}
+
+Task<Result<Escalation>> EscalationService::Impl::change(store::EscalationChange what) {
+  co_return co_await committed<Escalation>(
+      [&](store::Done<Escalation> done) { ledger().change(std::move(what), std::move(done)); });
+}
+
+store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) const {
+  return {.tenant = e.requester.tenant,
+          .id = e.id,
+          .apply = {},
+          .channels = config().channels,
+          .notification = "settled",
+          .notifications = config().bounds.notifications};
+}
+
+Task<Result<Escalation>> EscalationService::decide(Principal principal, std::string tenant,
+                                                   std::string id, bool approve, model::Vote vote) {
+  const auto impl = impl_;
+  const Escalation found = CO_TRY(get(principal, tenant, id));
+  if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
+    co_return fail(Code::kDenied,
+                   "approver: this credential is not " + model::safeText(vote.approver, 200) +
+                       "'s; use their own",
+                   "approver");
+  }
+  const policy::Ballot ballot{.by = principal,
+                              .person = CO_TRY(personOf(impl->runs->parts.store, principal)),
+                              .approve = approve,
+                              .reason = vote.reason,
+                              .now = base::wallMicros()};
+  store::EscalationChange change = impl->changeOf(found);
+  change.apply = [ballot](Escalation& e) -> Result<model::AuditEvent> {
+    TRY(policy::vote(e, ballot));
+    return votedEvent(e, ballot.by, ballot.approve, ballot.reason);
+  };
+  auto changed = co_await impl->change(std::move(change));
+  if (!changed) {
+    std::ignore = co_await impl->runs->ledger.append(
+        refusedVoteEvent(found, principal, approve, changed.error().message));
+    co_return changed;
+  }
+  logEscalation("escalation voted on", *changed);
+  impl->runs->settle(*changed);
+  if (impl->news) impl->news();
+  co_return changed;
+}
+
+Result<model::EscalationPolicy> EscalationService::policyOf(const Principal& principal,
+                                                            const std::string& agent) {
+  return impl_->ledger().policy(principal.tenant, agent);
+}
+
+Task<Result<model::EscalationPolicy>> EscalationService::setPolicy(Principal principal,
+                                                                   std::string agent,
+                                                                   bool auto_approve_safe) {
+  const auto impl = impl_;
+  const model::EscalationPolicy policy{.agent = agent,
+                                       .auto_approve_safe = auto_approve_safe,
+                                       .set_by = principal,
+                                       .set_at = base::wallMicros()};
+  model::AuditEvent event{.action = "escalation.policy_set",
+                          .subject = agent,
+                          .principal = principal,
+                          .details = {{"auto_approve", auto_approve_safe ? "safe" : "none"}}};
+  CO_TRY(co_await committed<void>([&](store::Done<void> done) {
+    impl->ledger().putPolicy(principal.tenant, policy, std::move(event), std::move(done));
+  }));
+  co_return policy;
+}
+
+// Ends what is at its end, and looks after those that wait when the node comes or we start.
+Task<void> EscalationService::Impl::keepTime() {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    if (std::exchange(look_again, false)) settleAll();
+    const auto due = ledger().dueEscalations(base::wallMicros(), kBatch);
+    if (!due) {
+      base::log(base::Level::kError, "escalations at their end not read",
+                {{"reason", due.error().message}});
+    } else {
+      size_t ended = 0;
+      for (const Escalation& e : *due)
+        ended += co_await expireOne(e) ? 1 : 0;
+      if (ended == kBatch) continue;
+    }
+    co_await changed.wait(base::monotonicNow() + kTick);
+  }
+}
+
+Task<bool> EscalationService::Impl::expireOne(Escalation e) {
+  store::EscalationChange what = changeOf(e);
+  what.apply = [](Escalation& now) -> Result<model::AuditEvent> {
+    TRY(policy::expire(now, base::wallMicros()));
+    return expiredEvent(now);
+  };
+  const auto ended = co_await change(std::move(what));
+  if (!ended) {
+    base::log(base::Level::kWarn, "escalation not ended",
+              {{"escalation", e.id}, {"reason", ended.error().message}});
+    co_return false;
+  }
+  logEscalation("escalation expired", *ended);
+  runs->settle(*ended);
+  if (news) news();
+  co_return true;
+}
+
+void EscalationService::Impl::settleAll() {
+  const auto waiting = runs->blocked;
+  for (const std::string& id : waiting) {
+    const auto run = runs->live.find(id);
+    if (run == runs->live.end()) continue;
+    const auto found = ledger().ofExecution(store::Scope::of(run->second->execution.principal), id);
+    if (found && *found) runs->settle(**found);
+  }
+}
+
+}  // namespace cloister::orchestrator

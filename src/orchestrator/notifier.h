@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notifier: delivers what the ledger has to be told about escalations. Each notification is a row
+// until it was delivered or given up, so a crash loses none; it may be delivered twice, under the
+// same number. Channels do not wait for each other. On one executor.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/escalation.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+struct Message {
+  uint64_t number = 0;  // of the delivery: the same when it is tried again
+  std::string event;    // "escalation.requested"
+  model::Escalation escalation;
+  int64_t at = 0;  // when it happened
+};
+
+// A way to tell people. `send` is not called again before it has returned.
+struct Channel {
+  std::string name;   // "webhook", "smtp"; in the ledger
+  std::string shown;  // where it leads, for people
+  std::function<boost::asio::awaitable<Result<>>(Message)> send;
+};
+
+// What others are told of an escalation: who, what and until when, but nothing of what would run,
+// which may hold secrets.
+base::json::object toldOf(const model::Escalation& escalation);
+
+struct NotifierConfig {
+  uint32_t attempts = 10;     // of one delivery; then it is given up, which is audited
+  Millis first_pause{2'000};  // before the second; twice as long each time
+  Millis longest_pause{600'000};
+};
+
+class Notifier {
+ public:
+  Notifier(boost::asio::any_io_executor executor, store::Store& store,
+           std::vector<Channel> channels, NotifierConfig config);
+  ~Notifier();
+  Notifier(const Notifier&) = delete;
+  Notifier& operator=(const Notifier&) = delete;
+
+  // There may be something new.
+  void wake();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace cloister::orchestrator
