@@ -36,6 +36,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "bin/channels.h"
 #include "bin/settings.h"
 #include "linux/command_helper.h"
 #include "linux/credentials.h"
@@ -496,6 +497,7 @@ auto explainer(const policy::Levels& levels) {
 
 // What of the parts is a setting.
 void setUp(api::RestParts& parts, const Options& options, const Data& data) {
+  parts.session_bounds = sessionBounds(options.config);
   parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
   parts.heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds);
   parts.explain_command = explainer(data.levels);
@@ -511,6 +513,7 @@ Result<> serve(const Options& options) {
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
+  const auto channels = TRY(openChannels(options.config.escalation));
   TRY(confine(options, data.seccomp));
 
   const auto store = TRY(store::openSqlite(storeOptions(options, data)));
@@ -529,6 +532,7 @@ Result<> serve(const Options& options) {
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
+  Escalating escalating(io.get_executor(), *store, service, channels, options.config.escalation);
   auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
   asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
@@ -541,6 +545,7 @@ Result<> serve(const Options& options) {
                        .artifacts = artifacts,
                        .port_links = port_links,
                        .snapshots = snapshots,
+                       .escalations = escalating.service,
                        .store = *store,
                        .authenticator = authenticator,
                        .languages = data.languages,
@@ -548,9 +553,9 @@ Result<> serve(const Options& options) {
                        .audit_key = data.audit_key->verifyKey(),
                        .checkpoint_file = checkpointFile(options),
                        .bounds = requestBounds(options.config),
-                       .session_bounds = sessionBounds(options.config),
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
+                       .notified = escalating.shown,
                        .background = background,
                        .agents = &agents};
   setUp(parts, options, data);

@@ -74,6 +74,29 @@ orchestrator::SnapshotConfig snapshotConfig(const model::Config& config) {
           .ttl_us = artifactConfig(config).ttl_us};
 }
 
+orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
+  constexpr int64_t kMicros = 1'000'000;
+  const model::Config::Escalation& from = config.escalation;
+  orchestrator::EscalationConfig to;
+  to.grant_us = from.grant_seconds * kMicros;
+  to.ttl_us = from.ttl_seconds * kMicros;
+  to.bounds = {.pending_per_tenant = from.pending_per_tenant,
+               .notifications = from.notification_queue};
+  if (!from.webhook.url.empty()) to.channels.emplace_back("webhook");
+  if (!from.smtp.relay.empty()) to.channels.emplace_back("smtp");
+  to.roles = from.roles;
+  to.safe_operations = from.safe_operations;
+  return to;
+}
+
+orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config) {
+  orchestrator::NotifierConfig notifier;
+  notifier.attempts = config.notification_attempts;
+  notifier.first_pause = Millis(config.notification_pause_ms);
+  notifier.longest_pause = std::max(notifier.longest_pause, notifier.first_pause);
+  return notifier;
+}
+
 orchestrator::RunConfig runConfig(const model::Config& config) {
   orchestrator::RunConfig run;
   run.concurrent = config.run.concurrent;
@@ -87,6 +110,7 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
                    .delete_after_us = config.retention.delete_after_days * kDayMicros,
                    .keep_at_most = config.retention.keep_at_most};
+  run.escalation = escalationConfig(config);
   return run;
 }
 

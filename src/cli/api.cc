@@ -118,11 +118,12 @@ const json::array& arrayOf(const json::object& object, std::string_view name) {
 }
 
 Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
-                           std::initializer_list<std::string_view> filters) {
+                           std::initializer_list<std::string_view> filters, std::string_view also) {
   constexpr int64_t kMost = 100'000;
   constexpr int64_t kPage = 200;
   const auto most = static_cast<size_t>(TRY(flags.integer("limit", 1, kMost)).value_or(20));
   std::string target = path + "?limit=" + std::to_string(std::min<size_t>(most, kPage));
+  if (!also.empty()) target.append("&").append(also);
   for (const std::string_view name : filters) {
     if (const auto text = flags.text(name)) {
       target.append("&").append(name).append("=").append(percentEncode(*text));

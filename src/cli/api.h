@@ -36,8 +36,9 @@ const json::object& objectOf(const json::object& object, std::string_view name);
 const json::array& arrayOf(const json::object& object, std::string_view name);
 
 // The newest items of the list at `path`, over all of its pages: as many as --limit says, 20
-// without it. `filters`: flags that are query parameters.
+// without it. `filters`: flags that are query parameters; `also`: more of the query, as "a=b".
 Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
-                           std::initializer_list<std::string_view> filters = {});
+                           std::initializer_list<std::string_view> filters = {},
+                           std::string_view also = {});
 
 }  // namespace cloister::cli

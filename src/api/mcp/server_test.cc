@@ -54,6 +54,7 @@ class McpTest : public orchestrator::SessionsTest {
     router_.reset();
     server_.reset();
     parts_.reset();
+    escalations_.reset();
     snapshots_.reset();
     artifacts_.reset();
   }
@@ -69,11 +70,13 @@ class McpTest : public orchestrator::SessionsTest {
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
     links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
+    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
                                .port_links = *links_,
                                .snapshots = *snapshots_,
+                               .escalations = *escalations_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -169,6 +172,7 @@ class McpTest : public orchestrator::SessionsTest {
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
   std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<orchestrator::SnapshotService> snapshots_;
+  std::unique_ptr<orchestrator::EscalationService> escalations_;
   std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Router> router_;

@@ -76,6 +76,11 @@ void endWith(Server& server, const Call& call, const std::string& id) {
   });
 }
 
+// Nothing comes of waiting longer: it has ended, or waits for people.
+bool isSettled(const Execution& run) {
+  return model::isTerminal(run.status) || run.status == model::Status::kBlocked;
+}
+
 Task<Result<Execution>> watch(Server& server, Call& call, std::string id) {
   const base::Monotonic begin = base::monotonicNow();
   const auto log = CO_TRY(server.rest().service.log(call.principal, id));
@@ -86,7 +91,7 @@ Task<Result<Execution>> watch(Server& server, Call& call, std::string id) {
   uint64_t err_seen = 0;
   while (true) {
     Execution now = CO_TRY(co_await server.rest().service.wait(call.principal, id, kTick));
-    if (model::isTerminal(now.status)) co_return now;
+    if (isSettled(now)) co_return now;
     const uint64_t err = log->total(model::Stream::kStderr);
     const uint64_t total = log->total(model::Stream::kStdout) + err;
     if (total == seen && base::monotonicNow() < next) continue;
@@ -106,7 +111,7 @@ Task<Result<Execution>> watch(Server& server, Call& call, std::string id) {
 // To its end; without progress, no longer than clients wait.
 Task<Result<Execution>> follow(Server& server, Call& call, Execution started) {
   endWith(server, call, started.id);
-  if (model::isTerminal(started.status)) co_return started;
+  if (isSettled(started)) co_return started;
   if (!call.progress_token.is_null()) co_return co_await watch(server, call, started.id);
   co_return co_await server.rest().service.wait(call.principal, started.id,
                                                 server.settings().sync_wait);
@@ -130,6 +135,19 @@ bool isOurs(const Execution& run) {
   return why != type::kResourceLimit && why != type::kOutputLimit && why != type::kTimeout;
 }
 
+std::string afterApproval(const Execution& run) {
+  const std::string id = textIn(run.error->details, "escalation_id");
+  if (run.status == model::Status::kBlocked) {
+    return "a person has to approve " + id +
+           "; it then runs by itself: go on with something else, and look again with get_logs of " +
+           run.id + ", or cancel";
+  }
+  if (textIn(run.error->details, "reason").empty() && !id.empty()) {
+    return "a person has to approve " + id + "; then send the same again, with approval " + id;
+  }
+  return "do without it, or ask anew";
+}
+
 std::string nextStepOf(const Execution& run) {
   namespace type = model::error_type;
   if (run.status == model::Status::kRunning || run.status == model::Status::kQueued) {
@@ -138,11 +156,7 @@ std::string nextStepOf(const Execution& run) {
   }
   if (!run.error) return "";
   const std::string& why = run.error->type;
-  if (why == type::kApprovalRequired) {
-    return "an operator has to approve it; until then do without, and look again with get_logs "
-           "of " +
-           run.id;
-  }
+  if (why == type::kApprovalRequired) return afterApproval(run);
   if (why == type::kPermissionDenied) {
     return "do without it, or ask the operator to allow it in the policy";
   }
@@ -185,6 +199,9 @@ json::object structuredOf(const Execution& run, const Excerpt& out, const Excerp
   if (!run.error) return told;
   if (const std::string limit = textIn(run.error->details, "limit"); !limit.empty()) {
     told["limit_hit"] = limit;
+  }
+  if (const std::string id = textIn(run.error->details, "escalation_id"); !id.empty()) {
+    told["escalation_id"] = id;
   }
   json::object error{{"type", run.error->type},
                      {"message", run.error->message},

@@ -18,6 +18,7 @@ using ByRoute = std::map<std::string, std::string>;  // "GET /v1/pool" → "pool
 class PermissionsTest : public orchestrator::SessionsTest {
  protected:
   ~PermissionsTest() override {
+    escalations_.reset();
     snapshots_.reset();
     artifacts_.reset();
   }
@@ -32,11 +33,13 @@ class PermissionsTest : public orchestrator::SessionsTest {
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
     links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
+    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
                                .port_links = *links_,
                                .snapshots = *snapshots_,
+                               .escalations = *escalations_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -59,6 +62,7 @@ class PermissionsTest : public orchestrator::SessionsTest {
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
   std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<orchestrator::SnapshotService> snapshots_;
+  std::unique_ptr<orchestrator::EscalationService> escalations_;
   std::unique_ptr<RestParts> parts_;
 };
 

@@ -25,6 +25,7 @@
 #include "model/session.h"
 #include "orchestrator/agent_guard.h"
 #include "orchestrator/artifact_service.h"
+#include "orchestrator/escalations.h"
 #include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
@@ -40,6 +41,7 @@ struct RestParts {
   orchestrator::ArtifactService& artifacts;
   const orchestrator::PortLinks& port_links;
   orchestrator::SnapshotService& snapshots;
+  orchestrator::EscalationService& escalations;
   store::Store& store;
   auth::Authenticator& authenticator;
   const model::LanguageSet& languages;
@@ -47,11 +49,12 @@ struct RestParts {
   base::VerifyKey audit_key;
   std::string checkpoint_file;
   model::RequestBounds bounds;
-  model::SessionBounds session_bounds;
+  model::SessionBounds session_bounds = {};
   Millis answer_within{300'000};  // a server in a session
   Millis heartbeat{15'000};
   std::string openapi;  // the document's text
   std::string version;
+  std::vector<std::string> notified = {};  // where escalations are told of, for people
   // Threads for what would hold up the io thread.
   boost::asio::thread_pool& background;
   // What the command filter says of {command | argv, level}; quick enough for the io thread.
@@ -75,6 +78,7 @@ std::vector<Route> fileRoutes(RestParts& parts);
 std::vector<Route> portRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> snapshotRoutes(RestParts& parts);
+std::vector<Route> escalationRoutes(RestParts& parts);
 std::vector<Route> keyRoutes(RestParts& parts);
 std::vector<Route> auditRoutes(RestParts& parts);
 std::vector<Route> poolRoutes(RestParts& parts);

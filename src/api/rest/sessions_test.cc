@@ -46,6 +46,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
   ~SessionsRestTest() override {
     router_.reset();
     parts_.reset();
+    escalations_.reset();
     snapshots_.reset();
     artifacts_.reset();
   }
@@ -69,11 +70,13 @@ class SessionsRestTest : public orchestrator::SessionsTest {
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
     links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
+    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
                                .port_links = *links_,
                                .snapshots = *snapshots_,
+                               .escalations = *escalations_,
                                .store = *store_,
                                .authenticator = *authenticator_,
                                .languages = languages_,
@@ -122,6 +125,7 @@ class SessionsRestTest : public orchestrator::SessionsTest {
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
   std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<orchestrator::SnapshotService> snapshots_;
+  std::unique_ptr<orchestrator::EscalationService> escalations_;
   std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Router> router_;
   std::string secret_;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/escalations: requests to exceed what one may do, and who decides on them; and what an agent's
+// requests meet.
+#include <utility>
+
+#include "api/rest/requests.h"
+
+namespace cloister::api {
+namespace {
+
+namespace json = base::json;
+
+constexpr size_t kMaxAgent = 256;
+
+Result<json::object> bodyOf(RestParts& parts, const Request& request) {
+  if (!request.has_body) return json::object();
+  return parseObject(request.body, parts.bounds);
+}
+
+json::array shownChannels(const RestParts& parts) {
+  json::array shown;
+  for (const std::string& each : parts.notified)
+    shown.push_back(json::string(each));
+  return shown;
+}
+
+// A run that is asked for by hand is held to the bounds of a run.
+Result<> checkRun(const RestParts& parts, const model::EscalationRequest& request) {
+  if (!request.run) return {};
+  auto run = model::parseRunRequest(*request.run, parts.bounds);
+  if (run) return {};
+  if (!run.error().field.empty()) run.error().field.insert(0, "request.");
+  return std::unexpected(std::move(run).error());
+}
+
+Task<Result<Response>> create(RestParts& parts, Request& request) {
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  model::EscalationRequest wanted = CO_TRY(model::parseEscalationRequest(body));
+  CO_TRY(checkRun(parts, wanted));
+  auto made = co_await parts.escalations.request(request.principal, std::move(wanted));
+  const model::Escalation escalation = CO_TRY(std::move(made));
+  json::object answer = model::toJsonObject(escalation);
+  const auto usual = CO_TRY(parts.escalations.usualWait(request.principal));
+  answer["usual_wait_seconds"] = usual ? json::value(*usual) : json::value(nullptr);
+  answer["notified"] = shownChannels(parts);
+  co_return jsonResponse(201, answer).with("Location", "/v1/escalations/" + escalation.id);
+}
+
+Task<Result<Response>> show(RestParts& parts, Request& request) {
+  const std::string tenant = queryText(request, "tenant").value_or("");
+  co_return jsonResponse(200, model::toJsonObject(CO_TRY(parts.escalations.get(
+                                  request.principal, tenant, request.params[0]))));
+}
+
+Task<Result<Response>> list(RestParts& parts, Request& request) {
+  store::EscalationQuery query;
+  CO_TRY(readPage(request, query));
+  if (const auto status = queryText(request, "status")) {
+    query.status = model::escalationStatusFromName(*status);
+    if (!query.status) {
+      co_return fail(Code::kInvalid,
+                     "query parameter status: must be pending, approved, denied, expired or used",
+                     "query.status");
+    }
+  }
+  const auto found = CO_TRY(parts.escalations.list(request.principal, query));
+  json::array items;
+  for (const model::Escalation& each : found)
+    items.push_back(model::toJsonObject(each));
+  json::value cursor = nullptr;
+  if (found.size() == query.limit) cursor = cursorBefore(found.back().seq);
+  co_return jsonResponse(
+      200, json::object{{"escalations", std::move(items)}, {"next_cursor", std::move(cursor)}});
+}
+
+Task<Result<Response>> decide(RestParts& parts, Request& request, bool approve) {
+  const json::object body = CO_TRY(bodyOf(parts, request));
+  model::Vote vote = CO_TRY(model::parseVote(body, !approve));
+  const std::string tenant = queryText(request, "tenant").value_or("");
+  auto decided = co_await parts.escalations.decide(request.principal, tenant, request.params[0],
+                                                   approve, std::move(vote));
+  const model::Escalation escalation = CO_TRY(std::move(decided));
+  co_return jsonResponse(200, model::toJsonObject(escalation));
+}
+
+Task<Result<Response>> approve(RestParts& parts, Request& request) {
+  return decide(parts, request, true);
+}
+
+Task<Result<Response>> deny(RestParts& parts, Request& request) {
+  return decide(parts, request, false);
+}
+
+Task<Result<Response>> showPolicy(RestParts& parts, Request& request) {
+  co_return jsonResponse(200, model::toJsonObject(CO_TRY(parts.escalations.policyOf(
+                                  request.principal, request.params[0]))));
+}
+
+Task<Result<Response>> setPolicy(RestParts& parts, Request& request) {
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  const bool safe = CO_TRY(model::parseAutoApprove(body));
+  const std::string& agent = request.params[0];
+  if (agent.empty() || agent.size() > kMaxAgent) {
+    co_return fail(Code::kInvalid, "agent: must be 1 to 256 bytes", "url.agent");
+  }
+  auto set = co_await parts.escalations.setPolicy(request.principal, agent, safe);
+  const model::EscalationPolicy policy = CO_TRY(std::move(set));
+  co_return jsonResponse(200, model::toJsonObject(policy));
+}
+
+}  // namespace
+
+std::vector<Route> escalationRoutes(RestParts& parts) {
+  const auto with = [&parts](auto handler) {
+    return [&parts, handler](Request& request) { return handler(parts, request); };
+  };
+  return {
+      {.method = "POST",
+       .pattern = "/v1/escalations",
+       .access = needs(Permission::kEscalationRequest),
+       .query = {},
+       .handle = with(create),
+       .json_body = true},
+      {.method = "GET",
+       .pattern = "/v1/escalations",
+       .access = needs(Permission::kEscalationRead),
+       .query = {"status", "agent", "limit", "cursor"},
+       .handle = with(list)},
+      {.method = "GET",
+       .pattern = "/v1/escalations/{id}",
+       .access = needs(Permission::kEscalationRead),
+       .query = {"tenant"},
+       .handle = with(show)},
+      {.method = "POST",
+       .pattern = "/v1/escalations/{id}:approve",
+       .access = needs(Permission::kEscalationDecide),
+       .query = {"tenant"},
+       .handle = with(approve),
+       .json_body = true},
+      {.method = "POST",
+       .pattern = "/v1/escalations/{id}:deny",
+       .access = needs(Permission::kEscalationDecide),
+       .query = {"tenant"},
+       .handle = with(deny),
+       .json_body = true},
+      {.method = "GET",
+       .pattern = "/v1/agents/{agent}/escalation-policy",
+       .access = needs(Permission::kEscalationRead),
+       .query = {},
+       .handle = with(showPolicy)},
+      {.method = "PUT",
+       .pattern = "/v1/agents/{agent}/escalation-policy",
+       .access = needs(Permission::kEscalationManage),
+       .query = {},
+       .handle = with(setPolicy),
+       .json_body = true},
+  };
+}
+
+}  // namespace cloister::api

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/escalation_text.h"
+
+#include <gmock/gmock.h>
+
+namespace cloister::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+base::json::object parsed(const char* text) {
+  return base::parseJson(text)->as_object();
+}
+
+TEST(EscalationText, TimesAreWords) {
+  EXPECT_EQ(timeText(1), "1 second");
+  EXPECT_EQ(timeText(59), "59 seconds");
+  EXPECT_EQ(timeText(60), "1 minute");
+  EXPECT_EQ(timeText(900), "15 minutes");
+  EXPECT_EQ(timeText(7200), "2 hours");
+  EXPECT_EQ(timeText(7199), "2 hours");
+  EXPECT_EQ(timeText(86'400), "1 day");
+  EXPECT_EQ(secondsBetween("2026-01-02T03:04:05.678Z", "2026-01-02T05:04:05.678Z"), 7200);
+  EXPECT_EQ(secondsBetween("", "2026-01-02T05:04:05.678Z"), 0);
+}
+
+TEST(EscalationText, ApprovalsSayWhatGoesOn) {
+  const auto granted = parsed(
+      R"({"status":"approved","operation":"file_write","subject":"/src/security/auth.rs",
+      "requester":{"agent":"junior-agent"},"decided_at":"2026-01-02T03:04:05.000Z",
+      "grant_expires_at":"2026-01-02T05:04:05.000Z"})");
+  EXPECT_EQ(approvedText(granted),
+            "✓ Escalation approved\n   Agent: junior-agent\n"
+            "   Operation: file_write to /src/security/auth.rs\n"
+            "   Temporary permission granted (expires in 2 hours)\n");
+  const auto run = parsed(
+      R"({"status":"approved","operation":"run","subject":"command ls","execution_id":"exec_1",
+      "decided_at":"2026-01-02T03:04:05.000Z","grant_expires_at":"2026-01-02T05:04:05.000Z"})");
+  EXPECT_THAT(approvedText(run), HasSubstr("→ Resuming blocked execution: exec_1\n"));
+  const auto half = parsed(R"({"status":"pending","operation":"run","approvals":1,"quorum":2})");
+  EXPECT_THAT(approvedText(half), HasSubstr("Approvals: 1 of 2"));
+  EXPECT_THAT(approvedText(half), Not(HasSubstr("Resuming")));
+}
+
+TEST(EscalationText, NothingHostileReachesTheTerminal) {
+  const auto hostile = parsed(
+      R"({"id":"ESC-2026-001","status":"pending","operation":"run\u001b[2J","subject":"a\nb",
+      "reason":"\u001b]0;x\u0007","display":"one\ntwo\u001b[31m"})");
+  const std::string text = shownText(hostile);
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\x07")));
+  EXPECT_THAT(text, HasSubstr("     one\n     two"));
+}
+
+}  // namespace
+}  // namespace cloister::cli
