@@ -1,0 +1,455 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Escalations with the real service: blocked runs, who decides, what an approval is bound to, kill -9,
+notifications that are really received, and every command line."""
+
+import concurrent.futures
+import hashlib
+import hmac
+import json
+import pathlib
+import re
+import tempfile
+import time
+import unittest
+
+import api_case
+import harness
+import hooks
+
+SECRET = "0123456789abcdef0123456789abcdef"
+POLICY = """
+version: 1
+rules:
+  - {name: closed, why: nothing runs here, allow: false, tenants: [evil]}
+  - name: release
+    why: what runs here is looked at first
+    allow: true
+    tenants: [acme, other]
+    runtime: process
+    image: host
+    approve: {roles: [approver]}
+  - name: two
+    why: two look first
+    allow: true
+    tenants: [two]
+    runtime: process
+    image: host
+    approve: {roles: [approver], quorum: 2, ttl_seconds: 600}
+  - name: commands
+    why: commands of sessions are looked at first
+    allow: true
+    tenants: [mixed]
+    languages: [command]
+    runtime: process
+    image: host
+    approve: {roles: [approver]}
+  - name: hurried
+    why: at once or not at all
+    allow: true
+    tenants: [hurried]
+    runtime: process
+    image: host
+    approve: {ttl_seconds: 1}
+  - {name: rest, why: all else runs, allow: true, runtime: process, image: host}
+"""
+
+
+class Escalations(api_case.ApiTest):
+    config = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="cloister-escalations."))
+        cls.dir.chmod(0o755)
+        (cls.dir / "policy.yaml").write_text(POLICY)
+        (cls.dir / "secret").write_text(SECRET + "\n")
+        cls.server = harness.Server(config=f"policy: {cls.dir}/policy.yaml\n" + cls.make_config())
+        cls.enterClassContext(cls.server)
+        cls.keys = {}
+
+    @classmethod
+    def make_config(cls):
+        return cls.config
+
+    def key(self, tenant, role="agent", **who):
+        """A credential, the same for the same arguments."""
+        name = (tenant, role, *sorted(who.items()))
+        if name not in self.keys:
+            made = self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", "roles": [role], **who}, status=201)
+            self.keys[name] = made.json()["secret"]
+        return self.keys[name]
+
+    def agent(self, tenant="acme"):
+        return self.key(tenant, agent="coder", user="dev")
+
+    def boss(self, tenant="acme", user="security-lead"):
+        return self.key(tenant, "approver", user=user)
+
+    def ask(self, tenant="acme", status=201, **run):
+        run = run or {"language": "bash", "code": "echo hello"}
+        return self.call("POST", "/v1/executions", run, key=self.agent(tenant), status=status).json()
+
+    def vote(self, escalation, key, action="approve", status=200, **body):
+        return self.call("POST", f"/v1/escalations/{escalation}:{action}", body, key=key, status=status).json()
+
+    def id_of(self, execution):
+        return execution["error"]["details"]["escalation_id"]
+
+    def show(self, escalation, key=None):
+        return self.call("GET", f"/v1/escalations/{escalation}", key=key or self.boss(), status=200).json()
+
+    def audit(self, subject, tenant="acme"):
+        rows = self.call("GET", "/v1/audit?limit=1000", status=200).json()["entries"]
+        return [row for row in rows if row["subject"] == subject]
+
+
+class Blocked(Escalations):
+    def test_blocks_and_goes_on_by_itself(self):
+        held = self.ask()
+        self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"))
+        waited = self.call("POST", "/v1/executions?wait=1", {"language": "bash", "code": "echo other"},
+                           key=self.agent(), status=202).json()
+        self.assertEqual(waited["status"], "blocked")
+        shown = self.show(self.id_of(held))
+        self.assertEqual(shown["execution_id"], held["id"])
+        self.assertIn("echo hello", shown["display"])
+        self.vote(self.id_of(held), self.boss())
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"], done["error"]), ("completed", "hello\n", None))
+        statuses = [data["status"] for event, _, data in self.server.events(held["id"]) if event == "status"]
+        self.assertEqual(statuses[-1], "completed")
+        self.assertEqual(self.show(self.id_of(held))["status"], "used")
+        self.vote(self.id_of(waited), self.boss(), "deny", reason="not that")
+        ended = self.server.wait_end(waited["id"])
+        self.assertEqual((ended["status"], ended["error"]["details"]["reason"]), ("denied", "approval_denied"))
+        self.assertIn("not that", ended["error"]["message"])
+
+    def test_holds_no_place(self):
+        held = [self.ask(language="bash", code=f"echo {i}") for i in range(30)]
+        started = time.monotonic()
+        done = self.call("POST", "/v1/executions?wait=30", {"language": "bash", "code": "echo free"},
+                         key=self.key("free"), status=200).json()
+        self.assertEqual(done["stdout"], "free\n")
+        self.assertLess(time.monotonic() - started, 20)
+        for each in held:
+            self.call("DELETE", f"/v1/executions/{each['id']}", key=self.agent(), status=200)
+        self.assertEqual(self.show(self.id_of(held[0]))["status"], "expired")
+
+    def test_nobody_in_time(self):
+        held = self.ask("hurried")
+        ended = self.server.wait_end(held["id"], 15)
+        self.assertEqual((ended["status"], ended["error"]["details"]["reason"]), ("denied", "approval_expired"))
+        self.vote(self.id_of(held), self.boss("hurried"), status=409)
+
+    def test_a_hard_denial_is_not_approvable(self):
+        denied = self.ask("evil")
+        self.assertEqual((denied["status"], denied["error"]["type"]), ("denied", "PERMISSION_DENIED"))
+        self.assertNotIn("escalation_id", denied["error"]["details"])
+        asked = self.call("POST", "/v1/escalations", {
+            "operation": "run", "reason": "please", "request": {"language": "bash", "code": "echo x"}},
+            key=self.agent("evil"), status=201).json()
+        self.vote(asked["id"], self.boss("evil"))
+        again = self.ask("evil", language="bash", code="echo x", approval=asked["id"])
+        self.assertEqual((again["status"], again["error"]["type"]), ("denied", "PERMISSION_DENIED"))
+
+    def test_a_program_of_a_session_is_sent_again(self):
+        key = self.agent("mixed")
+        first, second = (self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+                         for _ in range(2))
+
+        def execute(session, **more):
+            return self.call("POST", f"/v1/sessions/{session}/exec?wait=30", {"command": "echo in", **more},
+                             key=key, status=200).json()
+
+        refused = execute(first)
+        self.assertEqual((refused["status"], refused["error"]["type"]), ("denied", "APPROVAL_REQUIRED"))
+        escalation = self.id_of(refused)
+        self.assertEqual(self.show(escalation, self.boss("mixed"))["session_id"], first)
+        self.vote(escalation, self.boss("mixed"))
+        for session, more in ((second, {}), (first, {"command": "echo out"}), (first, {"cwd": "/tmp"})):
+            other = execute(session, approval=escalation, **more)
+            self.assertEqual((other["status"], other["error"]["details"]["reason"]), ("denied", "approval_mismatch"))
+        done = execute(first, approval=escalation)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "in\n"))
+        self.assertEqual(execute(first, approval=escalation)["error"]["details"]["reason"], "approval_used")
+        for session in (first, second):
+            self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
+    def test_a_session_where_everything_is_looked_at(self):
+        answer = self.call("POST", "/v1/sessions", {"language": "bash"}, key=self.agent())
+        self.assertIn(b"APPROVAL_REQUIRED", answer.body)
+
+
+class WhoDecides(Escalations):
+    def test_not_who_asked(self):
+        held = self.ask()
+        escalation = self.id_of(held)
+        refused = {
+            "the requester's token": self.agent(),
+            "the same user as approver": self.key("acme", "approver", user="dev"),
+            "the same agent's name": self.key("acme", "approver", agent="coder"),
+            "a viewer": self.key("acme", "viewer", user="v"),
+            "another agent": self.key("acme", agent="second", user="second"),
+            "a tenant's administrator": self.key("acme", "tenant-admin", user="t"),
+        }
+        for what, key in refused.items():
+            with self.subTest(what):
+                self.vote(escalation, key, status=403)
+        self.vote(escalation, self.boss("other"), status=404)
+        self.vote(escalation, False, status=401)
+        self.vote(escalation, self.boss(), status=403, approver="somebody-else")
+        self.assertEqual(self.show(escalation)["status"], "pending")
+        rows = [row for row in self.audit(escalation) if row["action"] == "escalation.vote_refused"]
+        self.assertTrue(any(row["principal"]["user"] == "dev" and row["details"]["requester"]["user"] == "dev"
+                            for row in rows), rows)
+        self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent())
+
+    def test_a_quorum_is_of_persons(self):
+        held = self.ask("two")
+        escalation = self.id_of(held)
+        self.assertEqual(self.vote(escalation, self.boss("two"))["status"], "pending")
+        second_key = self.key("two", "approver", user="security-lead", app="another-key")
+        self.vote(escalation, second_key, status=409)
+        self.assertEqual(self.server.get(held["id"])["status"], "blocked")
+        self.assertEqual(self.vote(escalation, self.boss("two", "chief"))["status"], "approved")
+        self.assertEqual(self.server.wait_end(held["id"])["status"], "completed")
+
+    def test_fifty_votes_at_once_count_once(self):
+        held = self.ask()
+        key, escalation = self.boss(), self.id_of(held)
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: self.server.request(
+                "POST", f"/v1/escalations/{escalation}:approve", {}, key=key).status, range(50)))
+        self.assertEqual(sorted(answers), [200] + [409] * 49)
+        self.assertEqual(self.server.wait_end(held["id"])["status"], "completed")
+        starts = [row for row in self.audit(held["id"]) if row["action"] == "execution.started"]
+        self.assertEqual(len(starts), 1)
+
+    def test_another_tenants_is_none(self):
+        escalation = self.id_of(self.ask())
+        for method, path, body in (("GET", "", None), ("POST", ":approve", {}), ("POST", ":deny", {"reason": "x"})):
+            theirs = self.call(method, f"/v1/escalations/{escalation}{path}", body, key=self.boss("far"), status=404)
+            none = self.call(method, f"/v1/escalations/ESC-2020-999{path}", body, key=self.boss("far"), status=404)
+            strip = lambda answer: re.sub(r"ESC-[0-9-]+|req_\w+", "", answer.body.decode())  # noqa: E731
+            self.assertEqual(strip(theirs), strip(none))
+        mine = self.call("GET", "/v1/escalations", key=self.boss("far"), status=200).json()
+        self.assertEqual(mine["escalations"], [])
+
+
+class Binding(Escalations):
+    RUN = {"language": "bash", "code": "sh ./script.sh", "args": ["one"], "env": {"A": "1"}, "input": "in",
+           "files": [{"path": "script.sh", "content": "cat; echo $A"}], "timeout_seconds": 20, "memory_mb": 256}
+
+    def approved(self, tenant="acme", run=None):
+        asked = self.call("POST", "/v1/escalations", {"operation": "run", "reason": "release",
+                                                     "request": run or self.RUN},
+                          key=self.agent(tenant), status=201).json()
+        self.vote(asked["id"], self.boss(tenant))
+        return asked["id"]
+
+    def test_each_changed_bit_is_refused(self):
+        escalation = self.approved()
+        changes = {
+            "script": {"files": [{"path": "script.sh", "content": "cat; echo $A "}]},
+            "executable": {"files": [{**self.RUN["files"][0], "executable": True}]},
+            "code": {"code": "sh ./script.sh;"},
+            "argv": {"args": ["two"]},
+            "env": {"env": {"A": "2"}},
+            "one variable more": {"env": {"A": "1", "LD_PRELOAD": "x"}},
+            "input": {"input": "other"},
+            "time": {"timeout_seconds": 21},
+            "memory": {"memory_mb": 512},
+            "processes": {"pids": 65},
+            "language": {"language": "python", "code": "print(1)"},
+            "artifacts": {"artifacts": []},
+        }
+        for what, change in changes.items():
+            with self.subTest(what):
+                refused = self.ask(**{**self.RUN, **change}, approval=escalation)
+                self.assertEqual((refused["status"], refused["error"]["details"].get("reason")),
+                                 ("denied", "approval_mismatch"))
+        network = self.ask(**{**self.RUN, "network_policy": {"tier": "allowlist"}}, approval=escalation)
+        self.assertEqual(network["status"], "denied")
+        self.assertEqual(self.show(escalation)["status"], "approved", "nothing of that used it")
+        good = self.ask(**self.RUN, approval=escalation)
+        done = self.server.wait_end(good["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "in1\n"))
+        again = self.ask(**self.RUN, approval=escalation)
+        self.assertEqual(again["error"]["details"]["reason"], "approval_used")
+
+    def test_is_not_anothers(self):
+        escalation = self.approved()
+        body = {**self.RUN, "approval": escalation}
+        for key in (self.key("acme", agent="second", user="dev"), self.key("acme", agent="coder", user="other"),
+                    self.agent("other")):
+            refused = self.call("POST", "/v1/executions", body, key=key, status=201).json()
+            self.assertEqual((refused["status"], refused["error"]["details"]["reason"]),
+                             ("denied", "approval_mismatch"))
+        held = self.ask(**self.RUN)  # one of its own has an escalation of its own
+        self.assertNotEqual(self.id_of(held), escalation)
+        self.vote(self.id_of(held), self.boss())
+        self.server.wait_end(held["id"])
+        replay = self.ask(**self.RUN, approval=self.id_of(held))
+        self.assertEqual(replay["error"]["details"]["reason"], "approval_used")
+
+    def test_bad_requests_name_the_field(self):
+        run = {"language": "bash", "code": "echo x"}
+        for field, body in (("approval", {**run, "approval": "ESC-1"}), ("approval", {**run, "approval": "../x"})):
+            self.assertProblem(self.call("POST", "/v1/executions", body, key=self.agent()), 422, field=field)
+        for field, body in (("operation", {"operation": "x", "reason": "x"}),
+                            ("request.timeout_seconds", {"operation": "run", "reason": "x",
+                                                         "request": {**run, "timeout_seconds": -1}})):
+            self.assertProblem(self.call("POST", "/v1/escalations", body, key=self.agent()), 422, field=field)
+        self.assertProblem(self.call("GET", "/v1/escalations?status=x", key=self.agent()), 400, field="query.status")
+
+    def test_what_is_shown_cannot_lie(self):
+        code = "echo safe # \x1b[2K\u202e\u200b\rrm -rf /" + "x" * 20_000
+        shown = self.show(self.id_of(self.ask(language="bash", code=code)))
+        self.assertIn("\\x1b[2K\\u{202e}\\u{200b}\\rrm -rf /", shown["display"])
+        self.assertRegex(shown["display"], r"more bytes\]")
+        for bad in "\x1b\r\u202e\u200b":
+            self.assertNotIn(bad, shown["display"])
+        printed = self.server.cli("escalation", "show", shown["id"], env={"CLOISTER_API_KEY": self.boss()})
+        self.assertEqual(printed.returncode, 0, printed.stderr)
+        for bad in "\x1b\r\u202e\u200b":
+            self.assertNotIn(bad, printed.stdout)
+
+
+class Restarts(Escalations):
+    def test_kill_and_restart_while_blocked(self):
+        for end in (lambda: self.server.kill(), lambda: self.server.stop()):
+            first, second = self.ask(), self.ask(language="bash", code="echo second")
+            end()
+            self.server.start()
+            self.assertEqual(self.server.get(first["id"])["status"], "blocked")
+            self.vote(self.id_of(first), self.boss())
+            self.assertEqual(self.server.wait_end(first["id"])["stdout"], "hello\n")
+            self.vote(self.id_of(second), self.boss(), "deny", reason="no")
+            self.assertEqual(self.server.wait_end(second["id"])["status"], "denied")
+
+    def test_kill_of_the_control_plane_around_the_approval(self):
+        held = [self.ask(language="bash", code=f"echo {i}") for i in range(8)]
+        for each in held[:4]:
+            self.vote(self.id_of(each), self.boss())
+        self.server.kill()
+        self.server.start()
+        for each in held[4:]:
+            self.vote(self.id_of(each), self.boss())
+        for i, each in enumerate(held):
+            done = self.server.wait_end(each["id"])
+            if done["status"] == "failed":  # it was running when the service was killed
+                self.assertEqual(done["error"]["type"], "SERVER_RESTART")
+                self.assertLess(i, 4)
+                continue
+            self.assertEqual((done["status"], done["stdout"]), ("completed", f"{i}\n"))
+            self.assertEqual(self.show(self.id_of(each))["status"], "used")
+        self.assertEqual(self.server.cli("audit", "verify").returncode, 0)
+
+
+class Notified(Escalations):
+    @classmethod
+    def make_config(cls):
+        cls.certificate = hooks.Certificate()
+        cls.hook = hooks.webhook(cls.certificate, failures=2)
+        cls.relay = hooks.mail_relay(cls.certificate)
+        ca = cls.certificate.ca
+        return (f"escalation:\n  notification_pause_ms: 100\n"
+                f"  webhook: {{url: 'https://127.0.0.1:{cls.hook.server_port}/hook', secret_file: {cls.dir}/secret,"
+                f" ca_file: {ca}}}\n"
+                f"  smtp: {{relay: '127.0.0.1:{cls.relay.server_address[1]}', from: cloister@example.org,"
+                f" to: [security-team@company.com], ca_file: {ca}}}\n")
+
+    def test_webhook_and_mail_are_received(self):
+        held = self.ask(language="bash", code="echo secret-in-the-code")
+        escalation = self.id_of(held)
+
+        def of(event):
+            return [(headers, json.loads(body)) for headers, body in self.hook.received
+                    if json.loads(body)["event"] == event and json.loads(body)["escalation"]["id"] == escalation]
+
+        harness.wait_for("the webhook, after two failures", lambda: len(self.hook.received) >= 3 and of(
+            "escalation.requested"), 20)
+        headers, body = self.hook.received[-1]
+        stamp = headers["X-Cloister-Timestamp"]
+        want = hmac.new(SECRET.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+        self.assertEqual(headers["X-Cloister-Signature"], "v1=" + want)
+        self.assertLess(abs(time.time() - int(stamp)), 60)
+        self.assertEqual(len({h["X-Cloister-Delivery"] for h, b in self.hook.received[:3]}), 1)
+        mail = harness.wait_for("the mail", lambda: self.relay.received, 20)[0]
+        self.assertEqual(mail[:3], (True, "<cloister@example.org>", ["<security-team@company.com>"]))
+        self.assertIn(f"Subject: [{escalation}] pending: run by agent coder\r\n", mail[3])
+        self.assertIn(f"cloister escalation approve {escalation}", hooks.mail_body(mail[3]))
+        self.vote(escalation, self.boss())
+        harness.wait_for("the approval's webhook", lambda: of("escalation.approved"), 20)
+        for told in [body for _, body in self.hook.received] + [hooks.mail_body(m[3]).encode()
+                                                               for m in self.relay.received]:
+            self.assertNotIn(b"secret-in-the-code", told)
+
+    def test_none_is_lost_by_a_kill(self):
+        before = len(self.relay.received)
+        self.relay.shutdown()
+        self.relay.server_close()
+        asked = [self.id_of(self.ask(language="bash", code=f"echo {i}")) for i in range(5)]
+        self.server.kill()
+        again = hooks.socketserver.ThreadingTCPServer(self.relay.server_address, self.relay.RequestHandlerClass,
+                                                      bind_and_activate=False)
+        again.allow_reuse_address = again.daemon_threads = True
+        again.server_bind()
+        again.server_activate()
+        again.received = self.relay.received
+        type(self).relay = hooks._serve(again)
+        self.server.start()
+        harness.wait_for("five mails", lambda: len(self.relay.received) >= before + 5, 30)
+        text = "".join(m[3] for m in self.relay.received)
+        for escalation in asked:
+            self.assertIn(f"[{escalation}]", text)
+
+
+class CommandLine(Escalations):
+    def cli(self, key, *args, status=0):
+        done = self.server.cli("escalation", *args, env={"CLOISTER_API_KEY": key})
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout if status == 0 else done.stderr
+
+    def junior(self):
+        return self.key("acme", agent="junior-agent", user="junior")
+
+    def test_every_line(self):
+        made = self.cli(self.junior(), "request", "--operation", "file_write", "--path", "/src/security/auth.rs",
+                        "--reason", "auth refactoring task")
+        self.assertRegex(made, r"✓ Escalation request created: ESC-\d{4}-\d{3}\n")
+        escalation = re.search(r"ESC-\d{4}-\d{3}", made).group()
+        pending = self.cli(self.boss(), "pending")
+        self.assertIn(escalation, pending)
+        self.assertIn("junior-agent", pending)
+        approved = self.cli(self.boss(), "approve", escalation, "--approver", "security-lead")
+        self.assertIn("✓ Escalation approved\n   Agent: junior-agent\n"
+                      "   Operation: file_write to /src/security/auth.rs\n"
+                      "   Temporary permission granted (expires in 2 hours)\n", approved)
+        second = json.loads(self.cli(self.junior(), "--json", "request", "--operation", "command", "--command",
+                                     "make release", "--reason", "release"))["id"]
+        self.assertIn("Estimated approval time", self.cli(
+            self.junior(), "request", "--operation", "network", "--host", "pypi.org", "--reason", "wheels"))
+        denied = self.cli(self.boss(), "deny", "--request", second, "--reason", "unsafe")
+        self.assertIn("✓ Escalation denied", denied)
+        self.assertIn("unsafe", denied)
+        self.assertIn("denied", self.cli(self.boss(), "list", "--status", "denied"))
+        error = self.cli(self.boss(), "approve", "--request", second, status=1)
+        self.assertIn("it is denied already", error)
+        policy = self.cli(self.key("acme", "tenant-admin", user="t"), "policy", "--agent", "alice",
+                          "--auto-approve", "safe")
+        self.assertIn("Auto-approve: safe", policy)
+        alice = self.key("acme", agent="alice", user="alice")
+        self.assertIn("Approved by rule", self.cli(alice, "request", "--operation", "file_read", "--path", "/a",
+                                                   "--reason", "look"))
+        self.assertIn("no escalations", self.cli(alice, "pending", "--agent", "alice"))
+
+    def test_a_blocked_run_goes_on(self):
+        held = self.ask()
+        out = self.cli(self.boss(), "approve", "--request", self.id_of(held), "--wait", "30")
+        self.assertIn(f"→ Resuming blocked execution: {held['id']}", out)
+        self.assertIn("✓ Execution completed with the approval (exit code 0)", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
