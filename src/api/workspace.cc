@@ -28,6 +28,7 @@ std::string_view typeName(files::Kind kind) {
       return "link";
     case files::Kind::kEnd:
     case files::Kind::kOther:
+    case files::Kind::kChange:
       break;
   }
   return "other";
@@ -75,6 +76,9 @@ Task<Result<Listed>> collect(FileCallPtr call) {
     if (const auto* end = std::get_if<files::EndOfEntries>(&*part)) {
       listed.left_out += end->left_out;
       continue;
+    }
+    if (!std::holds_alternative<files::Entry>(*part)) {
+      co_return fail(Code::kInternal, "the sandbox's file server said something else");
     }
     const auto& entry = std::get<files::Entry>(*part);
     bytes += entry.path.size();

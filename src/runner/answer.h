@@ -45,6 +45,18 @@ class Answer {
     return w.ok() ? put(w.view()) : ENAMETOOLONG;
   }
 
+  int change(wire::files::ChangeKind kind, bool directory, std::string_view path,
+             std::string_view from) {
+    static char text[2 * PATH_MAX + 16];
+    wire::Writer w(text, sizeof text);
+    w.u8(static_cast<uint8_t>(wire::files::Kind::kChange));
+    w.u8(static_cast<uint8_t>(kind));
+    w.u8(directory ? 1 : 0);
+    w.bytes(path);
+    w.bytes(from);
+    return w.ok() ? put(w.view()) : ENAMETOOLONG;
+  }
+
   int end(uint32_t left_out) {
     char text[8];
     wire::Writer w(text, sizeof text);

@@ -17,6 +17,7 @@
 #include "runner/directory.h"
 #include "runner/stop_rest.h"
 #include "runner/tar.h"
+#include "runner/watch.h"
 
 namespace cloister::runner {
 namespace {
@@ -188,6 +189,22 @@ int modeFor(const Place& place, const char* text, mode_t& mode) {
   return 0;
 }
 
+// Gives the file its name; what has it is replaced.
+int nameFile(int fd, const Place& place) {
+  const int parent = place.parent.get();
+  char self[32];
+  char name[48];
+  snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+  if (linkat(AT_FDCWD, self, parent, place.name, AT_SYMLINK_FOLLOW) == 0) return 0;
+  if (errno != EEXIST) return errno;
+  snprintf(name, sizeof name, "%s%d", wire::files::kUploadName, getpid());
+  if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
+  if (renameat(parent, name, parent, place.name) == 0) return 0;
+  const int error = errno;
+  unlinkat(parent, name, 0);
+  return error;
+}
+
 // The file has no name before all of it is there: an upload that ends midway changes nothing.
 int writePlace(int workspace, char** argv) {
   Place place;
@@ -202,16 +219,7 @@ int writePlace(int workspace, char** argv) {
   if (!fd) return errno;
   if (const int error = takeInput(fd.get()); error != 0) return error;
   if (fchmod(fd.get(), mode) != 0) return errno;
-  char self[32];
-  char name[48];
-  snprintf(self, sizeof self, "/proc/self/fd/%d", fd.get());
-  snprintf(name, sizeof name, ".cloister-upload-%d", getpid());
-  if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
-  if (renameat(parent, name, parent, place.name) != 0) {
-    const int error = errno;
-    unlinkat(parent, name, 0);
-    return error;
-  }
+  if (const int error = nameFile(fd.get(), place); error != 0) return error;
   return tell(fd.get(), "");
 }
 
@@ -312,6 +320,14 @@ int connectPlace(int /*workspace*/, char** argv) {
   return connectTo(static_cast<uint16_t>(port), the_answer);
 }
 
+int watchPlace(int workspace, char** argv) {
+  uint64_t most = 0;
+  if (number(argv[3], most) != 0 || most == 0 || most > wire::files::kMostWatched) return EINVAL;
+  if (*argv[1] != '\0' && !isPlainPath(argv[1])) return EINVAL;
+  return watchTree(workspace, argv[1], std::strcmp(argv[2], "1") == 0, static_cast<uint32_t>(most),
+                   the_answer);
+}
+
 int savePlace(int workspace, char** /*argv*/) {
   if (const int error = stopRest(); error != 0) {
     continueRest();
@@ -335,7 +351,8 @@ constexpr Request kRequests[] = {
     {"stat", 1, statPlace},     {"list", 3, listPlace},     {"read", 3, readPlace},
     {"write", 2, writePlace},   {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
     {"remove", 2, removePlace}, {"move", 3, movePlace},     {"pack", 1, packPlace},
-    {"unpack", 1, unpackPlace}, {"save", 0, savePlace},     {"connect", 1, connectPlace}};
+    {"unpack", 1, unpackPlace}, {"save", 0, savePlace},     {"connect", 1, connectPlace},
+    {"watch", 3, watchPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -22,17 +22,46 @@
 //   it,
 //                                 and what it sends is the answer's raw bytes, up to its end
 //   save                          as pack of the workspace, while all else that runs is stopped
+//   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1: in
+//   those
+//                                 beneath it too, at most DIRECTORIES in all. kEnd when it is gone
 //
 // Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
-// were left out. Exit code 0, or kFailed with, on stderr, u32 errno and bytes what.
+// were left out. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes path, bytes
+// from; both beneath the watched directory, "" being itself. Exit code 0, or kFailed with, on
+// stderr, u32 errno and bytes what.
 #pragma once
 
 #include <cstdint>
 
 namespace cloister::wire::files {
 
-enum class Kind : uint8_t { kEnd = 0, kFile = 1, kDirectory = 2, kLink = 3, kOther = 4 };
+enum class Kind : uint8_t {
+  kEnd = 0,
+  kFile = 1,
+  kDirectory = 2,
+  kLink = 3,
+  kOther = 4,
+  kChange = 5
+};
+
+enum class ChangeKind : uint8_t {
+  kReady = 0,    // from now on nothing is missed but what kOverflow and kLimit say
+  kCreated = 1,  // or moved here from where nothing is watched
+  kModified = 2,
+  kMoved = 3,     // `from` is where it was
+  kRemoved = 4,   // or moved to where nothing is watched
+  kOverflow = 5,  // changes were missed; what kLimit said is said again
+  kLimit = 6,  // what is beneath `path` is not watched: one directory too many, too deep, or closed
+};
+
+// kLimit is told of so many directories; of the next, and all others, once as "": parts of it all.
+inline constexpr uint32_t kMostLimits = 16;
+// Directories that one request can watch.
+inline constexpr uint32_t kMostWatched = 8192;
+// An upload in the place of a file begins with such a name. Its changes are not told.
+inline constexpr char kUploadName[] = ".cloister-upload-";
 
 inline constexpr int kFailed = 65;
 

@@ -15,6 +15,7 @@ namespace {
 constexpr size_t kEntryHead = 1 + 4 + 8 + 8 + 4;
 constexpr size_t kEnd = 1 + 4;
 constexpr size_t kMaxPath = 4096;  // PATH_MAX
+constexpr size_t kChangeHead = 1 + 1 + 1;
 
 struct Failure {
   int number;
@@ -32,6 +33,10 @@ constexpr std::array kFailures = {
     Failure{ELOOP, Code::kConflict, "it is a link, which is not followed"},
     Failure{EXDEV, Code::kConflict, "it is on another file system"},
     Failure{ENXIO, Code::kConflict, "it is not a regular file"},
+    Failure{EMFILE, Code::kUnavailable,
+            "the host has no more inotify instances; raise fs.inotify.max_user_instances"},
+    Failure{EUSERS, Code::kUnavailable,
+            "the host has no more inotify watches; raise fs.inotify.max_user_watches"},
     Failure{ESPIPE, Code::kConflict, "the file does not end at that offset"},
     Failure{EACCES, Code::kConflict, "the sandbox may not do that there"},
     Failure{EPERM, Code::kConflict, "the sandbox may not do that there"},
@@ -45,11 +50,43 @@ constexpr std::array kFailures = {
     Failure{EFBIG, Code::kTooLarge, "larger than a file may be; raise file_size_mb"},
 };
 
+// What `bytes` begins with, after its length; nothing while they are not all there.
+Result<std::optional<std::string_view>> takeBytes(std::string_view& bytes) {
+  if (bytes.size() < 4) return std::nullopt;
+  const uint32_t size = Reader(bytes.substr(0, 4)).u32();
+  if (size > kMaxPath) return fail(Code::kInvalid, "reading a list of files: a path is too long");
+  if (bytes.size() < 4 + size_t{size}) return std::nullopt;
+  const std::string_view taken = bytes.substr(4, size);
+  bytes.remove_prefix(4 + size_t{size});
+  return taken;
+}
+
+Result<std::optional<Part>> takeChange(std::string_view& bytes) {
+  if (bytes.size() < kChangeHead) return std::nullopt;
+  Reader head(bytes.substr(1, 2));
+  const uint8_t kind = head.u8();
+  const uint8_t directory = head.u8();
+  if (kind > static_cast<uint8_t>(ChangeKind::kLimit) || directory > 1) {
+    return fail(Code::kInvalid, "reading changes of files: not one");
+  }
+  std::string_view rest = bytes.substr(kChangeHead);
+  const auto path = TRY(takeBytes(rest));
+  if (!path) return std::nullopt;
+  const auto from = TRY(takeBytes(rest));
+  if (!from) return std::nullopt;
+  bytes = rest;
+  return Part(Change{.kind = static_cast<ChangeKind>(kind),
+                     .directory = directory != 0,
+                     .path = std::string(*path),
+                     .from = std::string(*from)});
+}
+
 }  // namespace
 
 Result<std::optional<Part>> takePart(std::string_view& bytes) {
   if (bytes.size() < kEnd) return std::nullopt;
   const auto kind = static_cast<uint8_t>(bytes[0]);
+  if (kind == static_cast<uint8_t>(Kind::kChange)) return takeChange(bytes);
   if (kind > static_cast<uint8_t>(Kind::kOther)) {
     return fail(Code::kInvalid, "reading a list of files: not one");
   }
@@ -79,6 +116,12 @@ std::string encode(const Part& part) {
   if (const auto* end = std::get_if<EndOfEntries>(&part)) {
     w.u8(static_cast<uint8_t>(Kind::kEnd));
     w.u32(end->left_out);
+  } else if (const auto* change = std::get_if<Change>(&part)) {
+    w.u8(static_cast<uint8_t>(Kind::kChange));
+    w.u8(static_cast<uint8_t>(change->kind));
+    w.u8(change->directory ? 1 : 0);
+    w.bytes(change->path);
+    w.bytes(change->from);
   } else {
     const auto& entry = std::get<Entry>(part);
     w.u8(static_cast<uint8_t>(entry.kind));

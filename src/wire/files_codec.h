@@ -27,7 +27,14 @@ struct EndOfEntries {
   uint32_t left_out = 0;
 };
 
-using Part = std::variant<Entry, EndOfEntries>;
+struct Change {
+  ChangeKind kind = ChangeKind::kReady;
+  bool directory = false;
+  std::string path;  // as Entry's, as the next
+  std::string from;
+};
+
+using Part = std::variant<Entry, EndOfEntries, Change>;
 
 // Takes the next part off the front of `bytes`; nothing while it is not all there. kInvalid for
 // what no file server says.

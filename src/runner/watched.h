@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// WatchedTree: which directory each watch descriptor of inotify(7) is, by the directory it is in
+// and its name there, so that a move of one moves all that is beneath it. Fixed memory, of which
+// only what is used is paid for. Place 0 is the directory that was asked for.
+#pragma once
+
+#include <climits>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "wire/files.h"
+
+namespace cloister::runner {
+
+class WatchedTree {
+ public:
+  static constexpr int kNone = -1;
+
+  // Of all directories at once, from now on; at most kMostWatched.
+  void bound(uint32_t most) { most_ = most; }
+
+  // kNone where there is no room, or the name is too long for any file system.
+  int add(int wd, int parent, std::string_view name) {
+    if (name.size() > NAME_MAX) return kNone;
+    uint32_t at = 0;
+    while (at < used_ && wds_[at] != 0)
+      ++at;
+    if (at >= most_) return kNone;
+    if (at == used_) ++used_;
+    wds_[at] = wd;
+    put(static_cast<int>(at), parent, name);
+    return static_cast<int>(at);
+  }
+
+  [[nodiscard]] int find(int wd) const {
+    for (uint32_t at = 0; wd > 0 && at < used_; ++at) {
+      if (wds_[at] == wd) return static_cast<int>(at);
+    }
+    return kNone;
+  }
+
+  [[nodiscard]] int child(int parent, std::string_view name) const {
+    for (uint32_t at = 1; at < used_; ++at) {
+      if (wds_[at] != 0 && parents_[at] == parent && name == names_[at])
+        return static_cast<int>(at);
+    }
+    return kNone;
+  }
+
+  // Puts it elsewhere. False where that would be beneath itself.
+  bool place(int at, int parent, std::string_view name) {
+    if (at == 0 || beneath(parent, at) || name.size() > NAME_MAX) return false;
+    put(at, parent, name);
+    return true;
+  }
+
+  // Forgets it and all that is beneath it; `each(wd)` for every one.
+  template <class Each>
+  void drop(int at, Each each) {
+    // Those beneath it first, each by its parents; it last.
+    for (uint32_t other = 1; other < used_; ++other) {
+      doomed_[other] =
+          wds_[other] != 0 && static_cast<int>(other) != at && beneath(static_cast<int>(other), at);
+    }
+    for (uint32_t other = 1; other < used_; ++other) {
+      if (doomed_[other]) forget(static_cast<int>(other), each);
+    }
+    forget(at, each);
+  }
+
+  // Between unsee() and sweep(), what is not seen is dropped by that, as by drop().
+  void unsee() { std::memset(seen_, 0, sizeof seen_); }
+  void see(int at) { seen_[at] = true; }
+  template <class Each>
+  void sweep(Each each) {
+    for (uint32_t at = 1; at < used_; ++at) {
+      if (wds_[at] != 0 && !seen_[at]) drop(static_cast<int>(at), each);
+    }
+  }
+
+  // Writes the path of `name` in it, or "" for its own. 0 where `size` is too little; otherwise the
+  // length and one.
+  size_t path(int at, std::string_view name, char* out, size_t size) const {
+    size_t length = name.size();
+    for (int up = at; up != 0; up = parents_[up])
+      length += std::strlen(names_[up]) + (length == 0 ? 0 : 1);
+    if (length >= size) return 0;
+    char* end = out + length;
+    *end = '\0';
+    prepend(end, name);
+    for (int up = at; up != 0; up = parents_[up])
+      prepend(end, names_[up]);
+    return length + 1;
+  }
+
+  [[nodiscard]] uint32_t depth(int at) const {
+    uint32_t depth = 0;
+    for (; at != 0; at = parents_[at])
+      ++depth;
+    return depth;
+  }
+
+ private:
+  // `at` is `above`, or beneath it.
+  [[nodiscard]] bool beneath(int at, int above) const {
+    while (at != above && at != 0)
+      at = parents_[at];
+    return at == above;
+  }
+
+  void put(int at, int parent, std::string_view name) {
+    parents_[at] = static_cast<uint16_t>(parent);
+    std::memcpy(names_[at], name.data(), name.size());
+    names_[at][name.size()] = '\0';
+  }
+
+  template <class Each>
+  void forget(int at, Each each) {
+    if (wds_[at] == 0) return;
+    each(wds_[at]);
+    wds_[at] = 0;
+  }
+
+  static void prepend(char*& end, std::string_view name) {
+    if (name.empty()) return;
+    if (*end != '\0') *--end = '/';
+    end -= name.size();
+    std::memcpy(end, name.data(), name.size());
+  }
+
+  uint32_t most_ = wire::files::kMostWatched;
+  uint32_t used_ = 0;                   // no place from here on has ever been used
+  int wds_[wire::files::kMostWatched];  // 0: free
+  uint16_t parents_[wire::files::kMostWatched];
+  bool seen_[wire::files::kMostWatched];
+  bool doomed_[wire::files::kMostWatched];
+  char names_[wire::files::kMostWatched][NAME_MAX + 1];
+};
+
+}  // namespace cloister::runner
