@@ -130,7 +130,11 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config) {
           .max_connections = config.session.max_connections,
           .memory_share = config.session.memory_percent / 100.0,
           .patience = {},
-          .kernels = kernelBounds(config)};
+          .kernels = kernelBounds(config),
+          .watches = {.per_session = config.session.max_watches,
+                      .directories = config.session.watch_directories,
+                      .kept_bytes = config.session.watch_bytes,
+                      .linger = std::chrono::seconds(config.session.watch_linger_seconds)}};
 }
 
 model::SessionBounds sessionBounds(const model::Config& config) {

@@ -63,6 +63,7 @@ extern const Command kSessionEnd;
 extern const Command kSessionRm;
 extern const Command kSessionEvents;
 extern const Command kSessionFiles;
+extern const Command kSessionWatch;
 extern const Command kSessionKernels;
 extern const Command kShell;
 extern const Command kPortOpen;

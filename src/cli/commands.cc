@@ -40,6 +40,7 @@ const Command* const kCommands[] = {
     &kSessionRm,
     &kSessionEvents,
     &kSessionFiles,
+    &kSessionWatch,
     &kSessionKernels,
     &kPortOpen,
     &kPortLink,

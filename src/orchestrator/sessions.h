@@ -21,6 +21,7 @@
 #include "model/principal.h"
 #include "model/session.h"
 #include "orchestrator/file_call.h"
+#include "orchestrator/file_watch.h"
 #include "orchestrator/kernel.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/session_log.h"
@@ -44,6 +45,7 @@ struct SessionConfig {
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
   KernelBounds kernels;
+  WatchBounds watches;
 };
 
 class Sessions {
@@ -99,6 +101,11 @@ class Sessions {
   // exec(), kQuota also beyond `max_connections`.
   Task<Result<std::shared_ptr<FileCall>>> connect(model::Principal principal, std::string id,
                                                   uint16_t port);
+  // What changes in a directory of it, with `all` in those beneath it too, from now on; one request
+  // for all who ask for the same. Errors as exec(), kNotFound and kConflict for what is no
+  // directory, kQuota also beyond `watches.per_session`.
+  Task<Result<std::shared_ptr<FileWatch::Reader>>> watch(model::Principal principal, std::string id,
+                                                         std::string path, bool all);
   // Whose a live session is, for one who has a link into it; kNotFound for every other.
   [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/lease.h"
@@ -53,6 +54,8 @@ struct LiveSession final : Home {
   std::vector<std::weak_ptr<FileCall>> calls;        // under way, and a few that no longer are
   std::vector<std::weak_ptr<FileCall>> connections;  // those of `calls` that are to its ports
   uint32_t connecting = 0;
+  // By the directory, and whether with those beneath it; a few may be closed.
+  std::map<std::pair<std::string, bool>, std::shared_ptr<FileWatch>> watches;
   bool begun = false;          // it is known whether there is a sandbox
   bool abandoned = false;      // its end did not wait for that
   bool start_refused = false;  // by the ledger

@@ -8,8 +8,9 @@ namespace cloister::api {
 std::vector<Route> restRoutes(RestParts& parts) {
   std::vector<Route> all;
   for (auto routes : {executionRoutes, eventRoutes, sessionRoutes, kernelRoutes, fileRoutes,
-                      portRoutes, artifactRoutes, snapshotRoutes, escalationRoutes, keyRoutes,
-                      auditRoutes, poolRoutes, commandRoutes, agentRoutes, operationRoutes}) {
+                      watchRoutes, portRoutes, artifactRoutes, snapshotRoutes, escalationRoutes,
+                      keyRoutes, auditRoutes, poolRoutes, commandRoutes, agentRoutes,
+                      operationRoutes}) {
     std::vector<Route> some = routes(parts);
     std::ranges::move(some, std::back_inserter(all));
   }

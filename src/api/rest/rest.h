@@ -75,6 +75,7 @@ std::vector<Route> eventRoutes(RestParts& parts);
 std::vector<Route> sessionRoutes(RestParts& parts);
 std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
+std::vector<Route> watchRoutes(RestParts& parts);
 std::vector<Route> portRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> snapshotRoutes(RestParts& parts);
