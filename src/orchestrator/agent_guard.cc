@@ -158,7 +158,7 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
   const std::string path = argv.size() > 1 ? argv[1] : "";
   if (verb == "stat") return {file(kRead, path)};
   if (verb == "list" || verb == "read") return {file(kRead, path)};
-  if (verb == "pack" || verb == "save") return {file(kRead, path, true)};
+  if (verb == "pack" || verb == "save" || verb == "watch") return {file(kRead, path, true)};
   if (verb == "write" || verb == "append") return {file(kWrite, path), file(kCreate, path)};
   if (verb == "mkdir") return {file(kCreate, path)};
   if (verb == "remove") return {file(kDelete, path, true)};

@@ -30,6 +30,8 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
                                                                  bool all) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "watching a session's files"));
+  const std::vector<std::string> asked = {"watch", path};
+  CO_TRY(co_await impl->mayUseFiles(principal, id, asked));
   std::erase_if(session->watches, [](const auto& each) { return each.second->closed(); });
   const std::pair key(path, all);
   auto& watches = session->watches;
