@@ -167,6 +167,7 @@ TEST_F(AgentsTest, FilesOfARequestAndItsVariables) {
   give("build");
   with.env = {{"GIT_SSH_COMMAND", "sudo it's"}};
   EXPECT_EQ(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+  give("build");
   with.env = {{"MESSAGE", "sudo is 'not' for you"}, {"GREETING", "hello"}};
   EXPECT_NE(await(service_->run(principal(), with, ""))->status, Status::kDenied);
 }
