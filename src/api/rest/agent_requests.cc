@@ -203,8 +203,11 @@ Result<> readAgentSandbox(const json::object& body, AgentSandbox& sandbox) {
 
 Result<> readAgentUpdate(const json::object& body, AgentSandbox& sandbox) {
   ObjectReader reader(body, "");
+  const int64_t now = base::wallMicros();
+  std::erase_if(sandbox.temporary_permissions,
+                [&](const model::TemporaryPermission& one) { return one.expires_at <= now; });
   if (const auto level = TRY(reader.text("level"))) {
-    if (*level != sandbox.level) sandbox.level_since = base::wallMicros();
+    if (*level != sandbox.level) sandbox.level_since = now;
     sandbox.level = *level;
   }
   if (const json::object* added = TRY(reader.object("add"))) {
