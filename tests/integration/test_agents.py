@@ -290,9 +290,9 @@ class InSessions(AgentCase):
         key = self.secret()
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
         path = f"/v1/sessions/{session}"
-        cell = self.call("POST", path + "/exec", {"code": "sudo ls"}, key=key).json()
+        cell = self.call("POST", path + "/exec?wait=60", {"code": "sudo ls"}, key=key).json()
         self.denied(cell)
-        self.assertEqual(self.call("POST", path + "/exec", {"code": "echo 1"}, key=key).json()["stdout"], "1\n")
+        self.assertEqual(self.call("POST", path + "/exec?wait=60", {"code": "echo 1"}, key=key).json()["stdout"], "1\n")
         self.call("PUT", path + "/files/a", b"x", key=key, status=200)
         for method, rest, body in (("PUT", "/files/secrets/a", b"x"), ("GET", "/files/secrets/a", None),
                                    ("DELETE", "/files/secrets", None), ("GET", "/archive", None),
