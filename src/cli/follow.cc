@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/crypto.h"
 #include "cli/api.h"
@@ -41,6 +42,11 @@ Result<bool> Follower::handle(const SseEvent& event) {
   if (event.type != "status") return false;
   execution_ = std::move(data);
   const auto status = model::statusFromName(textOf(execution_, "status"));
+  if (status == model::Status::kBlocked && !std::exchange(said_blocked_, true)) {
+    progress_.clear();
+    const std::string why = textOf(objectOf(execution_, "error"), "message");
+    writeTo(STDERR_FILENO, "cloister: blocked: " + printable(why) + "\n");
+  }
   return status && model::isTerminal(*status);
 }
 

@@ -47,6 +47,7 @@ class Follower {
   Progress progress_;
   base::json::object execution_;
   bool reader_gone_ = false;
+  bool said_blocked_ = false;
 };
 
 }  // namespace cloister::cli

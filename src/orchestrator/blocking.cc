@@ -176,6 +176,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     parts.metrics.refused("quota");
     co_return fail(Code::kQuota, "asking for approval: too many runs wait for one");
   }
+  record.approval.reset();  // one that does not do is not used up
   CO_TRY(wantApproval(*run, record, wanted));
   model::AuditEvent event = run->execution.status == model::Status::kBlocked
                                 ? blockedEvent(run->execution, run->facts)

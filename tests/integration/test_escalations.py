@@ -98,8 +98,12 @@ class Escalations(api_case.ApiTest):
     def show(self, escalation, key=None):
         return self.call("GET", f"/v1/escalations/{escalation}", key=key or self.boss(), status=200).json()
 
-    def audit(self, subject, tenant="acme"):
-        rows = self.call("GET", "/v1/audit?limit=1000", status=200).json()["entries"]
+    def audit(self, subject):
+        rows, after = [], 0
+        while after is not None:
+            page = self.call("GET", f"/v1/audit?limit=1000&after={after}", status=200).json()
+            rows += page["entries"]
+            after = page["next_after"]
         return [row for row in rows if row["subject"] == subject]
 
 
@@ -176,8 +180,8 @@ class Blocked(Escalations):
             self.call("DELETE", f"/v1/sessions/{session}", key=key)
 
     def test_a_session_where_everything_is_looked_at(self):
-        answer = self.call("POST", "/v1/sessions", {"language": "bash"}, key=self.agent())
-        self.assertIn(b"APPROVAL_REQUIRED", answer.body)
+        answer = self.call("POST", "/v1/sessions", {"language": "bash"}, key=self.agent(), status=403)
+        self.assertIn("it needs approval", answer.json()["detail"])
 
 
 class WhoDecides(Escalations):
@@ -200,7 +204,7 @@ class WhoDecides(Escalations):
         self.vote(escalation, self.boss(), status=403, approver="somebody-else")
         self.assertEqual(self.show(escalation)["status"], "pending")
         rows = [row for row in self.audit(escalation) if row["action"] == "escalation.vote_refused"]
-        self.assertTrue(any(row["principal"]["user"] == "dev" and row["details"]["requester"]["user"] == "dev"
+        self.assertTrue(any(row["user"] == "dev" and row["details"]["requester"]["user"] == "dev"
                             for row in rows), rows)
         self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent())
 
@@ -268,7 +272,7 @@ class Binding(Escalations):
                 refused = self.ask(**{**self.RUN, **change}, approval=escalation)
                 self.assertEqual((refused["status"], refused["error"]["details"].get("reason")),
                                  ("denied", "approval_mismatch"))
-        network = self.ask(**{**self.RUN, "network_policy": {"tier": "allowlist"}}, approval=escalation)
+        network = self.ask(**{**self.RUN, "network_policy": {"tier": "full"}}, approval=escalation)
         self.assertEqual(network["status"], "denied")
         self.assertEqual(self.show(escalation)["status"], "approved", "nothing of that used it")
         good = self.ask(**self.RUN, approval=escalation)
@@ -359,7 +363,7 @@ class Notified(Escalations):
                 f"  smtp: {{relay: '127.0.0.1:{cls.relay.server_address[1]}', from: cloister@example.org,"
                 f" to: [security-team@company.com], ca_file: {ca}}}\n")
 
-    def test_webhook_and_mail_are_received(self):
+    def test_a_webhook_and_a_mail_are_received(self):
         held = self.ask(language="bash", code="echo secret-in-the-code")
         escalation = self.id_of(held)
 
@@ -426,7 +430,7 @@ class CommandLine(Escalations):
         self.assertIn("✓ Escalation approved\n   Agent: junior-agent\n"
                       "   Operation: file_write to /src/security/auth.rs\n"
                       "   Temporary permission granted (expires in 2 hours)\n", approved)
-        second = json.loads(self.cli(self.junior(), "--json", "request", "--operation", "command", "--command",
+        second = json.loads(self.cli(self.junior(), "request", "--json", "--operation", "command", "--command",
                                      "make release", "--reason", "release"))["id"]
         self.assertIn("Estimated approval time", self.cli(
             self.junior(), "request", "--operation", "network", "--host", "pypi.org", "--reason", "wheels"))

@@ -24,11 +24,14 @@ json::array shownChannels(const RestParts& parts) {
   return shown;
 }
 
-// A run that is asked for by hand is held to the bounds of a run.
-Result<> checkRun(const RestParts& parts, const model::EscalationRequest& request) {
+// A run that is asked for by hand is held to the bounds of a run, and gets the same defaults.
+Result<> settleRun(const RestParts& parts, model::EscalationRequest& request) {
   if (!request.run) return {};
   auto run = model::parseRunRequest(*request.run, parts.bounds);
-  if (run) return {};
+  if (run) {
+    request.run = model::toJsonObject(*run);
+    return {};
+  }
   if (!run.error().field.empty()) run.error().field.insert(0, "request.");
   return std::unexpected(std::move(run).error());
 }
@@ -36,7 +39,7 @@ Result<> checkRun(const RestParts& parts, const model::EscalationRequest& reques
 Task<Result<Response>> create(RestParts& parts, Request& request) {
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
   model::EscalationRequest wanted = CO_TRY(model::parseEscalationRequest(body));
-  CO_TRY(checkRun(parts, wanted));
+  CO_TRY(settleRun(parts, wanted));
   auto made = co_await parts.escalations.request(request.principal, std::move(wanted));
   const model::Escalation escalation = CO_TRY(std::move(made));
   json::object answer = model::toJsonObject(escalation);
