@@ -49,7 +49,7 @@
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
 #include "policy/command/filter.h"
-#include "policy/decide.h"
+#include "policy/current.h"
 #include "runtime/spawn.h"
 #include "store/store.h"
 
@@ -196,7 +196,7 @@ struct Data {
   base::SigningKey permit_key;
   std::vector<artifacts::Secret> master_keys;
   model::LanguageSet languages;
-  policy::Policy policy;
+  orchestrator::StartDocument policy;
   policy::Levels levels;
   std::string openapi;
   std::string mcp;
@@ -222,7 +222,7 @@ Result<Data> readData(const Options& options) {
   const std::string share = base::shareDir();
   const std::string policy_path =
       options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
-  const std::string policy = TRY(base::readFile(policy_path));
+  std::string policy = TRY(base::readFile(policy_path));
   const std::string& own_levels = options.config.agents.levels;
   const std::string levels =
       TRY(base::readFile(own_levels.empty() ? share + "/policies/levels.yaml" : own_levels));
@@ -235,8 +235,9 @@ Result<Data> readData(const Options& options) {
       .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
       .master_keys = TRY(artifacts::readMasterKeys(masterKeyFile(options))),
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
-      .policy = TRY(policy::parsePolicy(policy, std::filesystem::path(policy_path).stem().string(),
-                                        options.config.limits)),
+      .policy = {.name = std::filesystem::path(policy_path).stem().string(),
+                 .text = std::move(policy),
+                 .chosen = !options.config.policy.empty()},
       .levels = std::move(known_levels),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
@@ -525,16 +526,22 @@ Result<> serve(const Options& options) {
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
   orchestrator::AgentGuard agents(store->agents(), data.levels, data.languages,
                                   options.config.agents.default_level);
+  policy::Current policy;
   orchestrator::RunService service(io.get_executor(),
-                                   {*store, keeper, data.languages, data.policy, data.permit_key,
-                                    metrics, scanner.get(), &agents},
+                                   {*store, keeper, data.languages, policy, data.permit_key,
+                                    metrics, scanner.get(), &agents, &data.levels},
                                    runConfig(options.config));
+  const model::RequestBounds bounds = requestBounds(options.config);
+  asio::thread_pool background(2);
+  orchestrator::PolicyService policies(
+      {*store, policy, data.languages, data.levels, bounds, background, service},
+      policyConfig(options.config));
+  TRY(policies.open(data.policy));
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
   Escalating escalating(io.get_executor(), *store, service, channels, options.config.escalation);
   auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
-  asio::thread_pool background(2);
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config), scanner.get());
   orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
@@ -552,12 +559,13 @@ Result<> serve(const Options& options) {
                        .metrics = metrics,
                        .audit_key = data.audit_key->verifyKey(),
                        .checkpoint_file = checkpointFile(options),
-                       .bounds = requestBounds(options.config),
+                       .bounds = bounds,
                        .openapi = data.openapi,
                        .version = std::string(base::version()),
                        .notified = escalating.shown,
                        .background = background,
-                       .agents = &agents};
+                       .agents = &agents,
+                       .policies = &policies};
   setUp(parts, options, data);
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);

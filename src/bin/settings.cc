@@ -65,6 +65,11 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config) {
           .uploads = config.artifacts.uploads};
 }
 
+orchestrator::PolicyConfig policyConfig(const model::Config& config) {
+  return {
+      .max = config.limits, .history = config.policies.history, .replay = config.policies.replay};
+}
+
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   return {.quota = {.snapshots = config.snapshots.per_tenant, .all = artifactConfig(config).quota},

@@ -10,6 +10,7 @@
 #include "model/session.h"
 #include "orchestrator/artifact_service.h"
 #include "orchestrator/notifier.h"
+#include "orchestrator/policy_service.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
 #include "orchestrator/snapshot_service.h"
@@ -22,6 +23,7 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config);
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config);
 orchestrator::EscalationConfig escalationConfig(const model::Config& config);
 orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config);
+orchestrator::PolicyConfig policyConfig(const model::Config& config);
 orchestrator::RunConfig runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
 Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);

@@ -43,6 +43,8 @@ constexpr Key kKeys[] = {
     {SAME(user)},
     {SAME(durability)},
     {SAME(policy)},
+    {SAME(policies.history), "versions", 1, 100'000},
+    {SAME(policies.replay), "requests", 1, 1000},
     {SAME(http.max_connections), "connections", 1, 100'000},
     {SAME(http.header_bytes), "bytes", 1024, kMiB},
     {SAME(http.body_bytes), "bytes", 1024, kGiB},

@@ -27,6 +27,12 @@ struct Config {
   Durability durability = Durability::kProcess;
   std::string policy;  // path; "" = policies/default.yaml of the installation
 
+  // The history of the policy document.
+  struct Policies {
+    uint32_t history = 1000;  // versions kept
+    uint32_t replay = 200;    // recorded requests that a new version is tried on, at most
+  } policies;
+
   struct Http {
     uint32_t max_connections = 4096;
     uint32_t header_bytes = 16'384;

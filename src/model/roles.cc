@@ -59,6 +59,9 @@ const std::vector<Grant> kGrants = {
     {Permission::kAgentRead, "agent.read", kEveryone,
      "see agents' sandboxes and violations, and ask what they may do"},
     {Permission::kAgentManage, "agent.manage", kManagers, "make and change agents' sandboxes"},
+    {Permission::kPolicyRead, "policy.read", of({kOperator, kApprover, kTenantAdmin, kAdmin}),
+     "read policies, and ask what they decide"},
+    {Permission::kPolicyApply, "policy.apply", kAdmin, "put a policy in force"},
 };
 
 const Grant& grantOf(Permission permission) {

@@ -81,6 +81,8 @@ enum class Permission : uint8_t {
   kMetricsRead,
   kAgentRead,
   kAgentManage,
+  kPolicyRead,
+  kPolicyApply,
 };
 
 // One row of the table.

@@ -16,6 +16,7 @@ namespace {
 namespace json = base::json;
 
 constexpr size_t kMaxDepth = 16;
+constexpr size_t kMaxPath = 256;
 
 template <class T>
 std::optional<T> number(std::string_view text) {
@@ -40,6 +41,8 @@ json::value plainScalar(const std::string& text) {
 // Builds a JSON value from yaml-cpp's events. The first fault is kept and ends all building.
 class Builder : public YAML::EventHandler {
  public:
+  explicit Builder(YamlLines* lines = nullptr) : lines_(lines) {}
+
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -54,8 +57,10 @@ class Builder : public YAML::EventHandler {
     if (!base::isUtf8(value)) return refuse(mark, "is not UTF-8");
     if (!open_.empty() && open_.back().value.is_object() && !open_.back().key) {
       open_.back().key = value;
+      if (lines_ != nullptr) note(mark, nextPath());
       return;
     }
+    if (lines_ != nullptr) note(mark, nextPath());
     add(mark, tag == "!" ? json::value(value) : plainScalar(value));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -76,8 +81,26 @@ class Builder : public YAML::EventHandler {
   struct Open {
     YAML::Mark mark;
     json::value value;
-    std::optional<std::string> key;  // of a map, read and waiting for its value
+    std::optional<std::string> key = {};  // of a map, read and waiting for its value
+    std::string path = {};
   };
+
+  // The path of what comes next.
+  [[nodiscard]] std::string nextPath() const {
+    if (open_.empty()) return "";
+    const Open& top = open_.back();
+    if (const json::array* array = top.value.if_array()) {
+      return top.path + "[" + std::to_string(array->size()) + "]";
+    }
+    if (!top.key || top.path.size() + top.key->size() > kMaxPath) return "";
+    return top.path.empty() ? *top.key : top.path + "." + *top.key;
+  }
+
+  void note(const YAML::Mark& mark, const std::string& path) {
+    if (lines_ != nullptr && !path.empty() && path.size() <= kMaxPath) {
+      lines_->emplace(path, mark.line + 1);
+    }
+  }
 
   void refuse(const YAML::Mark& mark, const std::string& why) {
     if (error_.empty()) error_ = "line " + std::to_string(mark.line + 1) + ": " + why;
@@ -93,7 +116,9 @@ class Builder : public YAML::EventHandler {
              json::value value) {
     if (!plain(mark, tag, anchor)) return;
     if (open_.size() >= kMaxDepth) return refuse(mark, "nested too deeply");
-    open_.push_back({mark, std::move(value), std::nullopt});
+    std::string path = lines_ == nullptr ? "" : nextPath();
+    note(mark, path);
+    open_.push_back({.mark = mark, .value = std::move(value), .path = std::move(path)});
   }
 
   void end() {
@@ -120,6 +145,7 @@ class Builder : public YAML::EventHandler {
     }
   }
 
+  YamlLines* lines_;
   std::vector<Open> open_;
   json::value result_;
   std::string error_;
@@ -142,13 +168,22 @@ std::string build(std::string_view yaml, Builder& builder) {
 
 }  // namespace
 
-Result<json::object> parseYaml(std::string_view yaml, std::string_view name) {
+int lineOf(const YamlLines& lines, std::string_view path) {
+  while (!path.empty()) {
+    if (const auto found = lines.find(path); found != lines.end()) return found->second;
+    const size_t cut = path.find_last_of(".[");
+    path = path.substr(0, cut == std::string_view::npos ? 0 : cut);
+  }
+  return 0;
+}
+
+Result<json::object> parseYaml(std::string_view yaml, std::string_view name, YamlLines* lines) {
   const std::string file(name);
   if (yaml.size() > kMaxYamlBytes) {
     return fail(Code::kTooLarge,
                 file + ": larger than " + std::to_string(kMaxYamlBytes) + " bytes");
   }
-  Builder builder;
+  Builder builder(lines);
   if (const std::string error = build(yaml, builder); !error.empty()) {
     return fail(Code::kInvalid, file + ": " + error);
   }

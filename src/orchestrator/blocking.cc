@@ -83,7 +83,8 @@ policy::Use RunService::Impl::useOf(const Live& run) const {
 // An approval that does not stand denies, whatever policy would say without one.
 policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
   policy::Question asked = question(run, permit_id);
-  policy::Decision decision = policy::decide(parts.policy, asked);
+  const auto policy = parts.policy.get();
+  policy::Decision decision = policy::decide(*policy, asked);
   if (std::holds_alternative<policy::Denied>(decision)) return decision;
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
   if (!run.refusal && run.approval) {
@@ -98,7 +99,7 @@ policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_i
   }
   if (wanted == nullptr || !run.approval) return decision;
   asked.approved = true;
-  return policy::decide(parts.policy, asked);
+  return policy::decide(*policy, asked);
 }
 
 void RunService::Impl::noteRefusal(Live& run) {
@@ -211,6 +212,7 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
   run.bound = TRY(boundOf(pending.request_json, pending.spec, "", parts.languages));
   run.rule_language = policy::ruleLanguage(run.request, parts.languages);
   run.bytes = pending.spec.size();
+  run.risk_facts = policy::riskFactsOf(run.request, parts.languages, parts.levels);
   dropLargeParts(run.request);
   return {};
 }

@@ -20,14 +20,13 @@ class BlockingTest : public ServiceTest {
   ~BlockingTest() override { shut(); }
 
   void wants(const std::string& approve) {
-    policy_ = *policy::parsePolicy(
-        "version: 1\n"
+    policy_.set(*policy::parsePolicy(
+        "version: 2\n"
         "rules:\n"
-        "  - {name: no-evil, why: not trusted, allow: false, tenants: [evil]}\n"
-        "  - {name: watched, why: a person looks first, allow: true, runtime: process,\n"
-        "     image: host, approve: " +
+        "  - {name: no-evil, why: not trusted, effect: deny, match: {tenants: [evil]}}\n"
+        "  - {name: watched, why: a person looks first, effect: approve, approve: " +
             approve + "}\n",
-        "test", model::defaultBounds().max);
+        "test", model::defaultBounds().max));
   }
   void start(bool with_node = true) {
     open(with_node);
@@ -213,9 +212,9 @@ TEST_F(BlockingTest, AHardDenialIsNotForApproval) {
   EXPECT_EQ(idIn(*denied), "");
   // Nor for one that was given before.
   const model::Execution held = blocked();
-  policy_ =
+  policy_.set(
       *policy::parsePolicy("version: 1\nrules:\n  - {name: none, why: closed, allow: false}\n",
-                           "test", model::defaultBounds().max);
+                           "test", model::defaultBounds().max));
   ASSERT_TRUE(vote(approver(), idIn(held)));
   const model::Execution done = ended(held.id);
   EXPECT_EQ(done.status, Status::kDenied);

@@ -65,6 +65,11 @@ class BrittleStore final : public store::Store {
                  model::AuditEvent event, store::Done<void> done) override {
     real_->rotateKey(scope, std::move(key), ends_at, std::move(event), std::move(done));
   }
+  void putPolicy(store::NewPolicy policy, model::AuditEvent event,
+                 store::Done<int64_t> done) override {
+    if (refuse(done)) return;
+    real_->putPolicy(std::move(policy), std::move(event), std::move(done));
+  }
   void noteKeyUse(std::string id, int64_t at, store::Done<void> done) override {
     real_->noteKeyUse(std::move(id), at, std::move(done));
   }
@@ -113,6 +118,17 @@ class BrittleStore final : public store::Store {
   }
   Result<uint64_t> snapshotCount(const std::string& tenant) override {
     return real_->snapshotCount(tenant);
+  }
+  Result<std::optional<store::PolicyVersion>> policyVersion(int64_t version) override {
+    return real_->policyVersion(version);
+  }
+  Result<std::vector<store::PolicyVersion>> policyVersions(
+      const store::PolicyQuery& query) override {
+    return real_->policyVersions(query);
+  }
+  Result<std::vector<store::RecordedRequest>> requests(const store::Scope& scope,
+                                                       uint32_t limit) override {
+    return real_->requests(scope, limit);
   }
   Result<model::Artifact> artifact(const store::Scope& scope, const std::string& id) override {
     return real_->artifact(scope, id);

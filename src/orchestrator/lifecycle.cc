@@ -89,7 +89,7 @@ void RunService::Impl::markStarted(Live& run, const std::string& permit_id) cons
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = base::wallMicros();
   run.execution.provenance.permit_id = permit_id;
-  run.execution.provenance.policy_id = parts.policy.id;
+  run.execution.provenance.policy_id = parts.policy.get()->id;
 }
 
 // The start is durable before the node gets the program: that makes it at most one.
@@ -108,7 +108,9 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     noteRefusal(run);
     co_return fail(Code::kDenied, denied->reason);
   }
-  co_return sign(std::get<model::Permit>(decision));
+  const auto& permit = std::get<model::Permit>(decision);
+  execution.provenance.policy_id = permit.fields().policy_id;  // another may be in force by now
+  co_return sign(permit);
 }
 
 void RunService::Impl::askForSandbox(const LivePtr& run) {

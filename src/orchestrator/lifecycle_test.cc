@@ -140,9 +140,9 @@ TEST_F(ServiceTest, PolicyIsAskedAgainAfterARestart) {
   open(false);
   const std::string id = accepted({"echo", "x"});
   close();
-  policy_ =
+  policy_.set(
       *policy::parsePolicy("version: 1\nrules:\n  - {name: none, why: closed now, allow: false}\n",
-                           "test", model::defaultBounds().max);
+                           "test", model::defaultBounds().max));
   open();
   const auto execution = ended(id);
   EXPECT_EQ(execution.status, Status::kDenied);

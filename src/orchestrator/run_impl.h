@@ -36,6 +36,7 @@ struct Live {
   std::string rule_language;
   model::ExecSpec spec;
   RunFacts facts;
+  policy::RiskFacts risk_facts;
   size_t bytes = 0;  // what it holds while it waits
   base::Monotonic accepted_at;
   std::shared_ptr<OutputLog> log;

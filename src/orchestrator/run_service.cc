@@ -182,9 +182,10 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
     execution.language = language->name;
   }
   execution.metadata = metadataOf(request);
-  execution.provenance.policy_id = parts.policy.id;
+  execution.provenance.policy_id = parts.policy.get()->id;
   execution.provenance.code_sha256 = codeDigest(request);
   execution.created_at = base::wallMicros();
+  run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
   dropLargeParts(request);
   run->request = std::move(request);
   return run;
@@ -201,7 +202,9 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
           .language = run.rule_language,
           .session_id = run.execution.session_id,
-          .runtimes = &node.offer.runtimes};
+          .runtimes = &node.offer.runtimes,
+          .operation = run.execution.session_id.empty() ? "run" : "exec",
+          .risk_facts = &run.risk_facts};
 }
 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
@@ -232,7 +235,7 @@ Result<> RunService::Impl::admit(const Live& run) {
 }
 
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
-  run->facts.rule = policy::decidingRule(parts.policy, question(*run, ""));
+  run->facts.rule = policy::decidingRule(*parts.policy.get(), question(*run, ""));
   record.execution = run->execution;
   model::AuditEvent event = acceptedEvent(run->execution, run->facts);
   const bool at_once = run->host->startsAtOnce();
@@ -471,6 +474,10 @@ Result<> RunService::ready() {
   if (impl_->unrecorded > 0) {
     return fail(Code::kUnavailable, "the ledger refuses " + std::to_string(impl_->unrecorded) +
                                         " records of runs; they are tried again");
+  }
+  if (const auto policy = impl_->parts.policy.get(); !policy->broken.empty()) {
+    return fail(Code::kUnavailable,
+                "the policy cannot be used, so every run is denied: " + policy->broken);
   }
   if (auto health = impl_->parts.store.health(); !health) {
     return std::unexpected(std::move(health).error().within("the ledger does not accept writes"));

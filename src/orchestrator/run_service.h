@@ -33,9 +33,14 @@
 #include "orchestrator/output_log.h"
 #include "orchestrator/scanner.h"
 #include "policy/agent/operation.h"
+#include "policy/current.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
+
+namespace cloister::policy {
+struct Levels;
+}
 
 namespace cloister::orchestrator {
 
@@ -82,11 +87,12 @@ struct Parts {
   store::Store& store;
   BlobKeeper& blobs;
   const model::LanguageSet& languages;
-  const policy::Policy& policy;
+  const policy::Current& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
   Scanner* scanner = nullptr;    // of artifacts; null: none
   AgentGuard* agents = nullptr;  // what agents are held to; null: nothing
+  const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
 };
 
 class RunService {

@@ -27,7 +27,7 @@ TEST_F(ServiceTest, RunsAndRecords) {
   EXPECT_EQ(execution.principal.tenant, "acme");
   EXPECT_EQ(execution.provenance.runtime, "fake");
   EXPECT_TRUE(base::isId("permit", execution.provenance.permit_id));
-  EXPECT_EQ(execution.provenance.policy_id, policy_.id);
+  EXPECT_EQ(execution.provenance.policy_id, policy_.get()->id);
   EXPECT_EQ(execution.provenance.code_sha256, base::sha256Hex(R"(["echo","hello"])"));
   EXPECT_EQ(execution.provenance.output_sha256, base::sha256Hex("hello\n"));
   EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex("hello\n"));

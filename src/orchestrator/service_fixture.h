@@ -64,12 +64,12 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest() : dir_("/tmp/cloister-test-" + base::randomHex(8)) {
     std::filesystem::create_directory(dir_);
-    policy_ = *policy::parsePolicy(
+    policy_.set(*policy::parsePolicy(
         "version: 1\n"
         "rules:\n"
         "  - {name: no-evil, why: not trusted, allow: false, tenants: [evil]}\n"
         "  - {name: all, why: for tests, allow: true, runtime: process, image: host}\n",
-        "test", model::defaultBounds().max);
+        "test", model::defaultBounds().max));
     offer_.node = "fake-node";
     offer_.image_digest = "sha256:" + std::string(64, '0');
     offer_.max_sandboxes = 4;
@@ -191,7 +191,7 @@ class ServiceTest : public testing::Test {
 
   std::string dir_;
   model::LanguageSet languages_;
-  policy::Policy policy_;
+  policy::Current policy_;
   base::SigningKey key_ = base::SigningKey::generate();
   CountingMetrics metrics_;
   RunConfig config_;

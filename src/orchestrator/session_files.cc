@@ -115,20 +115,21 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   model::ExecSpec spec = specOf(request);
   const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
   model::RunRequest as = session->request;
+  const auto current = runs->parts.policy.get();
   policy::Question asking = question(*session, base::newId("permit"));
-  as.limits = limitsFor(runs->parts.policy, asking);
-  const policy::Decision decision =
-      policy::decide(runs->parts.policy, {.request = as,
-                                          .principal = principal,
-                                          .execution_id = base::newId("file"),
-                                          .permit_id = asking.permit_id,
-                                          .spec_sha256 = digest,
-                                          .prestart = {},
-                                          .now = asking.now,
-                                          .valid_for = asking.valid_for,
-                                          .language = asking.language,
-                                          .session_id = asking.session_id,
-                                          .runtimes = asking.runtimes});
+  as.limits = limitsFor(*current, asking);
+  const policy::Decision decision = policy::decide(*current, {.request = as,
+                                                              .principal = principal,
+                                                              .execution_id = base::newId("file"),
+                                                              .permit_id = asking.permit_id,
+                                                              .spec_sha256 = digest,
+                                                              .prestart = {},
+                                                              .now = asking.now,
+                                                              .valid_for = asking.valid_for,
+                                                              .language = asking.language,
+                                                              .session_id = asking.session_id,
+                                                              .runtimes = asking.runtimes,
+                                                              .operation = "files"});
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }

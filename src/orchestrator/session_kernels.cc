@@ -90,22 +90,24 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                cwd.empty() ? "/workspace" : cwd});
   spec.run.timeout = Kernel::kForever;
   spec.for_files = true;
+  const auto current = runs->parts.policy.get();
   const policy::Question question = this->question(*session, base::newId("permit"));
-  const model::Limits most = policy::mostAllowed(runs->parts.policy, question);
+  const model::Limits most = policy::mostAllowed(*current, question);
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
-  const policy::Decision decision = policy::decide(
-      runs->parts.policy, {.request = as,
-                           .principal = session->record.principal,
-                           .execution_id = base::newId("kernel"),
-                           .permit_id = question.permit_id,
-                           .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
-                           .prestart = {},
-                           .now = question.now,
-                           .valid_for = question.valid_for,
-                           .language = question.language,
-                           .session_id = question.session_id,
-                           .runtimes = question.runtimes});
+  const policy::Decision decision =
+      policy::decide(*current, {.request = as,
+                                .principal = session->record.principal,
+                                .execution_id = base::newId("kernel"),
+                                .permit_id = question.permit_id,
+                                .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+                                .prestart = {},
+                                .now = question.now,
+                                .valid_for = question.valid_for,
+                                .language = question.language,
+                                .session_id = question.session_id,
+                                .runtimes = question.runtimes,
+                                .operation = "kernel"});
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }

@@ -123,15 +123,15 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
     co_return co_await impl->refuseAgent(session, std::move(record), *std::move(refusal));
   }
   session->fill = std::move(fill);
-  const policy::Policy& policy = impl->runs->parts.policy;
-  if (auto denied = policy::refusalOf(policy::decide(policy, impl->question(*session, "")))) {
+  const auto current = impl->runs->parts.policy.get();
+  if (auto denied = policy::refusalOf(policy::decide(*current, impl->question(*session, "")))) {
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
   CO_TRY(impl->admit(*session));
   impl->take(session);
   model::AuditEvent event =
       createdEvent(session->record, base::sha256Hex(record.request_json),
-                   policy::decidingRule(policy, impl->question(*session, "")));
+                   policy::decidingRule(*current, impl->question(*session, "")));
   record.session = session->record;
   auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
   if (!created || created->replayed) impl->give(session);
@@ -173,9 +173,11 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
-  made.provenance.policy_id = runs->parts.policy.id;
+  made.provenance.policy_id = runs->parts.policy.get()->id;
   made.created_at = made.last_used_at = base::wallMicros();
   made.expires_at = session->lease.expiresAt();
+  session->risk_facts =
+      policy::riskFactsOf(request.settings, runs->parts.languages, runs->parts.levels);
   session->request = std::move(request.settings);
   return session;
 }
@@ -192,7 +194,9 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
           .language = session.rule_language,
           .session_id = session.record.id,
-          .runtimes = &runs->node.offer.runtimes};
+          .runtimes = &runs->node.offer.runtimes,
+          .operation = "session",
+          .risk_facts = &session.risk_facts};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -278,8 +282,8 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
 Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
-  const policy::Decision decision =
-      policy::decide(runs->parts.policy, question(session, session.record.provenance.permit_id));
+  const policy::Decision decision = policy::decide(
+      *runs->parts.policy.get(), question(session, session.record.provenance.permit_id));
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }

@@ -40,6 +40,7 @@ struct LiveSession final : Home {
   model::Session record;  // as the ledger has it, or will have it
   model::RunRequest request;
   std::string rule_language;
+  policy::RiskFacts risk_facts;
   uint32_t max_programs = 0;
   Sessions::Fill fill;  // until it has been filled
   Lease lease;

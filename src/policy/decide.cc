@@ -5,6 +5,8 @@
 #include <array>
 #include <optional>
 
+#include "policy/conditions.h"
+
 namespace cloister::policy {
 
 // The one place that makes a Permit.
@@ -22,19 +24,17 @@ using model::RunRequest;
 
 constexpr std::string_view kProcess = "process";
 
-bool matches(const std::vector<std::string>& list, std::string_view value) {
-  return list.empty() || std::ranges::find(list, value) != list.end();
+int scoreOf(const Policy& policy, const Question& question) {
+  return riskOf(policy.risk, {.language = question.language,
+                              .request = question.request,
+                              .principal = question.principal,
+                              .facts = question.risk_facts});
 }
 
-bool matches(const Rule& rule, const Question& question) {
-  return matches(rule.tenants, question.principal.tenant) &&
-         matches(rule.languages, question.language) &&
-         matches(rule.network_tiers, question.request.network_tier);
-}
-
-auto firstMatch(const Policy& policy, const Question& question) {
-  return std::ranges::find_if(policy.rules,
-                              [&](const Rule& each) { return matches(each, question); });
+const Rule* firstMatch(const Policy& policy, const Question& question, int score) {
+  const auto found = std::ranges::find_if(
+      policy.rules, [&](const Rule& each) { return matches(each, question, score); });
+  return found == policy.rules.end() ? nullptr : &*found;
 }
 
 // What no node can do yet, whatever a rule says.
@@ -50,18 +50,83 @@ std::optional<Denied> beyondUs(const RunRequest& request) {
     return Denied{"", "installing dependencies needs a network, and this service has no egress",
                   "leave deps empty; send modules as files, or have them installed in the image"};
   }
-  if (!request.runtime.empty() && request.runtime != kProcess) {
-    return Denied{"", "runtime \"" + request.runtime + "\" is not offered",
-                  R"(leave runtime out, or ask for "process")"};
-  }
-  if (!request.tier.empty() && request.tier != "Auto") {
-    return Denied{"",
-                  "tier " + request.tier +
-                      " needs stronger isolation than the process "
-                      "runtime, the only one offered",
-                  "leave tier out or ask for Auto if process isolation is enough for this code"};
-  }
   return std::nullopt;
+}
+
+// What would make a runtime available.
+struct RuntimeAdvice {
+  std::string_view runtime;
+  std::string_view advice;
+};
+constexpr std::array<RuntimeAdvice, 2> kAdvice = {{
+    {"gvisor", "have runsc installed on the node (cloister doctor says what is missing)"},
+    {"microvm", "have a node with a microVM runtime and /dev/kvm"},
+}};
+
+std::string adviceFor(std::string_view runtime) {
+  for (const RuntimeAdvice& row : kAdvice) {
+    if (row.runtime == runtime) return std::string(row.advice);
+  }
+  return "ask for a runtime that is offered (GET /v1/node)";
+}
+
+bool offers(const Question& question, std::string_view runtime) {
+  if (question.runtimes == nullptr || question.runtimes->empty()) return runtime == kProcess;
+  return std::ranges::find(*question.runtimes, runtime) != question.runtimes->end();
+}
+
+// The rule's tier, or that of the score; more where the request asks for more.
+Tier tierOf(const Policy& policy, const Rule& rule, const Question& question, int score) {
+  Tier tier = rule.tier.value_or(Tier::kAuto);
+  for (size_t i = 0; !rule.tier && i < kTiers; ++i) {
+    const auto& from = policy.tiers[i].from_score;
+    if (from && score >= *from) tier = static_cast<Tier>(i);
+  }
+  return std::max(tier, tierFromName(question.request.tier).value_or(Tier::kAuto));
+}
+
+std::string_view stronger(std::string_view one, std::string_view other) {
+  return runtimeStrength(one).value_or(-1) < runtimeStrength(other).value_or(-1) ? other : one;
+}
+
+// Never weaker than the tier, the rule or the request has it.
+std::optional<Denied> chooseRuntime(const Policy& policy, const Question& question,
+                                    Evaluation& made) {
+  const Rule& rule = *made.rule;
+  const std::string& of_tier = policy.tiers[static_cast<size_t>(made.tier)].runtime;
+  const std::string& asked = question.request.runtime;
+  if (!rule.runtime.empty() && !runtimeStrength(rule.runtime)) {
+    return Denied{rule.name,
+                  "the rule wants runtime \"" + rule.runtime + "\", which no node offers",
+                  "ask the operator to provide it or to change the rule"};
+  }
+  if (!asked.empty() && !runtimeStrength(asked)) {
+    return Denied{rule.name, "runtime \"" + asked + "\" is not offered", adviceFor(asked)};
+  }
+  made.runtime = stronger(of_tier, rule.runtime);
+  const std::string needed = "tier " + std::string(tierName(made.tier)) + " of rule " + rule.name;
+  if (!asked.empty() && stronger(asked, made.runtime) != asked) {
+    return Denied{rule.name,
+                  "runtime \"" + asked + "\" is weaker than \"" + std::string(made.runtime) +
+                      "\", which " + needed + " needs",
+                  "leave runtime out"};
+  }
+  made.runtime = stronger(made.runtime, asked);
+  if (offers(question, made.runtime)) return std::nullopt;
+  const std::string by = asked == made.runtime ? "asked for here" : "which " + needed + " needs";
+  return Denied{
+      rule.name,
+      "runtime \"" + std::string(made.runtime) + "\", " + by + ", is not offered by this node",
+      adviceFor(made.runtime)};
+}
+
+std::optional<Denied> overOperation(const Rule& rule, const Question& question) {
+  const auto& allowed = rule.operations;
+  if (allowed.empty() || std::ranges::find(allowed, question.operation) != allowed.end())
+    return std::nullopt;
+  return Denied{rule.name,
+                "operation \"" + std::string(question.operation) + "\" is not allowed by this rule",
+                "do without it, or ask the operator to add it to the rule's operations"};
 }
 
 struct LimitRow {
@@ -97,23 +162,44 @@ std::optional<Denied> overLimit(const Rule& rule, const Limits& asked) {
   return std::nullopt;
 }
 
-model::Permit grant(const Policy& policy, const Rule& rule, const Question& question,
-                    const Limits& limits) {
+model::Permit grant(const Policy& policy, const Evaluation& made, const Question& question) {
   return PermitIssuer::issue({
       .id = question.permit_id,
       .execution_id = question.execution_id,
       .session_id = question.session_id,
       .tenant = question.principal.tenant,
       .policy_id = policy.id,
-      .runtime = rule.runtime,
-      .image = rule.image,
+      .runtime = std::string(made.runtime),
+      .image = made.rule->image,
       .network_tier = question.request.network_tier,
-      .limits = limits,
+      .limits = made.limits,
       .spec_sha256 = question.spec_sha256,
       .prestart = question.prestart,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   });
+}
+
+// Why the matching rule does not let it run; nothing of this can be approved.
+std::optional<Denied> refuse(const Policy& policy, const Question& question, Evaluation& made) {
+  const Rule* rule = made.rule;
+  if (!policy.broken.empty()) {
+    return Denied{"", "the policy cannot be used, so nothing runs: " + policy.broken,
+                  "have an administrator apply one that can (cloister policy apply)"};
+  }
+  if (auto denied = beyondUs(question.request)) return denied;
+  if (rule == nullptr || question.language.empty()) {
+    return Denied{"", "no rule of policy " + policy.id + " allows this run",
+                  "ask the operator for a rule that does"};
+  }
+  if (rule->effect == Effect::kDeny) {
+    return Denied{rule->name, rule->why,
+                  rule->remedy.empty() ? "ask the operator to change this rule" : rule->remedy};
+  }
+  made.tier = tierOf(policy, *rule, question, made.score);
+  if (auto denied = chooseRuntime(policy, question, made)) return denied;
+  if (auto denied = overOperation(*rule, question)) return denied;
+  return overLimit(*rule, made.limits);
 }
 
 }  // namespace
@@ -124,29 +210,41 @@ std::string ruleLanguage(const RunRequest& request, const model::LanguageSet& la
   return language == nullptr ? "" : language->name;
 }
 
+bool matches(const Rule& rule, const Question& question, int score) {
+  const bool lists = std::ranges::all_of(listConditions(), [&](const ListCondition& condition) {
+    return holds(condition, rule.match, question);
+  });
+  return lists && dependenciesHold(rule.match, question) && sessionHolds(rule.match, question) &&
+         scoreHolds(rule.match, score);
+}
+
+Evaluation evaluate(const Policy& policy, const Question& question) {
+  Evaluation made;
+  made.score = scoreOf(policy, question);
+  made.rule = firstMatch(policy, question, made.score);
+  made.limits = question.request.limits;
+  model::settle(made.limits);
+  made.denied = refuse(policy, question, made);
+  if (made.denied || question.approved) return made;
+  const TierSetting& setting = policy.tiers[static_cast<size_t>(made.tier)];
+  if (made.rule->effect == Effect::kApprove) {
+    made.wanted = &made.rule->approval;
+  } else if (setting.approve) {
+    made.wanted = &*setting.approve;
+  }
+  return made;
+}
+
 Decision decide(const Policy& policy, const Question& question) {
-  if (auto denied = beyondUs(question.request)) return *std::move(denied);
-  const auto rule = firstMatch(policy, question);
-  if (rule == policy.rules.end() || question.language.empty()) {
-    return Denied{"", "no rule of policy " + policy.id + " allows this run",
-                  "ask the operator for a rule that does"};
-  }
-  if (!rule->allow) {
-    return Denied{rule->name, rule->why,
-                  rule->remedy.empty() ? "ask the operator to change this rule" : rule->remedy};
-  }
-  if (rule->runtime != kProcess) {
-    return Denied{rule->name,
-                  "the rule wants runtime \"" + rule->runtime +
-                      "\", which no node "
-                      "offers",
-                  "ask the operator to provide it or to change the rule"};
-  }
-  Limits limits = question.request.limits;
-  model::settle(limits);
-  if (auto denied = overLimit(*rule, limits)) return *std::move(denied);
-  if (rule->approve && !question.approved) return *rule->approve;
-  return grant(policy, *rule, question, limits);
+  Evaluation made = evaluate(policy, question);
+  if (made.denied) return *std::move(made.denied);
+  if (made.wanted == nullptr) return grant(policy, made, question);
+  return NeedsApproval{.rule = made.rule->name,
+                       .reason = made.rule->why,
+                       .approver_roles = made.wanted->roles,
+                       .quorum = made.wanted->quorum,
+                       .ttl_seconds = made.wanted->ttl_seconds,
+                       .fallback = made.wanted->fallback};
 }
 
 std::optional<Denied> refusalOf(const Decision& decision) {
@@ -166,13 +264,13 @@ std::optional<Denied> refusalOf(const Decision& decision) {
 }
 
 std::string decidingRule(const Policy& policy, const Question& question) {
-  const auto rule = firstMatch(policy, question);
-  return rule == policy.rules.end() ? "" : rule->name;
+  const Rule* rule = firstMatch(policy, question, scoreOf(policy, question));
+  return rule == nullptr ? "" : rule->name;
 }
 
 Limits mostAllowed(const Policy& policy, const Question& question) {
-  const auto rule = firstMatch(policy, question);
-  return rule == policy.rules.end() ? question.request.limits : rule->max;
+  const Rule* rule = firstMatch(policy, question, scoreOf(policy, question));
+  return rule == nullptr ? question.request.limits : rule->max;
 }
 
 }  // namespace cloister::policy

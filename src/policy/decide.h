@@ -3,8 +3,8 @@
 // construct a Permit. Silence denies; the first matching rule decides; a broken policy denies.
 //
 // What no rule can grant, because no node can do it yet, is refused first and says so: a network,
-// dependencies (which need one), a runtime other than `process`, a tier that asks for more
-// isolation than `process` gives. Nothing falls back to something weaker.
+// and dependencies (which need one). A runtime that the node does not offer is refused too: nothing
+// falls back to something weaker. A denial stands whoever approves.
 //
 // All functions are thread-safe.
 #pragma once
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "model/plan.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "policy/document.h"
 
 namespace cloister::policy {
 
@@ -35,30 +37,6 @@ struct NeedsApproval {
   int64_t ttl_seconds = 3600;               // how long the request waits for them
   std::string fallback = "deny";            // at the timeout; nothing else is known
 };
-
-// One rule of a policy document (policies/default.yaml). Empty lists match everything.
-struct Rule {
-  std::string name;
-  std::string why;     // required: every rule says why
-  std::string remedy;  // of a denial: what the caller can do; "" for the general advice
-  bool allow = false;
-  std::vector<std::string> tenants;
-  std::vector<std::string> languages;  // see ruleLanguage()
-  std::vector<std::string> network_tiers;
-  std::string runtime = "process";  // for an allow
-  std::string image = "host";
-  model::Limits max;                          // more than this is denied, not clamped
-  std::optional<NeedsApproval> approve = {};  // an allow that wants a person's consent first
-};
-
-struct Policy {
-  std::string id;  // "default@sha256:…", of the document's bytes
-  std::vector<Rule> rules;
-};
-
-// Parses a document; unknown keys, missing `why` and empty rules are errors. `max` is the most a
-// rule can allow, and what it allows where its own `max` says nothing.
-Result<Policy> parsePolicy(std::string_view yaml, std::string_view name, const model::Limits& max);
 
 struct Denied {
   std::string rule;  // "" when no rule matched
@@ -82,6 +60,8 @@ struct Question {
   // What the node offers, outlives the question; null or empty: not known, then only "process".
   const std::vector<std::string>* runtimes = nullptr;
   bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
+  std::string_view operation = "run";     // one of kOperations
+  const RiskFacts* risk_facts = nullptr;  // null: as if there were none
 };
 
 // What `languages` of a rule are compared with: the language's own name, never an alias, or
@@ -92,9 +72,24 @@ using Decision = std::variant<model::Permit, Denied, NeedsApproval>;
 
 Decision decide(const Policy& policy, const Question& question);
 
+// How a decision comes about: all that decide() goes by, for those who explain it.
+struct Evaluation {
+  const Rule* rule = nullptr;  // that decides, in the policy; null: none
+  int score = 0;
+  Tier tier = Tier::kAuto;  // with a rule that allows
+  std::string_view runtime;
+  model::Limits limits;  // asked for
+  std::optional<Denied> denied;
+  const Approval* wanted = nullptr;  // that is missing; in the policy
+};
+Evaluation evaluate(const Policy& policy, const Question& question);
+
 // Why `decision` is no permit; nullopt where it is one. A missing approval is a denial that says
 // how to ask, for callers that cannot wait for one.
 std::optional<Denied> refusalOf(const Decision& decision);
+
+// Whether a rule matches; `score` is riskOf() the question.
+bool matches(const Rule& rule, const Question& question, int score);
 
 // The name of the rule that decides, for the record; "" when none matches.
 std::string decidingRule(const Policy& policy, const Question& question);

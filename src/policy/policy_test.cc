@@ -186,7 +186,7 @@ TEST(Policy, ARuntimeThatNobodyOffersDenies) {
 TEST(Policy, ABrokenDocumentIsRefusedAndNamesTheKey) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"rules: []", "version"},
-      {"version: 2\nrules: []", "version"},
+      {"version: 3\nrules: []", "version"},
       {"version: 1", "rules"},
       {"version: 1\nrules: []", "rules"},
       {"version: 1\nrules: [a]", "rules[0]"},

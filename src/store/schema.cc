@@ -8,14 +8,15 @@
 #include "store/migrations/m003_artifacts.h"
 #include "store/migrations/m004_snapshots.h"
 #include "store/migrations/m005_key_roles.h"
+#include "store/migrations/m006_policies.h"
 #include "store/migrations/m007_agents.h"
 #include "store/migrations/m008_escalations.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 7> kMigrations = {kInitial,  kSessions, kArtifacts,  kSnapshots,
-                                                    kKeyRoles, kAgents,   kEscalations};
+constexpr std::array<const char*, 8> kMigrations = {kInitial,  kSessions, kArtifacts, kSnapshots,
+                                                    kKeyRoles, kPolicies, kAgents,    kEscalations};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -18,6 +18,7 @@
 #include "store/checkpoint_file.h"
 #include "store/executions.h"
 #include "store/keys.h"
+#include "store/policies.h"
 #include "store/proof.h"
 #include "store/queries.h"
 #include "store/readers.h"
@@ -175,6 +176,16 @@ class SqliteStore final : public Store {
         std::move(done));
   }
 
+  void putPolicy(NewPolicy policy, model::AuditEvent event, Done<int64_t> done) override {
+    const size_t bytes = policy.policy.document.size();
+    submit<int64_t>(
+        {"", bytes},
+        [policy = std::move(policy), event = std::move(event)](Transaction tx) {
+          return putPolicyRow(tx, policy, event);
+        },
+        std::move(done));
+  }
+
   void noteKeyUse(std::string id, int64_t at, Done<void> done) override {
     submit<void>(
         {}, [id = std::move(id), at](Transaction tx) { return noteKeyUseRow(tx, id, at); },
@@ -254,6 +265,18 @@ class SqliteStore final : public Store {
 
   Result<KeyRecord> key(const Scope& scope, const std::string& id) override {
     return read("", [&](Database& db) { return getKey(db, scope, id); });
+  }
+
+  Result<std::optional<PolicyVersion>> policyVersion(int64_t version) override {
+    return read("", [&](Database& db) { return getPolicy(db, version); });
+  }
+
+  Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query) override {
+    return read("", [&](Database& db) { return listPolicies(db, query); });
+  }
+
+  Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit) override {
+    return read("", [&](Database& db) { return listRequests(db, scope, limit); });
   }
 
   Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,

@@ -122,6 +122,7 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
       "DROP TABLE escalation_policies; DROP TABLE notifications;"
       "DROP TABLE agent_sandboxes; DROP TABLE violations;"
       "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents;"
+      "DROP TABLE policies;"
       "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
       " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
       " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"

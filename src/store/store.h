@@ -115,6 +115,38 @@ struct KeyRecord {
   std::string replaces = {};                 // the key that this one succeeds, "" if none
 };
 
+// A version of the policy document.
+struct PolicyVersion {
+  int64_t version = 0;  // from 1, given by the ledger
+  std::string name;
+  std::string sha256;           // of `document`, hex
+  std::string origin;           // "start": the file that the service was started with; "api"
+  model::Principal applied_by;  // without roles
+  int64_t applied_at = 0;
+  std::string note;
+  int64_t restores = 0;  // the version that this one takes up again; 0: none
+  std::string document;  // byte for byte; lists leave it out
+};
+
+struct NewPolicy {
+  PolicyVersion policy;             // without `version`
+  std::optional<int64_t> expected;  // the version in force must be this one; 0: none is
+  uint32_t keep = 1000;             // versions; the oldest go, but never the newest
+};
+
+struct PolicyQuery {
+  uint32_t limit = 50;  // 1..500
+  int64_t before = 0;   // versions before this one; 0: from the newest
+};
+
+// What was asked for by an execution, while its request is kept.
+struct RecordedRequest {
+  std::string execution;
+  std::string session_id;
+  model::Principal principal;  // without roles
+  std::string request_json;
+};
+
 // A key that is used is noted to be so at most this often.
 inline constexpr int64_t kUseGrain = int64_t{15} * 60 * 1'000'000;
 
@@ -210,6 +242,9 @@ class Store {
   // ends before; its audit row too.
   virtual void rotateKey(const Scope& scope, KeyRecord key, int64_t ends_at,
                          model::AuditEvent event, Done<void> done) = 0;
+  // A version and its audit row, whose subject and details the ledger completes; gives its number.
+  // kConflict where another than `expected` is in force.
+  virtual void putPolicy(NewPolicy policy, model::AuditEvent event, Done<int64_t> done) = 0;
   // Notes that a key was used. No audit row: what was done with it has one.
   virtual void noteKeyUse(std::string id, int64_t at, Done<void> done) = 0;
   // Applies retention to at most a few hundred records; call again while it did any. Each batch has
@@ -249,6 +284,12 @@ class Store {
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
   virtual Result<KeyRecord> key(const Scope& scope, const std::string& id) = 0;
+  // A version with its document, the newest for 0; nullopt: there is none.
+  virtual Result<std::optional<PolicyVersion>> policyVersion(int64_t version) = 0;
+  // Newest first, without documents.
+  virtual Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query) = 0;
+  // Requests that are kept, newest first, at most `limit` (1..1000).
+  virtual Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit) = 0;
   // Entries with seq > after, oldest first, at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;

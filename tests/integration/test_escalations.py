@@ -18,39 +18,30 @@ import hooks
 
 SECRET = "0123456789abcdef0123456789abcdef"
 POLICY = """
-version: 1
+version: 2
 rules:
-  - {name: closed, why: nothing runs here, allow: false, tenants: [evil]}
+  - {name: closed, why: nothing runs here, effect: deny, match: {tenants: [evil]}}
   - name: release
     why: what runs here is looked at first
-    allow: true
-    tenants: [acme, other]
-    runtime: process
-    image: host
+    match: {tenants: [acme, other]}
+    effect: approve
     approve: {roles: [approver]}
   - name: two
     why: two look first
-    allow: true
-    tenants: [two]
-    runtime: process
-    image: host
+    match: {tenants: [two]}
+    effect: approve
     approve: {roles: [approver], quorum: 2, ttl_seconds: 600}
   - name: commands
     why: commands of sessions are looked at first
-    allow: true
-    tenants: [mixed]
-    languages: [command]
-    runtime: process
-    image: host
+    match: {tenants: [mixed], languages: [command]}
+    effect: approve
     approve: {roles: [approver]}
   - name: hurried
     why: at once or not at all
-    allow: true
-    tenants: [hurried]
-    runtime: process
-    image: host
+    match: {tenants: [hurried]}
+    effect: approve
     approve: {ttl_seconds: 1}
-  - {name: rest, why: all else runs, allow: true, runtime: process, image: host}
+  - {name: rest, why: all else runs, effect: allow}
 """
 
 

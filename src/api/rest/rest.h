@@ -32,6 +32,10 @@
 #include "orchestrator/snapshot_service.h"
 #include "store/store.h"
 
+namespace cloister::orchestrator {
+class PolicyService;
+}
+
 namespace cloister::api {
 
 // What the handlers work with; all of it outlives the server.
@@ -61,6 +65,7 @@ struct RestParts {
   std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
   uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
+  orchestrator::PolicyService* policies = nullptr;  // null: there is no history of them
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.
@@ -85,6 +90,7 @@ std::vector<Route> auditRoutes(RestParts& parts);
 std::vector<Route> poolRoutes(RestParts& parts);
 std::vector<Route> commandRoutes(RestParts& parts);
 std::vector<Route> agentRoutes(RestParts& parts);
+std::vector<Route> policyRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

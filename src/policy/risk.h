@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The risk score of a request: points by a table of weights that the policy document has, so that
+// whoever reads the document can do the sum. It chooses the tier where a rule names none, and rules
+// can match on it. Pure; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/language.h"
+#include "model/principal.h"
+#include "model/run_request.h"
+
+namespace cloister::policy {
+
+struct Levels;
+
+// What of a request only its large parts tell, kept because services let go of those before policy
+// is asked again.
+struct RiskFacts {
+  std::vector<std::string> command_risks;  // kinds of policy::Risk, sorted, each once
+  std::vector<std::string> variables;      // names in its environment
+};
+
+// The level whose filter finds the risks of commands.
+inline constexpr std::string_view kRiskLevel = "standard";
+
+// The command is judged by kRiskLevel of `levels`: text for a shell, argv, or code in a shell's
+// language; what the filter cannot read is a risk too. Without the level there are no such risks.
+RiskFacts riskFactsOf(const model::RunRequest& request, const model::LanguageSet& languages,
+                      const Levels* levels);
+
+// Points by name; what is not named has those of "other".
+struct PointTable {
+  std::map<std::string, int, std::less<>> points;
+  [[nodiscard]] int of(std::string_view name) const;
+};
+
+// Points for each of some things, up to a most.
+struct PointsEach {
+  int each = 0;
+  int most = 0;
+  [[nodiscard]] int of(size_t count) const;
+};
+
+struct RiskWeights {
+  PointTable languages;
+  PointTable commands;  // by kind of risk, each kind once
+  PointTable network;   // by tier
+  PointTable roles;     // of the principal; the highest counts
+  PointTable tenants;
+  PointsEach dependencies;
+  PointsEach secrets;
+  std::vector<std::string> secret_names;  // globs of variables' names that count as secrets
+};
+
+// One term of the sum.
+struct RiskLine {
+  std::string factor;  // "language", "command", "network", "dependencies", "secrets", "principal"
+  std::string what;    // "python", "3 of them"
+  int points = 0;
+};
+
+// What the score is about.
+struct RiskSubject {
+  std::string_view language;
+  const model::RunRequest& request;
+  const model::Principal& principal;
+  const RiskFacts* facts = nullptr;  // null: as if there were none
+};
+
+// The sum; with `lines`, its terms that have points.
+int riskOf(const RiskWeights& weights, const RiskSubject& subject,
+           std::vector<RiskLine>* lines = nullptr);
+
+}  // namespace cloister::policy
