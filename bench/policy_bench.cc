@@ -43,10 +43,9 @@ void measure(const char* name, int count, Work work) {
   const auto at = [&](double share) {
     return took[static_cast<size_t>(share * static_cast<double>(took.size() - 1))];
   };
-  std::printf(
-      R"({"bench":"%s","decisions":%zu,"p50_us":%.2f,"p99_us":%.2f,"max_us":%.1f})"
-      "\n",
-      name, took.size(), at(0.5), at(0.99), took.back());
+  std::printf(R"({"bench":"%s","decisions":%zu,"p50_us":%.2f,"p99_us":%.2f,"max_us":%.1f})"
+              "\n",
+              name, took.size(), at(0.5), at(0.99), took.back());
 }
 
 }  // namespace
@@ -70,8 +69,8 @@ int main(int argc, char** argv) {
   const policy::Supposed supposed = policy::suppose(request, principal, parts);
   bool allowed = true;
   measure("policy decision, 50 rules", count, [&] {
-    allowed = allowed && std::holds_alternative<model::Permit>(
-                             policy::decide(policy, supposed.question()));
+    allowed = allowed &&
+              std::holds_alternative<model::Permit>(policy::decide(policy, supposed.question()));
   });
   measure("risks of its command", count, [&] {
     allowed = allowed && !policy::riskFactsOf(request, languages, &levels).variables.empty();

@@ -490,18 +490,18 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
   io.run();
 }
 
-auto explainer(const policy::Levels& levels) {
-  return [&levels](const base::json::object& command) {
-    return policy::explainCommand(levels, command);
-  };
-}
-
-// What of the parts is a setting.
-void setUp(api::RestParts& parts, const Options& options, const Data& data) {
+// What of the API is configuration and data.
+void setUp(const Options& options, const Data& data, api::RestParts& parts) {
+  parts.checkpoint_file = checkpointFile(options);
+  parts.bounds = requestBounds(options.config);
   parts.session_bounds = sessionBounds(options.config);
   parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
   parts.heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds);
-  parts.explain_command = explainer(data.levels);
+  parts.openapi = data.openapi;
+  parts.version = base::version();
+  parts.explain_command = [&levels = data.levels](const base::json::object& command) {
+    return policy::explainCommand(levels, command);
+  };
   parts.agents_per_tenant = options.config.agents.per_tenant;
 }
 
@@ -558,15 +558,11 @@ Result<> serve(const Options& options) {
                        .languages = data.languages,
                        .metrics = metrics,
                        .audit_key = data.audit_key->verifyKey(),
-                       .checkpoint_file = checkpointFile(options),
-                       .bounds = bounds,
-                       .openapi = data.openapi,
-                       .version = std::string(base::version()),
                        .notified = escalating.shown,
                        .background = background,
                        .agents = &agents,
                        .policies = &policies};
-  setUp(parts, options, data);
+  setUp(options, data, parts);
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
 

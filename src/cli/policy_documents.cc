@@ -68,7 +68,7 @@ Result<int> check(const Invocation& invocation) {
 std::string names(const json::object& diff, std::string_view member) {
   std::string text;
   for (const json::value& item : arrayOf(diff, member)) {
-    const std::string name = item.is_object() ? textOf(item.get_object(), "name")
+    const std::string name = item.is_object()   ? textOf(item.get_object(), "name")
                              : item.is_string() ? std::string(item.get_string())
                                                 : "";
     text += (text.empty() ? "" : ", ") + printable(name);
@@ -110,10 +110,9 @@ std::string diffText(const json::object& diff) {
 }
 
 Result<> putChoices(const Invocation& invocation, json::object& body) {
-  for (const auto& [flag, member] : {std::pair("expected", "expected_version"),
-                                     std::pair("version", "version"),
-                                     std::pair("against", "against"),
-                                     std::pair("recent", "recent")}) {
+  for (const auto& [flag, member] :
+       {std::pair("expected", "expected_version"), std::pair("version", "version"),
+        std::pair("against", "against"), std::pair("recent", "recent")}) {
     const auto number = TRY(invocation.flags.integer(flag, 0, INT64_MAX));
     if (number) body[member] = *number;
   }
@@ -179,8 +178,8 @@ Result<int> history(const Invocation& invocation) {
     }
     rows.push_back({textOf(version, "version"), boolOf(version, "in_force") ? "yes" : "",
                     textOf(version, "name"), textOf(version, "sha256").substr(0, 12),
-                    textOf(version, "applied_at"), textOf(who, "tenant") + "/" + textOf(who, "user"),
-                    note});
+                    textOf(version, "applied_at"),
+                    textOf(who, "tenant") + "/" + textOf(who, "user"), note});
   }
   writeTo(STDOUT_FILENO, table(rows));
   return 0;
@@ -296,8 +295,9 @@ const Command kPolicyApply = {
     .max_operands = 1,
     .summary = "put a policy document in force, at once and without a restart",
     .flags = kApplyFlags,
-    .examples = "cloister policy apply --dry-run --recent 100 strict.yaml\n"
-                "cloister policy apply --note 'ticket 17' strict.yaml",
+    .examples =
+        "cloister policy apply --dry-run --recent 100 strict.yaml\n"
+        "cloister policy apply --note 'ticket 17' strict.yaml",
     .run = apply};
 const Command kPolicyShow = {.name = "policy show",
                              .operands = "[VERSION]",
@@ -322,16 +322,18 @@ const Command kPolicyDiff = {
     .max_operands = 1,
     .summary = "what a document or version changes, in rules and in decisions",
     .flags = kDiffFlags,
-    .examples = "cloister policy diff --recent 100 strict.yaml\n"
-                "cloister policy diff --version 4 --against 3",
+    .examples =
+        "cloister policy diff --recent 100 strict.yaml\n"
+        "cloister policy diff --version 4 --against 3",
     .run = diff};
 const Command kPolicyTest = {
     .name = "policy test",
     .operands = "FILE",
     .max_operands = 1,
     .summary = "run the cases of a file against a policy",
-    .details = "Each case has a request, by whom it is, and what is expected (docs/POLICY.md). The "
-               "exit status is 0 when all pass and 1 when not.",
+    .details =
+        "Each case has a request, by whom it is, and what is expected (docs/POLICY.md). The "
+        "exit status is 0 when all pass and 1 when not.",
     .flags = kTestFlags,
     .examples = "cloister policy test --policy strict.yaml cases.yaml",
     .run = test,

@@ -133,12 +133,14 @@ const Command kPolicyExplain = {
     .operands = "[REQUEST.json]",
     .max_operands = 1,
     .summary = "say how a request would be decided, and why",
-    .details = "The request is a file with the body of POST /v1/executions, or what the flags say. "
-               "Nothing is run. The exit status is 0 when it is allowed and 1 when it is denied or "
-               "needs approval.",
+    .details =
+        "The request is a file with the body of POST /v1/executions, or what the flags say. "
+        "Nothing is run. The exit status is 0 when it is allowed and 1 when it is denied or "
+        "needs approval.",
     .flags = kFlags,
-    .examples = "cloister policy explain -l bash -c 'rm -rf /' --tenant acme\n"
-                "cloister policy explain --policy strict.yaml request.json",
+    .examples =
+        "cloister policy explain -l bash -c 'rm -rf /' --tenant acme\n"
+        "cloister policy explain --policy strict.yaml request.json",
     .run = explain,
     .failure_status = 125};
 

@@ -101,9 +101,8 @@ Result<json::object> PolicyService::check(const json::object& body) {
   }
   json::array rules;
   for (const policy::Rule& rule : policy->rules) {
-    rules.push_back(json::object{{"name", rule.name},
-                                 {"effect", policy::effectName(rule.effect)},
-                                 {"why", rule.why}});
+    rules.push_back(json::object{
+        {"name", rule.name}, {"effect", policy::effectName(rule.effect)}, {"why", rule.why}});
   }
   return json::object{{"valid", true},
                       {"error", nullptr},

@@ -71,8 +71,7 @@ class PolicyService {
   // Questions of the API, each the members of its body (spec/openapi.yaml): `document`, or a
   // `version` (without either, what is in force), and what more is said. kInvalid names a member.
   Result<base::json::object> check(const base::json::object& body);
-  Result<base::json::object> explain(const model::Principal& asker,
-                                     const base::json::object& body);
+  Result<base::json::object> explain(const model::Principal& asker, const base::json::object& body);
   Result<base::json::object> test(const base::json::object& body);
   // With `recent`, the newest requests that the asker may see are decided by both, on a thread of
   // its own: each whose decision would be another.

@@ -195,8 +195,7 @@ TEST_F(PolicyServiceTest, TheReplayShowsTheDecisionsThatWouldChange) {
   const auto own = await(policies_->diff(theirs, question));
   ASSERT_TRUE(own);
   EXPECT_EQ(own->at("replay").at("changes").as_array().size(), 1U);
-  const auto too_many =
-      await(policies_->diff(administrator(), base::json::object{{"recent", 51}}));
+  const auto too_many = await(policies_->diff(administrator(), base::json::object{{"recent", 51}}));
   EXPECT_EQ(too_many.error().field, "recent");
 }
 

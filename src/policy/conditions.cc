@@ -83,7 +83,8 @@ bool dependenciesHold(const Conditions& match, const Question& question) {
   const std::vector<std::string>& asked = question.request.deps;
   if (match.has_dependencies && *match.has_dependencies == asked.empty()) return false;
   if (!match.any_dependency.empty()) {
-    return std::ranges::any_of(asked, [&](const auto& d) { return names(match.any_dependency, d); });
+    return std::ranges::any_of(asked,
+                               [&](const auto& d) { return names(match.any_dependency, d); });
   }
   if (!match.only_dependencies.empty()) {
     return !asked.empty() && std::ranges::all_of(asked, [&](const auto& d) {

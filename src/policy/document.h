@@ -49,13 +49,13 @@ struct Conditions {
   std::vector<std::string> apps;
   std::vector<std::string> agents;
   std::vector<std::string> users;
-  std::vector<std::string> roles;          // one of the principal's is among them
-  std::vector<std::string> languages;      // see ruleLanguage()
+  std::vector<std::string> roles;      // one of the principal's is among them
+  std::vector<std::string> languages;  // see ruleLanguage()
   std::vector<std::string> network_tiers;
-  std::vector<std::string> tool_types;     // of the request's metadata; only what the client says
-  std::vector<std::string> operations;     // see kOperations
+  std::vector<std::string> tool_types;  // of the request's metadata; only what the client says
+  std::vector<std::string> operations;  // see kOperations
   std::optional<bool> has_dependencies;
-  std::vector<std::string> any_dependency;    // one of them is asked for
+  std::vector<std::string> any_dependency;     // one of them is asked for
   std::vector<std::string> only_dependencies;  // some are asked for, and none but these
   std::optional<int> score_at_least;
   std::optional<bool> in_session;  // false: a run alone
@@ -63,7 +63,7 @@ struct Conditions {
 
 // What a question can be about.
 inline constexpr std::array<std::string_view, 5> kOperations = {"run", "session", "exec", "files",
-                                                               "kernel"};
+                                                                "kernel"};
 
 enum class Effect : uint8_t { kDeny, kAllow, kApprove };
 std::string_view effectName(Effect effect);

@@ -84,10 +84,12 @@ TEST(PolicyDocument, SaysLineAndMemberOfWhatIsWrong) {
       {"version: 2\nrules:\n  - name: a\n    effect: deny\n", "line 3: rules[0].why: is required"},
       {"version: 2\nrules:\n  - {name: a, why: b}\n", "line 3: rules[0].effect"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: maybe}\n", "line 3: rules[0].effect"},
-      {"version: 2\nrules:\n  - name: a\n    why: b\n    effect: deny\n    match:\n      agent: [x]\n",
+      {"version: 2\nrules:\n  - name: a\n    why: b\n    effect: deny\n    match:\n      agent: "
+       "[x]\n",
        "line 7: rules[0].match.agent: unknown field"},
       {"version: 2\nrules:\n  - name: a\n    why: b\n    effect: allow\n    match:\n", "line 6"},
-      {"version: 2\nrules:\n  - {name: a, why: b, effect: deny, match: {tenants: []}}\n", "tenants"},
+      {"version: 2\nrules:\n  - {name: a, why: b, effect: deny, match: {tenants: []}}\n",
+       "tenants"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: deny, match: {roles: [boss]}}\n", "boss"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: deny, match: {operations: [fly]}}\n",
        "\"fly\" is none of run, session"},
@@ -102,12 +104,15 @@ TEST(PolicyDocument, SaysLineAndMemberOfWhatIsWrong) {
       {"version: 2\nrules:\n  - {name: a, why: b, effect: deny, tier: Auto}\n", "tier: unknown"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, tier: Manual}\n", "ManualOnly"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, runtime: docker}\n", "microvm"},
-      {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, tier: Assisted, runtime: process}\n",
+      {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, tier: Assisted, runtime: "
+       "process}\n",
        "weaker than \"gvisor\""},
-      {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, approve: {}}\n", "approve: unknown"},
+      {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, approve: {}}\n",
+       "approve: unknown"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: approve, approve: {roles: [king]}}\n",
        "\"king\" is no role"},
-      {"version: 2\nrules:\n  - {name: a, why: b, effect: approve, approve: {quorum: 0}}\n", "quorum"},
+      {"version: 2\nrules:\n  - {name: a, why: b, effect: approve, approve: {quorum: 0}}\n",
+       "quorum"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: approve, approve: {fallback: allow}}\n",
        "must be deny"},
       {"version: 2\nrules:\n  - {name: a, why: b, effect: allow, operations: [x]}\n", "operations"},
@@ -116,7 +121,8 @@ TEST(PolicyDocument, SaysLineAndMemberOfWhatIsWrong) {
       {"version: 2\ntiers: {Assisted: {runtime: process}, HumanApprove: {runtime: process}, Auto: "
        "{runtime: gvisor}}\nrules: [{name: a, why: b, effect: deny}]\n",
        "tiers.Assisted.runtime: is weaker"},
-      {"version: 2\ntiers: {Assisted: {from_score: 9}, HumanApprove: {from_score: 9}}\nrules: [{name: "
+      {"version: 2\ntiers: {Assisted: {from_score: 9}, HumanApprove: {from_score: 9}}\nrules: "
+       "[{name: "
        "a, why: b, effect: deny}]\n",
        "tiers.HumanApprove.from_score"},
       {"version: 2\nrisk: {languages: {python: -1}}\nrules: [{name: a, why: b, effect: deny}]\n",
@@ -164,8 +170,8 @@ TEST(PolicyDocument, EveryConditionCounts) {
   - {name: rest, why: w, effect: allow, match: {dependencies: none}}
 )");
   const auto ask = [&](const std::string& more, const std::string& request = "") {
-    return ruleOf(policy, R"({"request":{"language":"python","code":"1")" + request + "}" + more +
-                              "}");
+    return ruleOf(policy,
+                  R"({"request":{"language":"python","code":"1")" + request + "}" + more + "}");
   };
   EXPECT_EQ(ask(""), "rest");
   EXPECT_EQ(ask(R"(,"principal":{"tenant":"evil"})"), "tenant");
@@ -205,11 +211,13 @@ TEST(PolicyDocument, AnApprovalIsWantedAndThenNotWanted) {
 }
 
 TEST(PolicyDocument, AnApprovalDoesNotLiftADenial) {
-  const Policy policy = policyOf("  - {name: ask, why: w, effect: approve, tier: Auto, max: {pids: 8}}\n");
-  for (const char* request :
-       {R"({"request":{"language":"python","code":"1","pids":9},"approved":true})",
-        R"({"request":{"language":"python","code":"1","deps":["x"],"pids":8},"approved":true})",
-        R"({"request":{"language":"python","code":"1","runtime":"gvisor","pids":8},"approved":true})"}) {
+  const Policy policy =
+      policyOf("  - {name: ask, why: w, effect: approve, tier: Auto, max: {pids: 8}}\n");
+  for (
+      const char* request :
+      {R"({"request":{"language":"python","code":"1","pids":9},"approved":true})",
+       R"({"request":{"language":"python","code":"1","deps":["x"],"pids":8},"approved":true})",
+       R"({"request":{"language":"python","code":"1","runtime":"gvisor","pids":8},"approved":true})"}) {
     EXPECT_TRUE(std::holds_alternative<Denied>(decideOn(policy, request))) << request;
   }
 }
@@ -220,7 +228,8 @@ TEST(PolicyDocument, TheTierIsTheRulesOrTheScoresAndNeverLess) {
       "risk: {languages: {python: 10, bash: 25, other: 0}}\n";
   const Policy by_score = policyOf("  - {name: all, why: w, effect: allow}\n", tiers);
   const Policy fixed = policyOf("  - {name: all, why: w, effect: allow, tier: Auto}\n", tiers);
-  const auto tier = [](const Policy& policy, const std::string& language, const std::string& asked) {
+  const auto tier = [](const Policy& policy, const std::string& language,
+                       const std::string& asked) {
     const Supposed supposed = asking().suppose(
         R"({"runtimes":["process","gvisor","microvm"],"request":{"code":"1","language":")" +
         language + "\"" + (asked.empty() ? "" : R"(,"tier":")" + asked + "\"") + "}}");
@@ -258,8 +267,8 @@ TEST(PolicyDocument, OperationsThatARuleDoesNotAllowAreDenied) {
   const Policy policy =
       policyOf("  - {name: runs, why: w, effect: allow, tier: Auto, operations: [run]}\n");
   EXPECT_TRUE(std::holds_alternative<model::Permit>(decideOn(policy, kPython)));
-  const Decision session = decideOn(
-      policy, R"({"request":{"language":"python","code":"1"},"operation":"session"})");
+  const Decision session =
+      decideOn(policy, R"({"request":{"language":"python","code":"1"},"operation":"session"})");
   EXPECT_THAT(std::get<Denied>(session).reason, HasSubstr("operation \"session\""));
 }
 
@@ -272,7 +281,8 @@ TEST(PolicyDocument, TheScoreIsASumThatIsShown) {
   const Policy policy = policyOf(
       "  - {name: risky, why: w, effect: deny, match: {risk: {at_least: 71}}}\n"
       "  - {name: all, why: w, effect: allow, tier: Auto}\n",
-      "risk: {languages: {command: 5}, commands: {privileged: 30, forbidden_command: 20, other: 1}, "
+      "risk: {languages: {command: 5}, commands: {privileged: 30, forbidden_command: 20, other: "
+      "1}, "
       "dependencies: {each: 4, most: 6}, secrets: {each: 10, most: 15, names: ['*_TOKEN']}, roles: "
       "{agent: 3}, tenants: {acme: 2}, network: {full: 40}}\n");
   const Supposed supposed = asking().suppose(
@@ -318,8 +328,8 @@ TEST(PolicyDocument, CommandsAreReadWhereverTheyStand) {
 }
 
 TEST(PolicyDocument, WarnsOfRulesThatNeverDecide) {
-  const Policy policy = policyOf(
-      "  - {name: all, why: w, effect: allow}\n  - {name: late, why: w, effect: deny}\n");
+  const Policy policy =
+      policyOf("  - {name: all, why: w, effect: allow}\n  - {name: late, why: w, effect: deny}\n");
   EXPECT_THAT(warningsOf(policy), ::testing::ElementsAre(HasSubstr("\"late\" never decides")));
 }
 
@@ -375,8 +385,9 @@ TEST(PolicyDocument, TheDefaultSendsBuiltInToolsBack) {
   ASSERT_TRUE(policy) << policy.error().message;
   EXPECT_THAT(warningsOf(*policy), IsEmpty());
   const auto type = [&](const std::string& name) {
-    return ruleOf(*policy, R"({"request":{"language":"python","code":"1","metadata":{"tool_type":")" +
-                               name + "\"}}}");
+    return ruleOf(
+        *policy,
+        R"({"request":{"language":"python","code":"1","metadata":{"tool_type":")" + name + "\"}}}");
   };
   EXPECT_EQ(type("send_message"), "built-in-tools");
   EXPECT_EQ(type("run_code"), "isolated-code");

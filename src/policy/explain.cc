@@ -41,8 +41,8 @@ std::string missOf(const Rule& rule, const Question& question, int score) {
   const Conditions& match = rule.match;
   for (const ListCondition& condition : listConditions()) {
     if (holds(condition, match, question)) continue;
-    return std::string(condition.key) + ": " + found(condition, question) + ", and the rule is for " +
-           listed(match.*condition.list);
+    return std::string(condition.key) + ": " + found(condition, question) +
+           ", and the rule is for " + listed(match.*condition.list);
   }
   if (!dependenciesHold(match, question)) return "dependencies: not those that the rule is for";
   if (!sessionHolds(match, question)) {
@@ -117,7 +117,6 @@ json::value approvalJson(const Approval* approval) {
                       {"ttl_seconds", approval->ttl_seconds},
                       {"fallback", approval->fallback}};
 }
-
 
 const Rule* ruleNamed(const Policy& policy, const std::string& name) {
   const auto found = std::ranges::find(policy.rules, name, &Rule::name);

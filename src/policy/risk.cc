@@ -35,8 +35,7 @@ class Sum {
     if (points == 0) return;
     total_ += points;
     if (lines_ == nullptr) return;
-    lines_->push_back(
-        {.factor = std::string(factor), .what = std::string(what), .points = points});
+    lines_->push_back({.factor = std::string(factor), .what = std::string(what), .points = points});
   }
   [[nodiscard]] int total() const { return total_; }
 

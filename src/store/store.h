@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/crypto.h"
-#include "base/network.h"
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/audit_entry.h"
@@ -30,6 +29,8 @@
 #include "model/session.h"
 #include "model/snapshot.h"
 #include "store/escalations.h"
+#include "store/key_record.h"
+#include "store/policy_version.h"
 #include "store/query.h"
 
 namespace cloister::store {
@@ -101,54 +102,6 @@ struct NewSnapshot {
   model::Snapshot snapshot;
   std::vector<model::SnapshotChunk> chunks;
 };
-
-struct KeyRecord {
-  std::string id;      // key_…
-  std::string sha256;  // of the whole secret
-  std::string name;
-  model::Principal principal;
-  int64_t created_at = 0;
-  int64_t expires_at = 0;  // 0: never
-  int64_t revoked_at = 0;
-  std::vector<base::Network> networks = {};  // it is good from there only; none: from anywhere
-  int64_t last_used_at = 0;                  // by kUseGrain; 0: never
-  std::string replaces = {};                 // the key that this one succeeds, "" if none
-};
-
-// A version of the policy document.
-struct PolicyVersion {
-  int64_t version = 0;  // from 1, given by the ledger
-  std::string name;
-  std::string sha256;           // of `document`, hex
-  std::string origin;           // "start": the file that the service was started with; "api"
-  model::Principal applied_by;  // without roles
-  int64_t applied_at = 0;
-  std::string note;
-  int64_t restores = 0;  // the version that this one takes up again; 0: none
-  std::string document;  // byte for byte; lists leave it out
-};
-
-struct NewPolicy {
-  PolicyVersion policy;             // without `version`
-  std::optional<int64_t> expected;  // the version in force must be this one; 0: none is
-  uint32_t keep = 1000;             // versions; the oldest go, but never the newest
-};
-
-struct PolicyQuery {
-  uint32_t limit = 50;  // 1..500
-  int64_t before = 0;   // versions before this one; 0: from the newest
-};
-
-// What was asked for by an execution, while its request is kept.
-struct RecordedRequest {
-  std::string execution;
-  std::string session_id;
-  model::Principal principal;  // without roles
-  std::string request_json;
-};
-
-// A key that is used is noted to be so at most this often.
-inline constexpr int64_t kUseGrain = int64_t{15} * 60 * 1'000'000;
 
 struct Checkpoint {
   uint64_t seq = 0;

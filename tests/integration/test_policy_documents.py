@@ -303,9 +303,18 @@ class Damage(unittest.TestCase):
             with database:
                 database.execute("UPDATE policies SET document=?", (ASK.encode(),))
             database.close()
-            server._ready = False  # it will not be
+            server._ready = False  # it will not be, and so its address is only in the log
+            before = len(server.log.read_text())
             server.start()
-            harness.wait_for("an address", server.read_address, 30)
+
+            def listens():
+                for line in server.log.read_text()[before:].splitlines():
+                    if '"event":"listening"' in line:
+                        host, port = json.loads(line)["address"].rsplit(":", 1)
+                        server.host, server.port = host, int(port)
+                        return True
+
+            harness.wait_for("an address", listens, 30)
             ready = server.request("GET", "/readyz")
             DOCUMENT.check("GET", "/readyz", ready)
             self.assertEqual(ready.status, 503)

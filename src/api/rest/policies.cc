@@ -135,8 +135,8 @@ Task<Result<Response>> rollBack(RestParts& parts, Request& request) {
   std::string note = CO_TRY(shortText(reader, "note", kMaxNote));
   CO_TRY(reader.finish());
   if (!version) co_return fail(Code::kInvalid, "version: is required", "version");
-  const store::PolicyVersion made = CO_TRY(
-      co_await service->rollBack(request.principal, *version, expected, std::move(note)));
+  const store::PolicyVersion made =
+      CO_TRY(co_await service->rollBack(request.principal, *version, expected, std::move(note)));
   co_return jsonResponse(201, toJsonObject(made, service->version()))
       .with("Location", "/v1/policies/" + std::to_string(made.version));
 }

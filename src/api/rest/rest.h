@@ -51,13 +51,13 @@ struct RestParts {
   const model::LanguageSet& languages;
   ServiceMetrics& metrics;
   base::VerifyKey audit_key;
-  std::string checkpoint_file;
-  model::RequestBounds bounds;
+  std::string checkpoint_file = {};
+  model::RequestBounds bounds = {};
   model::SessionBounds session_bounds = {};
   Millis answer_within{300'000};  // a server in a session
   Millis heartbeat{15'000};
-  std::string openapi;  // the document's text
-  std::string version;
+  std::string openapi = {};  // the document's text
+  std::string version = {};
   std::vector<std::string> notified = {};  // where escalations are told of, for people
   // Threads for what would hold up the io thread.
   boost::asio::thread_pool& background;

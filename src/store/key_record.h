@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// An API key as the ledger has it (see store.h): never its secret.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/network.h"
+#include "model/principal.h"
+
+namespace cloister::store {
+
+struct KeyRecord {
+  std::string id;      // key_…
+  std::string sha256;  // of the whole secret
+  std::string name;
+  model::Principal principal;
+  int64_t created_at = 0;
+  int64_t expires_at = 0;  // 0: never
+  int64_t revoked_at = 0;
+  std::vector<base::Network> networks = {};  // it is good from there only; none: from anywhere
+  int64_t last_used_at = 0;                  // by kUseGrain; 0: never
+  std::string replaces = {};                 // the key that this one succeeds, "" if none
+};
+
+// A key that is used is noted to be so at most this often.
+inline constexpr int64_t kUseGrain = int64_t{15} * 60 * 1'000'000;
+
+}  // namespace cloister::store
