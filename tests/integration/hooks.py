@@ -58,6 +58,10 @@ def webhook(certificate=None, failures=0):
     return _serve(server)
 
 
+class Relay(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+
+
 def mail_relay(certificate=None):
     """RFC 5321 as far as a client needs it. `received`: (secured, from, [to], text) of each mail."""
 
@@ -97,8 +101,7 @@ def mail_relay(certificate=None):
                 else:
                     self.say("500 what?")
 
-    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = Relay(("127.0.0.1", 0), Handler)
     server.received = []
     return _serve(server)
 

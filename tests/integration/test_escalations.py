@@ -381,23 +381,20 @@ class Notified(Escalations):
             self.assertNotIn(b"secret-in-the-code", told)
 
     def test_none_is_lost_by_a_kill(self):
-        before = len(self.relay.received)
         self.relay.shutdown()
         self.relay.server_close()
         asked = [self.id_of(self.ask(language="bash", code=f"echo {i}")) for i in range(5)]
         self.server.kill()
-        again = hooks.socketserver.ThreadingTCPServer(self.relay.server_address, self.relay.RequestHandlerClass,
-                                                      bind_and_activate=False)
-        again.allow_reuse_address = again.daemon_threads = True
-        again.server_bind()
-        again.server_activate()
+        again = hooks.Relay(self.relay.server_address, self.relay.RequestHandlerClass)
         again.received = self.relay.received
         type(self).relay = hooks._serve(again)
         self.server.start()
-        harness.wait_for("five mails", lambda: len(self.relay.received) >= before + 5, 30)
-        text = "".join(m[3] for m in self.relay.received)
-        for escalation in asked:
-            self.assertIn(f"[{escalation}]", text)
+
+        def told():
+            text = "".join(mail[3] for mail in self.relay.received)
+            return all(f"[{escalation}] pending" in text for escalation in asked)
+
+        harness.wait_for("the mails of all five", told, 30)
 
 
 class CommandLine(Escalations):
