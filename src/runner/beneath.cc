@@ -10,6 +10,7 @@
 
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "base/fd.h"
 
@@ -26,12 +27,47 @@ bool isPlainPath(std::string_view path) {
   }
 }
 
+namespace {
+
+// The same without openat2(2), which gVisor does not have: one component after the other, none of
+// them a link, all in the file system of `dir`.
+int openByComponents(int dir, const char* path, int flags, mode_t mode) {
+  struct stat top{};
+  if (fstat(dir, &top) != 0) return -1;
+  Fd reached;
+  for (int at = dir;; at = reached.get()) {
+    const char* slash = std::strchr(path, '/');
+    const size_t size = slash == nullptr ? std::strlen(path) : static_cast<size_t>(slash - path);
+    char name[NAME_MAX + 1] = {};
+    if (size > NAME_MAX) return errno = ENAMETOOLONG, -1;
+    std::memcpy(name, path, size);
+    if (size == 0 || std::strcmp(name, "..") == 0) return errno = EXDEV, -1;
+    const int how = slash == nullptr ? flags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    Fd next(openat(at, name, how, mode));
+    struct stat status{};
+    // Where the way leads through a link, that is not a directory; openat2(2) says what it is.
+    if (!next && slash != nullptr && errno == ENOTDIR &&
+        fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+      return errno = S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR, -1;
+    }
+    if (!next || fstat(next.get(), &status) != 0) return -1;
+    if (status.st_dev != top.st_dev) return errno = EXDEV, -1;
+    if (slash == nullptr) return next.release();
+    reached = std::move(next);
+    path = slash + 1;
+  }
+}
+
+}  // namespace
+
 int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode) {
   open_how how{};
   how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  return static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
+  const auto fd = static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
+  if (fd >= 0 || errno != ENOSYS) return fd;
+  return openByComponents(dir, path, static_cast<int>(how.flags), static_cast<mode_t>(mode));
 }
 
 int makeParents(int workspace, char* path) {

@@ -189,23 +189,44 @@ int modeFor(const Place& place, const char* text, mode_t& mode) {
   return 0;
 }
 
-// Gives the file its name; what has it is replaced.
-int nameFile(int fd, const Place& place) {
-  const int parent = place.parent.get();
-  char self[32];
+// A new file in a directory, without a name where the kernel has such files (gVisor has not), and
+// otherwise with one that its last owner removes.
+struct Upload {
+  int parent;
   char name[48];
-  snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
-  if (linkat(AT_FDCWD, self, parent, place.name, AT_SYMLINK_FOLLOW) == 0) return 0;
-  if (errno != EEXIST) return errno;
-  snprintf(name, sizeof name, "%s%d", wire::files::kUploadName, getpid());
-  if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
-  if (renameat(parent, name, parent, place.name) == 0) return 0;
-  const int error = errno;
-  unlinkat(parent, name, 0);
-  return error;
-}
+  Fd fd;
+  bool named = false;
 
-// The file has no name before all of it is there: an upload that ends midway changes nothing.
+  explicit Upload(int directory) : parent(directory) {
+    snprintf(name, sizeof name, "%s%d", wire::files::kUploadName, getpid());
+    fd.reset(openat(parent, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    if (fd || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT))
+      return;
+    fd.reset(openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+    named = static_cast<bool>(fd);
+  }
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+  ~Upload() {
+    if (named) unlinkat(parent, name, 0);
+  }
+
+  // Takes the place of what has that name. Returns errno.
+  int become(const char* final_name) {
+    char self[32];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd.get());
+    if (!named) {
+      // A file that is new has never had another name, for those who watch.
+      if (linkat(AT_FDCWD, self, parent, final_name, AT_SYMLINK_FOLLOW) == 0) return 0;
+      if (errno != EEXIST) return errno;
+      if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
+    }
+    named = renameat(parent, name, parent, final_name) != 0;
+    return named ? errno : 0;
+  }
+};
+
+// The file has its name only when all of it is there: an upload that ends midway changes nothing.
 int writePlace(int workspace, char** argv) {
   Place place;
   mode_t mode = 0;
@@ -215,12 +236,12 @@ int writePlace(int workspace, char** argv) {
   struct stat st;
   if (fstatat(parent, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
     return EISDIR;
-  const Fd fd(openat(parent, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  if (!fd) return errno;
-  if (const int error = takeInput(fd.get()); error != 0) return error;
-  if (fchmod(fd.get(), mode) != 0) return errno;
-  if (const int error = nameFile(fd.get(), place); error != 0) return error;
-  return tell(fd.get(), "");
+  Upload upload(parent);
+  if (!upload.fd) return errno;
+  if (const int error = takeInput(upload.fd.get()); error != 0) return error;
+  if (fchmod(upload.fd.get(), mode) != 0) return errno;
+  if (const int error = upload.become(place.name); error != 0) return error;
+  return tell(upload.fd.get(), "");
 }
 
 int appendPlace(int workspace, char** argv) {

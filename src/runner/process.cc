@@ -97,7 +97,7 @@ void openMask() {
 int childMain(void* argument) {
   Child& child = *static_cast<Child*>(argument);
   if (const int code = settle(child); code != 0) return code;
-  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) return failed(child, "close_range", errno);
+  if (syscall(SYS_close_range, 3U, kLastFd, 0U) != 0) return failed(child, "close_range", errno);
   if (chdir(child.command->cwd) != 0) return failed(child, "chdir", errno);
   openMask();
   return failed(child, "execve", execInPath(*child.command));
@@ -159,7 +159,7 @@ void tellFailure(int fd, const char* what) {
   Child child{nullptr, {terminal, terminal, terminal}, groups};
   if (settle(child) != 0) tellFailure(report, child.what);
   if (dup2(report, kReport) < 0 || fcntl(kReport, F_SETFD, FD_CLOEXEC) != 0 ||
-      syscall(SYS_close_range, kReport + 1U, ~0U, 0U) != 0)
+      syscall(SYS_close_range, kReport + 1U, kLastFd, 0U) != 0)
     tellFailure(report, "close_range");
   if (ioctl(STDIN_FILENO, TIOCSCTTY, 0) != 0) tellFailure(kReport, "TIOCSCTTY");
   const pid_t program = fork();
@@ -212,7 +212,7 @@ Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio
   if (pid > 0) return {pid, 0, ""};
   Child child{nullptr, stdio, groups};
   if (settle(child) != 0 || dup2(fd, kKept) < 0) _exit(kCannotBegin);
-  if (syscall(SYS_close_range, kKept + 1U, ~0U, 0U) != 0) _exit(kCannotBegin);
+  if (syscall(SYS_close_range, kKept + 1U, kLastFd, 0U) != 0) _exit(kCannotBegin);
   openMask();
   _exit(main(kKept, argv));
 }

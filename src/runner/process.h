@@ -10,6 +10,10 @@
 
 namespace cloister::runner {
 
+// For close_range(2). Not ~0U: a kernel that reads it as a signed number, as gVisor does, refuses
+// it.
+inline constexpr unsigned kLastFd = ~0U >> 1;
+
 struct Command {
   char** argv = nullptr;  // argv[0] without a slash is looked up in the PATH of `envp`
   char** envp = nullptr;

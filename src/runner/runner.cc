@@ -59,7 +59,7 @@ Fd closeInherited(bool adopts) {
     if (null.get() != fd && dup2(null.get(), fd) < 0) systemError();
   }
   const unsigned others = adopts ? kAdoptedErr + 1U : wire::kRunnerFd + 1U;
-  if (syscall(SYS_close_range, others, ~0U, 0U) != 0) systemError();
+  if (syscall(SYS_close_range, others, kLastFd, 0U) != 0) systemError();
   if (fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC) != 0) systemError();
   for (int fd = kAdoptedGo; adopts && fd <= kAdoptedErr; ++fd) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) systemError();
