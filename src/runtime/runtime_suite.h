@@ -30,7 +30,7 @@
 namespace cloister::runtime {
 
 template <class Harness>
-class RuntimeSuite : public testing::Test {
+class RuntimeSuite : public SuiteOf<Harness> {
  protected:
   struct Ran {
     model::Outcome outcome;
@@ -97,7 +97,7 @@ class RuntimeSuite : public testing::Test {
     return run(spec(program, args));
   }
 
-  Harness harness_;
+  using SuiteOf<Harness>::harness_;
   model::Limits limits_;
 };
 

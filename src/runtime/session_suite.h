@@ -26,7 +26,7 @@
 namespace cloister::runtime {
 
 template <class Harness>
-class SessionSuite : public testing::Test {
+class SessionSuite : public SuiteOf<Harness> {
  protected:
   // One program, on its way or at its end.
   struct Running {
@@ -37,6 +37,8 @@ class SessionSuite : public testing::Test {
   };
 
   void SetUp() override {
+    SuiteOf<Harness>::SetUp();
+    if (this->IsSkipped()) return;
     auto made = runTask(harness_.io(), harness_.runtime().provision(permit(nullptr)));
     ASSERT_TRUE(made) << made.error().message;
     session_ = *std::move(made);
@@ -117,7 +119,7 @@ class SessionSuite : public testing::Test {
     return running->seen.out;
   }
 
-  Harness harness_;
+  using SuiteOf<Harness>::harness_;
   std::unique_ptr<Sandbox> session_;
 };
 

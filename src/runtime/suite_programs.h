@@ -39,6 +39,20 @@ enum class Program {
   kMissing,  // a program that does not exist
 };
 
+// A suite's tests are skipped where the harness has `std::string absent()` and that says why its
+// runtime is not on this machine; "" if it is.
+template <class Harness>
+class SuiteOf : public testing::Test {
+ protected:
+  void SetUp() override {
+    if constexpr (requires { harness_.absent(); }) {
+      if (const std::string why = harness_.absent(); !why.empty()) GTEST_SKIP() << why;
+    }
+  }
+
+  Harness harness_;
+};
+
 // The programs as commands of a POSIX shell and its tools.
 inline std::vector<std::string> shellArgv(Program program, const std::vector<std::string>& args) {
   static const std::map<Program, std::string> kScripts = {

@@ -187,7 +187,8 @@ void add(SandboxSpec& spec, int resource, uint64_t value) {
 
 }  // namespace
 
-SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot) const {
+SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
+                                 const Guest* guest) const {
   SandboxPlan plan;
   // The runner is not the program's: it gets its own process and a little memory of its limit.
   plan.cgroup = {limits.memory_bytes, limits.cpu_millis, limits.pids + 1};
@@ -211,14 +212,28 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot) con
   add(spec, RLIMIT_NICE, 0);
   add(spec, RLIMIT_RTPRIO, 0);
   // Beside the pids controller it would hide from it what was refused.
-  if (!hasController("pids")) add(spec, RLIMIT_NPROC, limits.pids + 1);
+  if (guest == nullptr && !hasController("pids")) add(spec, RLIMIT_NPROC, limits.pids + 1);
   // Not RLIMIT_AS: runtimes reserve far more addresses than they use.
   if (!hasController("memory")) add(spec, RLIMIT_DATA, limits.memory_bytes);
+  if (guest != nullptr) guest->adjust(limits, spec, plan.cgroup);
   return plan;
 }
 
-base::json::object ProcessHost::describePlan(const model::Limits& limits) const {
-  const SandboxPlan plan = planFor(limits, 0);
+// A guest's two users are the first of the sandbox's range: root, who has no file, and nobody.
+SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest) const {
+  constexpr uint32_t kNobody = 65'534;
+  SpawnRequest request;
+  request.spec = spec;
+  if (guest == nullptr) return request;
+  request.what = SpawnRequest::What::kGuest;
+  request.root = {0, spec.ids.outside, 1};
+  if (own_uids_ && spec.ids.count > 1) request.rest = {kNobody, spec.ids.outside + 1, 1};
+  return request;
+}
+
+base::json::object ProcessHost::describePlan(const model::Limits& limits,
+                                             const Guest* guest) const {
+  const SandboxPlan plan = planFor(limits, 0, guest);
   const auto list = [](const auto& items, auto&& convert) {
     base::json::array array;
     for (const auto& item : items)
@@ -228,7 +243,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits) const 
   const auto text = [](const std::string& s) { return base::json::value(s); };
   const auto step = [](const MountStep& s) { return base::json::value(toJsonObject(s)); };
   base::json::object object;
-  object["runtime"] = "process";
+  object["runtime"] = guest == nullptr ? "process" : guest->name();
   object["node"] = config_.node;
   object["namespaces"] = list(namespaceNames(), text);
   const linux::IdMap& ids = plan.spec.ids;
@@ -250,6 +265,12 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits) const 
       cgroup[value.file] = value.value;
   }
   object["cgroup"] = cgroup;
+  object["hostname"] = "cloister";
+  object["weakened"] = list(guest == nullptr ? weakened_ : weakenedIn(*guest), text);
+  if (guest != nullptr) {
+    guest->describe(plan.spec, object);
+    return object;
+  }
   object["landlock"] = {
       {"abi", plan_.confinement.landlock_abi},
       {"rules", list(plan_.confinement.landlock, [](const linux::LandlockRule& rule) {
@@ -259,9 +280,14 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits) const 
   object["seccomp"] = seccomp_;
   object["capabilities"] = base::json::array();
   object["no_new_privs"] = true;
-  object["hostname"] = "cloister";
-  object["weakened"] = list(weakened_, text);
   return object;
+}
+
+std::vector<std::string> ProcessHost::weakenedIn(const Guest& guest) const {
+  std::vector<std::string> all = weakened_;
+  for (std::string& each : guest.weakened())
+    all.push_back(std::move(each));
+  return all;
 }
 
 // ---- the early half of the public interface ----------------------------------------------------
@@ -272,6 +298,8 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
 
 void describe(const ProcessHost& host, model::NodeOffer& offer) {
   offer.runtimes.emplace_back("process");
+  for (const auto& guest : host.config().guests)
+    offer.runtimes.push_back(guest->name());
   offer.weakened = host.weakened();
   const std::string& image_root = host.config().image_root;
   offer.image_digest = cachedImageDigest(image_root, imageKey(image_root));

@@ -29,6 +29,7 @@ class ProcessHost {
 
   [[nodiscard]] const ProcessConfig& config() const { return config_; }
   [[nodiscard]] const std::vector<std::string>& weakened() const { return weakened_; }
+  [[nodiscard]] std::vector<std::string> weakenedIn(const Guest& guest) const;
   [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
 
   // The spawner for new sandboxes. One that has lost its process, or whose root is out of date, is
@@ -63,8 +64,13 @@ class ProcessHost {
   [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan) const;
   [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
 
-  [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot) const;
-  [[nodiscard]] base::json::object describePlan(const model::Limits& limits) const;
+  // `guest`: what it runs on, nullptr for this kernel alone.
+  [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
+                                    const Guest* guest) const;
+  [[nodiscard]] base::json::object describePlan(const model::Limits& limits,
+                                                const Guest* guest) const;
+  // What makes the sandbox of `spec`, but for its descriptors.
+  [[nodiscard]] SpawnRequest requestFor(const SandboxSpec& spec, const Guest* guest) const;
 
  private:
   explicit ProcessHost(ProcessConfig config) : config_(std::move(config)) {}

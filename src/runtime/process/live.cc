@@ -37,6 +37,7 @@ void Live::adopt(Fd pidfd, Fd runner_socket) {
 }
 
 void Live::settle() {
+  guest_memory_ = parts_.guest ? rawUsage().memory_peak : 0;
   before_ = usage();
   settled_at_ = base::monotonicNow();
 }
@@ -48,8 +49,10 @@ bool Live::waiting() const {
 }
 
 Result<> Live::limit(const model::Limits& limits) {
-  const linux::CgroupLimits before = parts_.host->planFor(parts_.limits, parts_.slot).cgroup;
-  const linux::CgroupLimits after = parts_.host->planFor(limits, parts_.slot).cgroup;
+  const linux::CgroupLimits before =
+      parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup;
+  const linux::CgroupLimits after =
+      parts_.host->planFor(limits, parts_.slot, parts_.guest.get()).cgroup;
   if (parts_.group && before != after) TRY(parts_.group->limit(after));
   parts_.limits = limits;
   settle();
@@ -61,7 +64,7 @@ Result<std::unique_ptr<linux::Cgroup>> Live::makePart() {
 }
 
 Result<linux::Cgroup*> Live::split() {
-  if (!parts_.group) return nullptr;
+  if (!parts_.group || parts_.guest) return nullptr;
   auto group = spare_part_ ? std::move(spare_part_) : TRY(makePart());
   split_.push_back({std::move(group)});
   return split_.back().group.get();
@@ -105,6 +108,14 @@ void Live::kill() {
 }
 
 linux::CgroupUsage Live::usage() const {
+  linux::CgroupUsage used = rawUsage();
+  if (!parts_.guest) return used;
+  used.pids_peak = 0;
+  used.memory_peak -= std::min(used.memory_peak, guest_memory_);
+  return used;
+}
+
+linux::CgroupUsage Live::rawUsage() const {
   if (parts_.group) return parts_.group->usage();
   if (pid_ <= 0) return {};
   const linux::TreeUsage tree = linux::usageOfTree(pid_);
@@ -115,7 +126,9 @@ linux::CgroupUsage Live::usage() const {
 }
 
 linux::CgroupEvents Live::events() const {
-  return parts_.group ? parts_.group->events() : linux::CgroupEvents{};
+  linux::CgroupEvents events = parts_.group ? parts_.group->events() : linux::CgroupEvents{};
+  if (parts_.guest) events.pids_refused = 0;  // its threads
+  return events;
 }
 
 // A pidfd is readable when its process has ended (pidfd_open(2)); the first process of a pid

@@ -34,6 +34,7 @@ class Live : public std::enable_shared_from_this<Live> {
     std::unique_ptr<linux::Cgroup> group;  // nullptr where there are none
     uint32_t slot = 0;
     model::Limits limits;
+    std::shared_ptr<const Guest> guest;  // nullptr: on the host's kernel alone
   };
   Live(boost::asio::any_io_executor executor, Parts parts);
   Live(const Live&) = delete;
@@ -66,9 +67,13 @@ class Live : public std::enable_shared_from_this<Live> {
   // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
   Result<> limit(const model::Limits& limits);
 
+  // What its programs use is told by a guest kernel or polled, and not by a cgroup.
+  [[nodiscard]] bool toldFromInside() const { return !parts_.group || parts_.guest; }
+
   // A group within the sandbox's (linux::Cgroup::split), held until it is given back; nullptr where
-  // there are none. The next one is made in a lull, in which those given back are removed; one with
-  // processes in it stays until it has none, or goes with the sandbox.
+  // there are none, or a guest's processes are not the host's. The next one is made in a lull, in
+  // which those given back are removed; one with processes in it stays until it has none, or goes
+  // with the sandbox.
   Result<linux::Cgroup*> split();
   void giveBack(linux::Cgroup* part);
 
@@ -83,7 +88,8 @@ class Live : public std::enable_shared_from_this<Live> {
 
   // What starting it has used.
   [[nodiscard]] const linux::CgroupUsage& before() const { return before_; }
-  // What it has used so far. Where there is no cgroup, the sum over its processes now.
+  // What it has used so far. Where there is no cgroup, the sum over its processes now. A guest
+  // kernel's memory from before settle() does not count, nor do its threads.
   [[nodiscard]] linux::CgroupUsage usage() const;
   [[nodiscard]] linux::CgroupEvents events() const;
 
@@ -105,7 +111,10 @@ class Live : public std::enable_shared_from_this<Live> {
   uint32_t split_count_ = 0;
   boost::asio::steady_timer lull_;
   Fd pidfd_;
+  [[nodiscard]] linux::CgroupUsage rawUsage() const;
+
   linux::CgroupUsage before_;
+  uint64_t guest_memory_ = 0;
   base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/pool.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <tuple>
@@ -34,12 +36,6 @@ std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpe
   return fds;
 }
 
-SpawnRequest requestOf(const SandboxSpec& spec) {
-  SpawnRequest request;
-  request.spec = spec;
-  return request;
-}
-
 // The runner's first frame, or that of confine() saying what failed.
 Task<Result<>> hello(Live& live) {
   const auto frame = co_await live.nextFrame();
@@ -54,9 +50,40 @@ Task<Result<>> hello(Live& live) {
   co_return fail(Code::kInternal, "the runner broke its protocol");
 }
 
+// The descriptors of a guest's request, and the other end of its pipe of complaints.
+struct GuestFiles {
+  std::vector<Fd> theirs;
+  Fd complaints;
+};
+
+Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec) {
+  GuestFiles files;
+  if (guest == nullptr) return files;
+  files.theirs = TRY(guest->files(spec));
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return failErrno("pipe2");
+  files.complaints.reset(ends[0]);
+  files.theirs.emplace_back(ends[1]);
+  return files;
+}
+
+// `error`, and what the guest wrote on its pipe, which is text of a program that nobody attacks
+// yet.
+Result<> complaint(Error error, const GuestFiles& files) {
+  char text[512];
+  const ssize_t n = files.complaints ? ::read(files.complaints.get(), text, sizeof text) : 0;
+  if (n <= 0) return std::unexpected(std::move(error));
+  std::string said(text, static_cast<size_t>(n));
+  for (char& c : said) {
+    if (c < ' ' || c > '~') c = ' ';
+  }
+  error.message += "; it said: " + said;
+  return std::unexpected(std::move(error));
+}
+
 // What is built in, in which all slots are alike but for their user ids.
-SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits) {
-  SandboxSpec spec = host.planFor(limits, 0).spec;
+SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const Guest* guest) {
+  SandboxSpec spec = host.planFor(limits, 0, guest).spec;
   spec.ids = {};
   return spec;
 }
@@ -80,9 +107,11 @@ bool serves(const Live* live, bool with_interpreter) {
 
 }  // namespace
 
-Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
+Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
+           std::shared_ptr<const Guest> guest)
     : executor_(std::move(executor)),
       host_(std::move(host)),
+      guest_(std::move(guest)),
       groups_(std::make_shared<Groups>(executor_, host_)),
       zygotes_(std::make_shared<Zygotes>(executor_, host_)),
       made_(executor_),
@@ -117,7 +146,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::serve(Kind& kind, model::Limits limits
   startPeriod();
   std::shared_ptr<Live> live = takeFor(kind);
   if (!serves(live.get(), !kind.key.empty()) && kind.claims > 1) {
-    kind.wanted = std::min(kind.wanted + 1, host_->config().ready);
+    kind.wanted = std::min(kind.wanted + 1, mostReady());
   }
   kind.waiting++;
   while (!live && kind.making >= kind.waiting) {
@@ -149,7 +178,7 @@ Pool::Kind* Pool::find(const SandboxSpec& spec, const std::string& key) {
 }
 
 Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
-  const SandboxSpec spec = specOf(*host_, limits);
+  const SandboxSpec spec = specOf(*host_, limits, guest_.get());
   if (Kind* known = find(spec, key)) return *known;
   if (kinds_.size() >= kMaxKinds) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
@@ -162,7 +191,7 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
   kind.key = key;
   model::Limits usual;
   model::settle(usual);
-  kind.default_limits = spec == specOf(*host_, usual);
+  kind.default_limits = spec == specOf(*host_, usual, guest_.get());
   if (!key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
   return kind;
 }
@@ -203,10 +232,13 @@ void Pool::refill() {
   });
 }
 
+uint32_t Pool::mostReady() const {
+  return guest_ ? guest_->ready() : host_->config().ready;
+}
+
 // Ready ones to keep, by demand or because it was ever asked for.
 uint32_t Pool::target(const Kind& kind) const {
-  const ProcessConfig& config = host_->config();
-  const uint32_t floor = kind.failed ? 0 : std::min(config.ready_floor, config.ready);
+  const uint32_t floor = kind.failed ? 0 : std::min(host_->config().ready_floor, mostReady());
   return std::max(kind.wanted, floor);
 }
 
@@ -226,7 +258,7 @@ bool Pool::owes() const {
 // The kind that has least of what it wants, if there is room for one more of it. What nobody asks
 // for any more makes no others give way.
 Pool::Kind* Pool::lacking() {
-  const bool full = ready() >= host_->config().ready;
+  const bool full = ready() >= mostReady();
   Kind* poorest = nullptr;
   for (Kind& kind : kinds_) {
     if (!lacks(kind) || (full && kind.used == 0)) continue;
@@ -237,7 +269,7 @@ Pool::Kind* Pool::lacking() {
 
 // Among kinds that want more than the bound together, each gets its share.
 bool Pool::makeRoomFor(const Kind& kind) {
-  if (ready() < host_->config().ready) return true;
+  if (ready() < mostReady()) return true;
   const auto richest =
       std::ranges::max_element(kinds_, {}, [](const Kind& each) { return each.ready.size(); });
   if (richest->ready.size() > kind.ready.size() + 1) {
@@ -296,7 +328,7 @@ const std::shared_ptr<SpawnQueue>& Pool::spawner() {
 }
 
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
-  return kind.prestart ? zygotes_->take(kind.key, *kind.prestart, spawner()) : nullptr;
+  return kind.prestart && !guest_ ? zygotes_->take(kind.key, *kind.prestart, spawner()) : nullptr;
 }
 
 // With a copy of the zygote, if there is one and it can.
@@ -390,16 +422,16 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits,
                                                std::shared_ptr<SpawnQueue> zygote) {
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
-  SandboxPlan plan = host_->planFor(limits, *slot);
+  SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : host_->spawner();
   const model::Limits roomy = toStartIn(limits);
-  auto group = groups_->take(host_->planFor(roomy, *slot).cgroup);
+  auto group = groups_->take(host_->planFor(roomy, *slot, guest_.get()).cgroup);
   if (!group) {
     host_->returnSlot(*slot);
     co_return std::unexpected(std::move(group).error().within("provisioning"));
   }
-  Live::Parts parts{host_, host_->spawner(), maker, *std::move(group), *slot, roomy};
+  Live::Parts parts{host_, host_->spawner(), maker, *std::move(group), *slot, roomy, guest_};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
   auto started = co_await start(*live, plan.spec, groups, zygote);
@@ -412,12 +444,16 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, std::span<const 
                            const std::shared_ptr<SpawnQueue>& zygote) {
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
+  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec));
+  for (const Fd& file : files.theirs)
+    fds.push_back(file.get());
   fds.insert(fds.end(), groups.begin(), groups.end());
-  Fd pidfd =
-      CO_TRY(zygote ? co_await zygote->spawn(requestOf(spec), fds) : co_await spawn(spec, fds));
+  Fd pidfd = CO_TRY(zygote ? co_await zygote->spawn(host_->requestFor(spec, nullptr), fds)
+                           : co_await spawn(spec, fds));
   live.adopt(std::move(pidfd), std::move(ours));
   theirs.reset();
-  CO_TRY(co_await hello(live));
+  files.theirs.clear();
+  if (auto said = co_await hello(live); !said) co_return complaint(std::move(said).error(), files);
   if (zygote) CO_TRY(co_await adopt(live));
   co_return Result<>();
 }
@@ -425,7 +461,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, std::span<const 
 Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) {
   for (bool again = true;; again = false) {
     const auto queue = spawner();
-    auto pidfd = co_await queue->spawn(requestOf(spec), fds);
+    auto pidfd = co_await queue->spawn(host_->requestFor(spec, guest_.get()), fds);
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
     // Others may have noticed, and replaced it, already.
     if (queue->spawner() == host_->spawner()) {

@@ -44,8 +44,10 @@ namespace cloister::runtime {
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure.
-  Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host);
+  // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure; how many are ready of
+  // those with a `guest`, nullptr for those without, is the guest's.
+  Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
+       std::shared_ptr<const Guest> guest = nullptr);
 
   // A sandbox whose runner waits for work: a ready one, the one that is nearly ready, or one made
   // now. kUnavailable when all are in use.
@@ -122,8 +124,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   const std::shared_ptr<SpawnQueue>& spawner();
 
+  [[nodiscard]] uint32_t mostReady() const;
+
   boost::asio::any_io_executor executor_;
   std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<const Guest> guest_;
   std::shared_ptr<SpawnQueue> queue_;
   std::shared_ptr<Groups> groups_;
   std::shared_ptr<Zygotes> zygotes_;

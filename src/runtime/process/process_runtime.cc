@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/process_runtime.h"
 
+#include <map>
 #include <tuple>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -74,54 +75,72 @@ class ProcessSandbox : public Sandbox {
 class ProcessRuntime : public Runtime {
  public:
   ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host)
-      : host_(std::move(host)),
-        pool_(std::make_shared<Pool>(executor, host_)),
-        image_(
-            std::make_shared<ImageWatch>(executor, host_->config().image_root,
-                                         [host = host_, pool = pool_] { renew(*host, *pool); })) {
+      : host_(std::move(host)) {
+    kinds_["process"] = {std::make_shared<Pool>(executor, host_), nullptr, host_->weakened()};
+    for (const auto& guest : host_->config().guests) {
+      kinds_[guest->name()] = {std::make_shared<Pool>(executor, host_, guest), guest,
+                               host_->weakenedIn(*guest)};
+    }
+    const auto renewed = [host = host_, kinds = kinds_] { renew(*host, kinds); };
+    image_ = std::make_shared<ImageWatch>(executor, host_->config().image_root, renewed);
     image_->start();
   }
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
-  std::optional<model::PoolStats> pool() const override { return pool_->stats(); }
+  // Of the sandboxes without a guest; a guest's are few.
+  std::optional<model::PoolStats> pool() const override {
+    return kinds_.at("process").pool->stats();
+  }
 
  private:
-  static void renew(ProcessHost& host, Pool& pool);
+  // What permits call a runtime.
+  struct Kind {
+    std::shared_ptr<Pool> pool;
+    std::shared_ptr<const Guest> guest;
+    std::vector<std::string> weakened;
+  };
+  using Kinds = std::map<std::string, Kind>;
+
+  [[nodiscard]] Result<const Kind*> kindFor(const model::PermitFields& permit) const;
+  static void renew(ProcessHost& host, const Kinds& kinds);
 
   std::shared_ptr<ProcessHost> host_;
-  std::shared_ptr<Pool> pool_;
+  Kinds kinds_;
   std::shared_ptr<ImageWatch> image_;
 };
 
-Result<> checkPermit(const model::PermitFields& permit) {
-  if (permit.runtime != "process") {
-    return fail(Code::kUnsupported, "provisioning: this runtime is \"process\"");
+Result<const ProcessRuntime::Kind*> ProcessRuntime::kindFor(
+    const model::PermitFields& permit) const {
+  const auto kind = kinds_.find(permit.runtime);
+  if (kind == kinds_.end()) {
+    return fail(Code::kUnsupported, "provisioning: there is no runtime " + permit.runtime);
   }
   if (permit.network_tier != "none") {
     return fail(Code::kUnsupported, "provisioning: no network tier but \"none\"");
   }
-  return {};
+  return &kind->second;
 }
 
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
-  CO_TRY(checkPermit(fields));
+  const Kind* of = CO_TRY(kindFor(fields));
   const std::string digest = CO_TRY(co_await image_->digest());
   std::string kind = fields.prestart;
   if (!kind.empty() && host_->config().zygote_per_tenant) kind += "@" + fields.tenant;
-  auto live = CO_TRY(co_await pool_->claim(fields.limits, kind));
-  SandboxInfo info{"process", host_->config().node, digest, host_->weakened()};
+  auto live = CO_TRY(co_await of->pool->claim(fields.limits, kind));
+  SandboxInfo info{fields.runtime, host_->config().node, digest, of->weakened};
   if (!fields.session_id.empty()) co_return makeProcessSession(std::move(live), std::move(info));
-  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), pool_,
+  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of->pool,
                                              fields.prestart, std::move(kind));
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.
-void ProcessRuntime::renew(ProcessHost& host, Pool& pool) {
+void ProcessRuntime::renew(ProcessHost& host, const Kinds& kinds) {
   base::log(base::Level::kInfo, "image changed, making a new root");
-  pool.drop();
+  for (const auto& [name, kind] : kinds)
+    kind.pool->drop();
   if (auto renewed = host.renew(); !renewed) {
     base::log(base::Level::kError, "no new root", {{"error", renewed.error().message}});
   }
@@ -129,8 +148,8 @@ void ProcessRuntime::renew(ProcessHost& host, Pool& pool) {
 
 Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
-  CO_TRY(checkPermit(fields));
-  base::json::object plan = host_->describePlan(fields.limits);
+  const Kind* of = CO_TRY(kindFor(fields));
+  base::json::object plan = host_->describePlan(fields.limits, of->guest.get());
   plan["image_digest"] = CO_TRY(co_await image_->digest());
   co_return plan;
 }

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "model/plan.h"
+#include "runtime/process/guest.h"
 #include "runtime/process/pressure.h"
 #include "runtime/runtime.h"
 
@@ -55,6 +56,7 @@ struct ProcessConfig {
   uint32_t zygotes = 4;
   uint32_t zygote_copies = 1000;
   bool zygote_per_tenant = false;
+  std::vector<std::shared_ptr<const Guest>> guests;  // other runtimes that it serves
 };
 
 // The early half: forks the spawner, which must happen before the caller has threads or an
@@ -65,7 +67,7 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
 // What this machine offers and lacks, as seen by the host.
 void describe(const ProcessHost& host, model::NodeOffer& offer);
 
-// The runtime over a started host.
+// The runtime over a started host, and those of its guests: permits say which.
 std::unique_ptr<Runtime> makeProcessRuntime(boost::asio::any_io_executor executor,
                                             std::shared_ptr<ProcessHost> host);
 

@@ -140,7 +140,7 @@ void Run::measure() {
   usage.io_write_bytes = since(now.io_write_bytes, live_->before().io_write_bytes);
   const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
   usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
-  if (live_->group() == nullptr && report_) {
+  if (live_->toldFromInside() && report_) {
     usage.max_rss_bytes = std::max(usage.max_rss_bytes, report_->max_rss);
     usage.processes = std::max(usage.processes, report_->reaped > 0 ? 1U : 0U);
   }

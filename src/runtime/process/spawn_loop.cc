@@ -17,6 +17,7 @@
 #include "linux/message.h"
 #include "linux/network.h"
 #include "linux/process.h"
+#include "runtime/process/guest.h"
 
 namespace cloister::runtime {
 namespace {
@@ -25,7 +26,8 @@ static_assert(std::is_trivially_copyable_v<SpawnRequest>);
 
 size_t fdsOf(const SpawnRequest& request) {
   if (request.what == SpawnRequest::What::kZygote) return 2;
-  return 1 + request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
+  const size_t own = request.what == SpawnRequest::What::kGuest ? 1 + kGuestFds : 1;
+  return own + request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
 }
 
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {

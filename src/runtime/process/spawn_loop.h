@@ -16,15 +16,16 @@
 namespace cloister::runtime {
 
 // Travels from node to spawner as bytes, between two halves of the same build. With it come
-// descriptors: for a sandbox the runner's socket, then its cgroups; for a zygote its control
-// socket, then its plan (zygote_plan.h).
+// descriptors: for a sandbox the runner's socket, then its cgroups; for a guest (guest.h) its own
+// between them; for a zygote its control socket, then its plan (zygote_plan.h).
 struct SpawnRequest {
-  enum class What : uint32_t { kSandbox, kZygote };
+  enum class What : uint32_t { kSandbox, kZygote, kGuest };
 
   What what = What::kSandbox;
-  SandboxSpec spec;     // of a sandbox
+  SandboxSpec spec;     // of a sandbox, or a guest
   linux::IdMap root{};  // of a zygote: its own user,
-  linux::IdMap rest{};  // and those of its sandboxes, none where they share its own
+  linux::IdMap rest{};  // and those of its sandboxes, none where they share its own; a guest's
+                        // likewise, whose second user is its kernel
 };
 
 // What is made ahead waits for this long without a request: a program that was just started, and

@@ -16,6 +16,7 @@
 #include "linux/credentials.h"
 #include "linux/message.h"
 #include "linux/process.h"
+#include "runtime/gvisor/become_gvisor.h"
 #include "runtime/process/become_zygote.h"
 
 namespace cloister::runtime {
@@ -88,6 +89,7 @@ Result<> prepare(const SpawnerPlan& plan, Owner owner) {
   if (!linux::sendMessage(kControlFd, text) || !ready) ::_exit(1);
   Birth birth = serveSpawns(kControlFd);
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(plan.confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGuest) becomeGvisor(plan.confinement, birth);
   const ConfineFds fds = confineFds(birth);
   const auto confined = confineSelf(plan.confinement, birth.request.spec, fds);
   if (!confined) refuseToStart(confined.error());

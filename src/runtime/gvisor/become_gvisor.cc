@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gvisor/become_gvisor.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "linux/credentials.h"
+#include "linux/network.h"
+#include "linux/process.h"
+#include "runtime/gvisor/bundle.h"
+#include "runtime/process/guest.h"
+#include "runtime/process/mount_plan.h"
+#include "wire/runner.h"
+
+namespace cloister::runtime {
+namespace {
+
+using Op = MountStep::Op;
+
+// Of the birth's descriptors.
+constexpr size_t kPlan = 1;
+constexpr size_t kProgram = 2;
+constexpr size_t kComplaints = 3;
+// The program's number from the moment that only the standard streams and the runner's are left.
+constexpr int kProgramFd = wire::kRunnerFd + 1;
+// While descriptors are arranged, they are kept from here on.
+constexpr int kAside = 64;
+
+MountStep small(std::string target, std::string size, std::string_view why) {
+  return {.op = Op::kNew,
+          .target = std::move(target),
+          .source = "tmpfs",
+          .why = why,
+          .options = {{"size", std::move(size)}, {"nr_inodes", "256"}, {"mode", "755"}},
+          .attributes = linux::kNoSuid | linux::kNoDev};
+}
+
+// The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
+Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
+  const std::string root(gvisor::kRoot.substr(1));
+  if (::mount("/", gvisor::kRoot.data(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    return failErrno("placing the sandbox's root");
+  }
+  for (const char* name : {"/proc", "/dev", "/run", "/tmp"})
+    TRY(applyStep(small(root + name, "4k", "a mount point of the guest's")));
+  TRY(applyStep({.op = Op::kNew,
+                 .target = "proc",
+                 .source = "proc",
+                 .attributes = linux::kNoSuid | linux::kNoDev | linux::kNoExec}));
+  TRY(applyStep(small("tmp", "8m", "runsc's own files")));
+  for (const std::string_view place : {gvisor::kBundle, gvisor::kState, gvisor::kTools}) {
+    if (::mkdir(place.data(), 0755) != 0) return failErrno("making " + std::string(place));
+  }
+  const auto copy = [](int from, const std::string& to, mode_t mode) -> Result<> {
+    struct stat status{};
+    const Fd file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    if (!file || ::fstat(from, &status) != 0) return failErrno("making " + to);
+    off_t at = 0;
+    while (at < status.st_size) {
+      const auto rest = static_cast<size_t>(status.st_size - at);
+      if (::sendfile(file.get(), from, &at, rest) <= 0) return failErrno("writing " + to);
+    }
+    return {};
+  };
+  TRY(copy(birth.fds[kPlan].get(), std::string(gvisor::kBundle) + "/config.json", 0444));
+  return copy(confinement.runner.get(), std::string(gvisor::kTools) + "/cloister-runner", 0555);
+}
+
+// 0 and 1 are /dev/null, 2 the pipe of complaints, then the runner's socket and runsc.
+Result<> arrangeFds(const Birth& birth) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int from[] = {null, null, birth.fds[kComplaints].get(), wire::kRunnerFd,
+                      birth.fds[kProgram].get()};
+  int next = 0;
+  for (const int fd : from) {
+    if (::fcntl(fd, F_DUPFD_CLOEXEC, kAside) != kAside + next++) {
+      return failErrno("keeping a descriptor");
+    }
+  }
+  for (int fd = 0; fd < next; ++fd)
+    TRY(linux::moveFd(kAside + fd, fd));
+  if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
+  return linux::closeFrom(static_cast<unsigned>(next));
+}
+
+Result<> prepare(const Confinement& confinement, const Birth& birth) {
+  const SandboxSpec& spec = birth.request.spec;
+  for (size_t i = 0; i < spec.join_count; ++i) {
+    if (::write(birth.fds[1 + kGuestFds + i].get(), "0", 1) != 1) {
+      return failErrno("joining a cgroup");
+    }
+  }
+  TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
+  TRY(linux::nameHost("cloister"));
+  ::setsid();
+  ::signal(SIGCHLD, SIG_DFL);
+  TRY(waitForIdMaps(birth.mapped));
+  TRY(linux::becomeUser(0, 0));
+  TRY(arrangeFiles(confinement, birth));
+  if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
+    return failErrno("setpriority");
+  }
+  TRY(linux::setResourceLimit({RLIMIT_CORE, 1}));
+  TRY(arrangeFds(birth));
+  return linux::setNoNewPrivs();
+}
+
+}  // namespace
+
+void becomeGvisor(const Confinement& confinement, Birth& birth) {
+  const bool one_user = birth.request.rest.count == 0;
+  const auto told = linux::moveFd(birth.fds[0].get(), wire::kRunnerFd);
+  if (!told || ::chdir("/") != 0) ::_exit(1);
+  if (const auto ready = prepare(confinement, birth); !ready) refuseToStart(ready.error());
+  refuseToStart(linux::executeFd(kProgramFd, gvisor::command(one_user), {}));
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a new process does to become gVisor: a child of the spawner, in fresh namespaces, root of
+// its own user namespace and nobody outside.
+#pragma once
+
+#include "runtime/process/confine.h"
+#include "runtime/process/spawn_loop.h"
+
+namespace cloister::runtime {
+
+// `birth` is of a SpawnRequest::What::kGuest. Does not return: what fails is said to the node like
+// a sandbox's failure, or by runsc on the pipe that came with the request.
+[[noreturn]] void becomeGvisor(const Confinement& confinement, Birth& birth);
+
+}  // namespace cloister::runtime

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gvisor/bundle.h"
+
+#include <span>
+
+#include "wire/runner.h"
+
+namespace cloister::runtime::gvisor {
+namespace {
+
+namespace json = base::json;
+
+json::object mountOf(std::string_view type, std::string_view target, json::array options) {
+  return {{"destination", target},
+          {"type", type},
+          {"source", type},
+          {"options", std::move(options)}};
+}
+
+json::object scratch(std::string_view target, uint64_t bytes, std::string_view mode) {
+  json::array options = {"nosuid", "nodev", "size=" + std::to_string(bytes),
+                         "mode=" + std::string(mode)};
+  if (mode == "0755") {
+    const std::string user = std::to_string(kSandboxUid);
+    options.emplace_back("uid=" + user);
+    options.emplace_back("gid=" + user);
+  }
+  return mountOf("tmpfs", target, std::move(options));
+}
+
+// gVisor has no file system that is mounted in several places, so each gets the bound.
+json::array mounts(const SandboxSpec& spec) {
+  json::object tools = mountOf("bind", "/run", {"ro", "nosuid", "nodev"});
+  tools["source"] = kTools;
+  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}),
+          std::move(tools),
+          scratch("/workspace", spec.scratch_bytes, "0755"),
+          scratch("/tmp", spec.scratch_bytes, "1777"),
+          scratch("/dev/shm", spec.scratch_bytes, "1777")};
+}
+
+json::array resourceLimits(const SandboxSpec& spec) {
+  json::array limits;
+  for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count)) {
+    limits.push_back({{"type", linux::resourceName(limit.resource)},
+                      {"soft", limit.value},
+                      {"hard", limit.value}});
+  }
+  return limits;
+}
+
+}  // namespace
+
+json::object makeBundle(const SandboxSpec& spec) {
+  json::array namespaces;
+  for (const char* type : {"pid", "network", "ipc", "uts", "mount"})
+    namespaces.push_back({{"type", type}});
+  return {{"ociVersion", "1.0.2"},
+          {"process",
+           {{"terminal", false},
+            {"user", {{"uid", kSandboxUid}, {"gid", kSandboxUid}}},
+            {"args", {"/run/cloister-runner"}},
+            {"env", json::array()},
+            {"cwd", "/"},
+            {"capabilities", json::object()},
+            {"noNewPrivileges", true},
+            {"rlimits", resourceLimits(spec)}}},
+          {"root", {{"path", kRoot}, {"readonly", true}}},
+          {"hostname", "cloister"},
+          {"mounts", mounts(spec)},
+          {"linux", {{"namespaces", std::move(namespaces)}}}};
+}
+
+std::vector<std::string> command(bool one_user) {
+  const std::string runner = std::to_string(wire::kRunnerFd);
+  std::vector<std::string> argv = {
+      "runsc",
+      "--root=" + std::string(kState),
+      "--platform=systrap",
+      "--network=none",
+      "--overlay2=none",      // the root is read-only; what is writable is in memory
+      "--directfs=false",     // files are opened by the gofer, never by the guest kernel
+      "--host-uds=none",      // no socket and no pipe of the host can be opened by name
+      "--host-fifo=none",     //
+      "--ignore-cgroups",     // ours hold all of it
+      "--net-raw=false",      //
+      "--oci-seccomp=false",  // one filter less to go through: the guest kernel is what is hidden
+      "--watchdog-action=panic",
+  };
+  if (one_user) argv.emplace_back("--rootless");
+  for (const std::string& each :
+       {std::string("run"), "--bundle=" + std::string(kBundle), "--pass-fd=" + runner + ":" + runner,
+        std::string("sandbox")})
+    argv.push_back(each);
+  return argv;
+}
+
+}  // namespace cloister::runtime::gvisor
