@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include <boost/asio/co_spawn.hpp>
@@ -25,6 +26,7 @@
 #include "model/config.h"
 #include "model/language.h"
 #include "node/server.h"
+#include "runtime/gvisor/gvisor.h"
 #include "runtime/process/image_digest.h"
 #include "runtime/process/process_runtime.h"
 
@@ -131,6 +133,10 @@ runtime::ProcessConfig processConfig(const model::Config& from,
   return config;
 }
 
+runtime::GvisorConfig gvisorConfig(const model::Config& from) {
+  return {from.gvisor.runsc, from.gvisor.ready, uint64_t{from.gvisor.overhead_mb} << 20};
+}
+
 // The first path of `requires` that the image lacks, "" if it has all. `a|b` means either.
 std::string lackingPath(const model::Language& language, const std::string& image_root) {
   for (const std::string& choice : language.requires_paths) {
@@ -165,17 +171,15 @@ void detectLanguages(const model::LanguageSet& languages, const std::string& ima
 
 // Kinds of isolation that people look for and this version does not have.
 void describeOthers(model::NodeOffer& offer) {
-  for (const std::string name : {"gvisor", "microvm"}) {
-    offer.findings.push_back({.area = "runtime",
-                              .name = name,
-                              .state = Finding::State::kMissing,
-                              .detail = "not built in this version",
-                              .remedy = {}});
-  }
+  offer.findings.push_back({.area = "runtime",
+                            .name = "microvm",
+                            .state = Finding::State::kMissing,
+                            .detail = "not built in this version",
+                            .remedy = {}});
 }
 
 Result<model::NodeOffer> makeOffer(const Options& options, const model::LanguageSet& languages,
-                                   const runtime::ProcessHost& host) {
+                                   const runtime::ProcessHost& host, Finding gvisor) {
   model::NodeOffer offer;
   offer.node = options.config.node.name;
   offer.version = base::version();
@@ -184,6 +188,7 @@ Result<model::NodeOffer> makeOffer(const Options& options, const model::Language
   offer.memory_bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   runtime::describe(host, offer);
+  offer.findings.push_back(std::move(gvisor));
   describeOthers(offer);
   detectLanguages(languages, options.config.node.image_root, offer);
   return offer;
@@ -236,16 +241,22 @@ void sayReady(int fd) {
 
 Result<> serve(const Options& options) {
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
-  const auto host = TRY(runtime::startProcessHost(processConfig(options.config, languages)));
+  const runtime::GvisorFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
+  runtime::ProcessConfig process_config = processConfig(options.config, languages);
+  if (gvisor.guest) process_config.guests.push_back(gvisor.guest);
+  const auto host = TRY(runtime::startProcessHost(process_config));
   IoContext io(1);
   const auto process = runtime::makeProcessRuntime(io.get_executor(), host);
   node::PermitGate gate(options.config.limits);
-  node::ServerConfig config = serverConfig(options, TRY(makeOffer(options, languages, *host)));
+  node::ServerConfig config =
+      serverConfig(options, TRY(makeOffer(options, languages, *host, gvisor.finding)));
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
   const Lifeline lifeline(io, options.lifeline);
   Result<> result;
-  asio::co_spawn(io, node::serve(std::move(config), gate, {{"process", process.get()}}),
+  std::map<std::string, runtime::Runtime*> runtimes = {{"process", process.get()}};
+  if (gvisor.guest) runtimes[gvisor.guest->name()] = process.get();
+  asio::co_spawn(io, node::serve(std::move(config), gate, std::move(runtimes)),
                  [&](const std::exception_ptr&, Result<> ended) {
                    result = std::move(ended);
                    io.stop();

@@ -3,8 +3,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 
+#include "base/clock.h"
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/outline.h"
@@ -70,6 +73,34 @@ std::string report(const json::object& node, bool usable) {
   return out;
 }
 
+// What a real boot of gVisor says: the kernel that a program in it sees, or why there is none.
+void bootGvisor(HttpClient& client, json::object& node) {
+  constexpr int kPatience = 20;
+  const json::object request{
+      {"command", {"cat", "/proc/version"}}, {"runtime", "gvisor"}, {"timeout_seconds", kPatience}};
+  const auto begin = base::monotonicNow();
+  const auto run =
+      call(client, "POST", "/v1/executions?wait=" + std::to_string(kPatience), request);
+  const auto took = std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
+  const bool booted = run && textOf(*run, "status") == "succeeded";
+  for (json::value& item : node["findings"].as_array()) {
+    json::object* finding = item.if_object();
+    if (finding == nullptr || textOf(*finding, "name") != "gvisor") continue;
+    std::string detail = textOf(*finding, "detail");
+    if (booted) {
+      const std::string kernel = textOf(*run, "stdout");
+      detail +=
+          "; booted in " + std::to_string(took) + " ms: " + kernel.substr(0, kernel.find('\n'));
+    } else {
+      detail += "; it does not boot: ";
+      detail += run ? textOf(objectOf(*run, "error"), "message") : run.error().message;
+      (*finding)["state"] = "missing";
+      (*finding)["remedy"] = "see the log of cloister-node";
+    }
+    (*finding)["detail"] = detail;
+  }
+}
+
 Result<int> doctor(const Invocation& invocation) {
   const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP}));
   const auto service = anyServer(invocation.globals, signals.fd());
@@ -78,7 +109,11 @@ Result<int> doctor(const Invocation& invocation) {
     return std::unexpected(service.error());
   }
   HttpClient client(service->endpoint.url, service->endpoint.key, signals.fd());
-  const json::object node = TRY(call(client, "GET", "/v1/node"));
+  json::object node = TRY(call(client, "GET", "/v1/node"));
+  const json::array& runtimes = arrayOf(node, "runtimes");
+  const bool gvisor = std::ranges::any_of(
+      runtimes, [](const json::value& name) { return name.is_string() && name == "gvisor"; });
+  if (gvisor && node["findings"].is_array()) bootGvisor(client, node);
   const bool usable = boolOf(node, "connected") && !arrayOf(node, "runtimes").empty();
   if (invocation.globals.json) {
     printJson(node);

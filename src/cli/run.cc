@@ -127,6 +127,7 @@ const Command kRun = {
         "printf 'hi\\n' | cloister run -c 'print(input())'\n"
         "cloister run --timeout 5 --memory 512 script.py -- one two\n"
         "cloister run -l bash -c 'echo data > report.txt' --artifacts '*.txt' --out results\n"
+        "cloister run --runtime gvisor -l bash -c 'cat /proc/version'\n"
         "cloister run --dry-run -c 'print(1)'",
     .run = runCommand,
     .failure_status = kStatusService,

@@ -41,6 +41,7 @@ constexpr Flag kFlags[] = {
     {.name = "artifacts", .value = "GLOB", .help = "keep files the program leaves", .many = true},
     {.name = "out", .value = "DIR", .help = "download what is kept"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
+    {.name = "runtime", .value = "NAME", .help = "process (default) or gvisor, as policy has it"},
     {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
@@ -107,8 +108,9 @@ Result<> putPairs(const Flags& flags, std::string_view flag, json::object& body)
   return {};
 }
 
-void putNetwork(const Flags& flags, json::object& body) {
+void putIsolation(const Flags& flags, json::object& body) {
   if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
+  if (const auto runtime = flags.text("runtime")) body["runtime"] = *runtime;
 }
 
 json::array toArray(const std::vector<std::string>& texts) {
@@ -147,7 +149,7 @@ Result<json::object> runBody(const Flags& flags, const RunSource& source) {
   TRY(putLimits(flags, body));
   TRY(putPairs(flags, "env", body));
   TRY(putFiles(flags, body));
-  putNetwork(flags, body);
+  putIsolation(flags, body);
   // Collecting files costs time, so it is done only for who will see them.
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));

@@ -31,10 +31,10 @@ std::string languageOf(const std::string& file_name);
 void putBytes(base::json::object& object, std::string_view key, std::string_view bytes);
 
 // The flags that several commands have, as members: --timeout, --memory, --cpu, --pids, --disk;
-// those of the form NAME=VALUE, as an object called like the flag; --network.
+// those of the form NAME=VALUE, as an object called like the flag; --network and --runtime.
 Result<> putLimits(const base::Flags& flags, base::json::object& body);
 Result<> putPairs(const base::Flags& flags, std::string_view flag, base::json::object& body);
-void putNetwork(const base::Flags& flags, base::json::object& body);
+void putIsolation(const base::Flags& flags, base::json::object& body);
 
 base::json::array toArray(const std::vector<std::string>& texts);
 

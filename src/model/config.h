@@ -110,6 +110,13 @@ struct Config {
     bool zygote_per_tenant = false;
   } pool;
 
+  // The runtime gvisor, where there is one.
+  struct Gvisor {
+    std::string runsc = "/usr/bin/runsc";  // "": not offered
+    uint32_t ready = 2;                    // sandboxes made ahead, at most
+    uint32_t overhead_mb = 128;            // of memory, for gVisor beside each program's limit
+  } gvisor;
+
   // Stored files, of runs and uploaded; the bounds are each tenant's.
   struct Artifacts {
     uint64_t max_mb = 4096;          // one upload

@@ -422,6 +422,8 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
   if (principal.tenant != session->record.principal.tenant) {
     co_return fail(Code::kDenied, "running in a session: it is another tenant's");
   }
+  auto& runtime = request.run.runtime;
+  if (runtime.empty()) runtime = session->request.runtime;
   Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
   CO_TRY(impl->toKernel(session, asked));
   co_return co_await impl->runs->ask(std::move(principal), std::move(asked),
