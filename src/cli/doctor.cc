@@ -82,7 +82,7 @@ void bootGvisor(HttpClient& client, json::object& node) {
   const auto run =
       call(client, "POST", "/v1/executions?wait=" + std::to_string(kPatience), request);
   const auto took = std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
-  const bool booted = run && textOf(*run, "status") == "succeeded";
+  const bool booted = run && textOf(*run, "status") == "completed";
   for (json::value& item : node["findings"].as_array()) {
     json::object* finding = item.if_object();
     if (finding == nullptr || textOf(*finding, "name") != "gvisor") continue;

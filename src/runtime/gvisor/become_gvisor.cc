@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -46,9 +45,8 @@ MountStep small(std::string target, std::string size, std::string_view why) {
 // The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string root(gvisor::kRoot.substr(1));
-  if (::mount("/", gvisor::kRoot.data(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
-    return failErrno("placing the sandbox's root");
-  }
+  const Fd tree = TRY(linux::cloneMount("/", true));
+  TRY(linux::attachMount(tree.get(), root));
   for (const char* name : {"/proc", "/dev", "/run", "/tmp"})
     TRY(applyStep(small(root + name, "4k", "a mount point of the guest's")));
   TRY(applyStep({.op = Op::kNew,

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runtime gvisor through the API and the command line: what runs there has another kernel, a
+session works as ever, and where it is not offered a request is refused."""
+
+import glob
+import os
+import platform
+import signal
+import time
+import unittest
+
+import harness
+from api_case import ApiTest, start_server
+from session_case import Session
+
+RUNSC = "/usr/bin/runsc"
+needs_runsc = unittest.skipUnless(os.path.exists(RUNSC), f"no {RUNSC}: install Debian's from backports")
+
+
+def setUpModule():
+    start_server()
+
+
+def processes(name):
+    """Numbers of the processes whose command line begins with `name`."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as file:
+                if file.read().split(b"\0")[0] == name.encode():
+                    found.append(int(path.split("/")[2]))
+        except OSError:
+            pass
+    return found
+
+
+@needs_runsc
+class Gvisor(ApiTest):
+    def run_in(self, command, **more):
+        body = {"command": ["sh", "-c", command], "runtime": "gvisor", **more}
+        return self.call("POST", "/v1/executions?wait=60", body, status=200).json()
+
+    def test_another_kernel(self):
+        self.assertIn("gvisor", self.call("GET", "/v1/node", status=200).json()["runtimes"])
+        done = self.run_in("cat /proc/version; uname -r; id -u; ls /workspace; grep CapEff /proc/self/status")
+        self.assertEqual(done["status"], "completed", done)
+        self.assertNotIn(platform.release(), done["stdout"])
+        self.assertIn("\n1000\nCapEff:\t0000000000000000\n", done["stdout"])
+        self.assertEqual(done["provenance"]["runtime"], "gvisor")
+        self.assertTrue(any("processes" in each for each in done["provenance"]["weakened"]))
+
+    def test_python_again_and_again(self):
+        for i in range(4):
+            done = self.call("POST", "/v1/executions?wait=60", {"language": "python", "code": f"print({i})",
+                                                               "runtime": "gvisor"}, status=200).json()
+            self.assertEqual((done["stdout"], done["provenance"]["runtime"]), (f"{i}\n", "gvisor"), done)
+
+    def test_a_session_with_files_and_a_kernel(self):
+        with Session(self.server, language="python", runtime="gvisor") as session:
+            self.assertEqual(session.made["provenance"]["runtime"], "gvisor")
+            first = session.call("POST", "/exec?wait=60", {"code": "x = open('/proc/version').read()"}, status=200).json()
+            self.assertEqual(first["status"], "completed", first)
+            second = session.call("POST", "/exec?wait=60", {"code": "print(x)"}, status=200).json()
+            self.assertNotIn(platform.release(), second["stdout"])
+            self.assertIn("gvisor", second["provenance"]["runtime"])
+
+    def test_an_unknown_runtime_is_refused(self):
+        answer = self.call("POST", "/v1/executions?wait=5", {"command": ["true"], "runtime": "microvm"})
+        self.assertIn("microvm", answer.body.decode() if isinstance(answer.body, bytes) else answer.body)
+        self.assertNotIn(b"completed", answer.body if isinstance(answer.body, bytes) else answer.body.encode())
+
+    def test_command_line(self):
+        result = self.server.cli("run", "--runtime", "gvisor", "-l", "bash", "-c", "cat /proc/version")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn(platform.release(), result.stdout)
+        result = self.server.cli("doctor")
+        self.assertIn("booted in", result.stdout)
+
+    def test_killed_parts_end_the_run_and_leave_nothing(self):
+        for part in ("runsc-sandbox", "runsc-gofer", "runsc"):
+            with self.subTest(part=part):
+                before = set(processes(part))
+                made = self.call("POST", "/v1/executions", {"command": ["sleep", "60"], "runtime": "gvisor"}).json()
+                until = time.monotonic() + 30
+                while time.monotonic() < until:
+                    if self.call("GET", f"/v1/executions/{made['id']}").json()["status"] == "running": break
+                    time.sleep(0.1)
+                time.sleep(1)
+                for pid in set(processes(part)) - before:
+                    os.kill(pid, signal.SIGKILL)
+                self.call("POST", f"/v1/executions/{made['id']}/cancel", {})
+                while time.monotonic() < until:
+                    done = self.call("GET", f"/v1/executions/{made['id']}").json()
+                    if done["status"] not in ("queued", "running"): break
+                    time.sleep(0.1)
+                self.assertNotIn(done["status"], ("queued", "running", "completed"))
+
+
+if __name__ == "__main__":
+    unittest.main()
