@@ -505,6 +505,19 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.agents_per_tenant = options.config.agents.per_tenant;
 }
 
+// The API, until it is told to stop.
+Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts, const Data& data,
+                   const Options& options, const std::string& address) {
+  const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
+  api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics);
+  untilStopped(io, server, parts.service, parts.sessions, *mcp, options, [&] {
+    server.start(router);
+    sayReady(options.ready_fd, address);
+  });
+  io.shutdown();
+  return {};
+}
+
 Result<> serve(const Options& options) {
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
@@ -563,15 +576,7 @@ Result<> serve(const Options& options) {
                        .agents = &agents,
                        .policies = &policies};
   setUp(options, data, parts);
-  const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
-  api::Router router(allRoutes(parts, *mcp), authenticator, metrics);
-
-  untilStopped(io, server, service, sessions, *mcp, options, [&] {
-    server.start(router);
-    sayReady(options.ready_fd, addresses.front());
-  });
-  io.shutdown();
-  return {};
+  return answerAll(io, server, parts, data, options, addresses.front());
 }
 
 Result<> run(const std::vector<std::string>& arguments) {

@@ -69,7 +69,7 @@ Result<json::object> requestFrom(const base::Flags& flags) {
     return parseObject(TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMaxRequest)));
   }
   json::object request;
-  for (const std::string_view name : {"language", "code", "command", "tier", "runtime"}) {
+  for (const std::string_view name : {"language", "code", "command", "tier"}) {
     if (const auto text = flags.text(name)) request[name] = *text;
   }
   if (!request.contains("command") && !request.contains("code")) request["code"] = "";
@@ -79,7 +79,7 @@ Result<json::object> requestFrom(const base::Flags& flags) {
   if (const auto deps = flags.all("dep"); !deps.empty()) request["deps"] = toArray(deps);
   if (const auto type = flags.text("tool-type")) request["metadata"] = {{"tool_type", *type}};
   TRY(putPairs(flags, "env", request));
-  putNetwork(flags, request);
+  putIsolation(flags, request);
   TRY(putLimits(flags, request));
   return request;
 }

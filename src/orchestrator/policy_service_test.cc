@@ -165,14 +165,14 @@ TEST_F(PolicyServiceTest, ARollbackIsTheNextVersion) {
   EXPECT_EQ(none.error().code, Code::kNotFound);
 }
 
-TEST_F(PolicyServiceTest, ARunThatNeedsApprovalIsDeniedAndSaysWhomToAsk) {
+TEST_F(PolicyServiceTest, ARunThatNeedsApprovalIsBlockedAndSaysWhoDecides) {
   ASSERT_TRUE(start(kAsk));
-  const auto denied = run({"echo", "x"});
-  ASSERT_TRUE(denied);
-  EXPECT_EQ(denied->status, Status::kDenied);
-  EXPECT_EQ(denied->error->type, model::error_type::kApprovalRequired);
-  EXPECT_THAT(denied->error->message, HasSubstr("role approver"));
-  EXPECT_EQ(denied->error->details.at("rule").as_string(), "ask");
+  const auto blocked = run({"echo", "x"});
+  ASSERT_TRUE(blocked);
+  EXPECT_EQ(blocked->status, Status::kBlocked);
+  EXPECT_EQ(blocked->error->type, model::error_type::kApprovalRequired);
+  EXPECT_EQ(base::toJson(blocked->error->details.at("required_roles")), R"(["approver"])");
+  EXPECT_EQ(blocked->error->details.at("rule").as_string(), "ask");
 }
 
 TEST_F(PolicyServiceTest, TheReplayShowsTheDecisionsThatWouldChange) {

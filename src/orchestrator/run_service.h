@@ -90,8 +90,8 @@ struct Parts {
   const policy::Current& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
-  Scanner* scanner = nullptr;    // of artifacts; null: none
-  AgentGuard* agents = nullptr;  // what agents are held to; null: nothing
+  Scanner* scanner = nullptr;              // of artifacts; null: none
+  AgentGuard* agents = nullptr;            // what agents are held to; null: nothing
   const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
 };
 

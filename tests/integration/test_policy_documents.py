@@ -64,12 +64,17 @@ class Versions(PolicyTest):
         self.assertEqual(refused.status, 403, refused.body)
         self.assertIn("no shells", refused.text)
 
-    def test_approval_is_denied_until_somebody_can_give_it(self):
+    def test_what_needs_approval_waits_for_it(self):
         self.apply(ASK)
-        denied = self.run_code("print(1)")
-        self.assertEqual((denied["status"], denied["error"]["type"]), ("denied", "APPROVAL_REQUIRED"))
-        self.assertIn("role approver", denied["error"]["message"])
-        self.assertEqual(denied["error"]["details"]["rule"], "ask")
+        blocked = self.server.submit("print(1)", wait=1)
+        self.assertEqual(blocked.status, 202)
+        blocked = blocked.json()
+        self.assertEqual((blocked["status"], blocked["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"))
+        self.assertEqual(blocked["error"]["details"]["rule"], "ask")
+        self.assertEqual(self.call("DELETE", f"/v1/executions/{blocked['id']}").status, 200)
+        refused = self.call("POST", "/v1/sessions", {"language": "bash"})
+        self.assertEqual(refused.status, 403)
+        self.assertIn("role approver", refused.text)
 
     def test_rollback(self):
         before = self.call("GET", "/v1/policies/current").json()["version"]

@@ -65,7 +65,7 @@ struct RestParts {
   std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
   uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
-  orchestrator::PolicyService* policies = nullptr;  // null: there is no history of them
+  orchestrator::PolicyService* policies = nullptr;   // null: there is no history of them
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.

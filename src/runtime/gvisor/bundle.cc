@@ -11,10 +11,8 @@ namespace {
 namespace json = base::json;
 
 json::object mountOf(std::string_view type, std::string_view target, json::array options) {
-  return {{"destination", target},
-          {"type", type},
-          {"source", type},
-          {"options", std::move(options)}};
+  return {
+      {"destination", target}, {"type", type}, {"source", type}, {"options", std::move(options)}};
 }
 
 json::object scratch(std::string_view target, uint64_t bytes, std::string_view mode) {
@@ -32,8 +30,7 @@ json::object scratch(std::string_view target, uint64_t bytes, std::string_view m
 json::array mounts(const SandboxSpec& spec) {
   json::object tools = mountOf("bind", "/run", {"ro", "nosuid", "nodev"});
   tools["source"] = kTools;
-  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}),
-          std::move(tools),
+  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
           scratch("/workspace", spec.scratch_bytes, "0755"),
           scratch("/tmp", spec.scratch_bytes, "1777"),
           scratch("/dev/shm", spec.scratch_bytes, "1777")};
@@ -88,9 +85,8 @@ std::vector<std::string> command(bool one_user) {
       "--watchdog-action=panic",
   };
   if (one_user) argv.emplace_back("--rootless");
-  for (const std::string& each :
-       {std::string("run"), "--bundle=" + std::string(kBundle), "--pass-fd=" + runner + ":" + runner,
-        std::string("sandbox")})
+  for (const std::string& each : {std::string("run"), "--bundle=" + std::string(kBundle),
+                                  "--pass-fd=" + runner + ":" + runner, std::string("sandbox")})
     argv.push_back(each);
   return argv;
 }

@@ -33,9 +33,7 @@ constexpr uint32_t kThreadsEach = 4;
 class Gvisor final : public Guest {
  public:
   Gvisor(GvisorConfig config, std::string version, Fd program)
-      : config_(std::move(config)),
-        version_(std::move(version)),
-        program_(std::move(program)) {}
+      : config_(std::move(config)), version_(std::move(version)), program_(std::move(program)) {}
 
   [[nodiscard]] std::string name() const override { return "gvisor"; }
   [[nodiscard]] uint32_t ready() const override { return config_.ready; }
