@@ -62,12 +62,12 @@ Result<std::optional<Endpoint>> findServer(const Globals& globals) {
   const std::string dir = globals.state.value_or(base::defaultStateDir());
   if (named) {
     Endpoint endpoint{TRY(parseUrl(*named)), {}};
-    const auto local = key ? std::nullopt : TRY(localServer(dir));
+    const auto local = key && !endpoint.url.tls ? std::nullopt : TRY(localServer(dir));
     const bool same = local && local->authority() == endpoint.url.authority() &&
                       local->tls.has_value() == endpoint.url.tls.has_value();
     if (same) {
       endpoint.url.tls = local->tls;
-      key = TRY(readKey(adminKeyPath(dir)));
+      if (!key) key = TRY(readKey(adminKeyPath(dir)));
     }
     endpoint.key = std::move(key).value_or("");
     return endpoint;

@@ -198,7 +198,10 @@ class Https(unittest.TestCase):
         return harness.cli(*args, env={"CLOISTER_URL": self.server.url, **env})
 
     def test_the_command_line_of_this_account(self):
-        done = self.server.cli("run", "-c", "print('here')")
+        for more in ([], ["--url", self.server.url]):
+            done = harness.cli("run", "--state", self.server.state, *more, "-c", "print('here')")
+            self.assertEqual((done.returncode, done.stdout), (0, "here\n"), done.stderr)
+        done = self.server.cli("--state", self.server.state, "run", "-c", "print('here')")
         self.assertEqual((done.returncode, done.stdout), (0, "here\n"), done.stderr)
 
     def test_the_command_line_with_a_certificate(self):
