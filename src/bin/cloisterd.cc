@@ -372,8 +372,7 @@ std::unique_ptr<orchestrator::Scanner> makeScanner(const asio::any_io_executor& 
 // --- serving
 // --------------------------------------------------------------------------------------
 
-// An io_context that can drop what still waits on it, while the things that this refers to are
-// there.
+// One that can drop what still waits on it, while the things that this refers to are there.
 struct IoContext : asio::io_context {
   using asio::execution_context::shutdown;
   using asio::io_context::io_context;
@@ -453,8 +452,7 @@ api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
 void sayReady(int fd, const std::string& address) {
   base::log(Level::kInfo, "listening", {{"address", address}});
   if (fd < 0) return;
-  const std::string line = address + "\n";
-  [[maybe_unused]] const ssize_t written = ::write(fd, line.data(), line.size());
+  ::dprintf(fd, "%s\n", address.c_str());
   ::close(fd);
 }
 
@@ -468,7 +466,7 @@ Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts&
 }
 
 std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) {
-  std::vector<api::Route> routes = api::restRoutes(parts);
+  auto routes = api::restRoutes(parts);
   std::ranges::move(mcp.routes(), std::back_inserter(routes));
   return routes;
 }
