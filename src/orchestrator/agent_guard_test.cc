@@ -39,16 +39,12 @@ sandbox_levels:
 class AgentsTest : public SessionsTest {
  protected:
   void openGuarded(const std::string& default_level = "") {
+    default_level_ = default_level;
     open();
-    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, default_level);
-    service_ = nullptr;
-    sessions_ = nullptr;
-    service_ = std::make_unique<RunService>(
-        io_->get_executor(),
-        Parts{*store_, *keeper_, languages_, policy_, key_, metrics_, nullptr, guard_.get()},
-        config_);
-    sessions_ = std::make_unique<Sessions>(*service_, session_config_);
-    connect();
+  }
+  AgentGuard* guard() override {
+    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, default_level_);
+    return guard_.get();
   }
   void give(const std::string& level) {
     model::AgentSandbox sandbox;
@@ -79,6 +75,7 @@ class AgentsTest : public SessionsTest {
   }
 
   policy::Levels levels_ = policy::parseLevels(kLevels, "test").value();
+  std::string default_level_;
   std::unique_ptr<AgentGuard> guard_;
 };
 
