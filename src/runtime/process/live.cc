@@ -23,6 +23,7 @@ namespace cloister::runtime {
 namespace {
 
 namespace asio = boost::asio;
+constexpr size_t kMostParts = 32;  // of ended programs and others, before some go at once
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
@@ -75,6 +76,8 @@ void Live::giveBack(linux::Cgroup* part) {
       std::ranges::find(split_, part, [](const Part& each) { return each.group.get(); });
   if (found == split_.end()) return;
   found->in_use = false;
+  // Who runs program after program leaves no lull, and each part has descriptors of the node.
+  if (split_.size() > kMostParts) removeParts(false);
   tidyInALull();
 }
 

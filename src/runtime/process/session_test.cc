@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include <boost/asio/io_context.hpp>
@@ -120,6 +123,21 @@ TEST_F(SessionTest, ATimeoutEndsItsOwnTreeAndNothingElse) {
   output("echo went on > fifo");
   EXPECT_EQ(finish(*other).end, End::kExited);
   EXPECT_EQ(other->seen.out, "up\nwent on\n");
+}
+
+TEST_F(SessionTest, ProgramAfterProgramKeepsNoDescriptors) {
+  constexpr int kRuns = 400;
+  const auto descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  output("echo first");
+  const auto before = descriptors();
+  auto most = before;
+  for (int i = 0; i < kRuns; ++i) {
+    output("echo again");
+    most = std::max(most, descriptors());
+  }
+  EXPECT_LT(most - before, kRuns);
 }
 
 TEST_F(SessionTest, ManyTimeoutsLeaveNothing) {
