@@ -12,7 +12,7 @@ policy::Resources RunService::Impl::usedBy(const model::Principal& principal) co
   policy::Resources used;
   for (const auto& [id, run] : live) {
     const model::Principal& of = run->execution.principal;
-    if (!run->execution.session_id.empty()) continue;  // its session counts
+    if (!run->execution.session_id.empty()) continue;        // its session counts
     if (model::isTerminal(run->execution.status)) continue;  // as whoever asked may know
     if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
     used.memory_bytes += run->facts.limits.memory_bytes;

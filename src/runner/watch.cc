@@ -191,49 +191,51 @@ class Watch {
     return answer_->change(ChangeKind::kLimit, true, {path, length == 0 ? 0 : length - 1}, "");
   }
 
-  // Goes through a directory, to watch those in it and, if they are new, tell what is there.
   int look(int at, bool fresh) {
     static char path[PATH_MAX];
     if (tree.path(at, "", path, sizeof path) == 0) return limit(0, "");
     const Fd directory = open(path);
     if (!directory) return errno == ENOENT ? 0 : limit(at, "");
+    return look(directory.get(), at, fresh);
+  }
+
+  // Goes through a directory, to watch those in it and, if they are new, tell what is there.
+  int look(int directory, int at, bool fresh) {
     if (!all_ && !fresh) return 0;
-    const int error = forEachEntry(directory.get(), [&](const char* name) {
+    const int error = forEachEntry(directory, [&](const char* name) {
       struct stat st;
-      if (fstatat(directory.get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+      if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
       const bool inner = S_ISDIR(st.st_mode);
       if (fresh && (inner || !isUpload(name))) {
         if (const int error = tell(ChangeKind::kCreated, inner, at, name); error != 0) return error;
       }
-      return inner ? enter(directory.get(), at, name, fresh) : 0;
+      return inner ? enter(directory, at, name, fresh) : 0;
     });
     return error == ENOENT ? 0 : error;  // it has been removed while it was read
   }
 
-  // Watches the directory `name` of the directory `parent`, and what is in it.
+  // Watches the directory `name` of the directory `parent`, and what is in it; by descriptor, for
+  // it may have another name by now.
   int enter(int parent, int at, const char* name, bool fresh) {
     if (!all_) return 0;
     if (tree.depth(at) + 1 >= kMaxDepth) return limit(at, name);
-    int place = WatchedTree::kNone;
-    {
-      const Fd directory(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
-      if (!directory) return gone(errno) ? 0 : limit(at, name);
-      const int wd = add(directory.get());
-      if (wd < 0) return gone(errno) ? 0 : limit(at, name);
-      place = tree.find(wd);
-      // Known: it has been moved, and that is yet to be told; or this is another look.
-      if (place != WatchedTree::kNone) {
-        if (!tree.place(place, at, name)) return 0;
-      } else {
-        place = tree.add(wd, at, name);
-        if (place == WatchedTree::kNone) {
-          inotify_rm_watch(inotify_, wd);
-          return limit(at, name);
-        }
+    const Fd directory(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
+    if (!directory) return gone(errno) ? 0 : limit(at, name);
+    const int wd = add(directory.get());
+    if (wd < 0) return gone(errno) ? 0 : limit(at, name);
+    int place = tree.find(wd);
+    // Known: it has been moved, and that is yet to be told; or this is another look.
+    if (place != WatchedTree::kNone) {
+      if (!tree.place(place, at, name)) return 0;
+    } else {
+      place = tree.add(wd, at, name);
+      if (place == WatchedTree::kNone) {
+        inotify_rm_watch(inotify_, wd);
+        return limit(at, name);
       }
-      tree.see(place);
     }
-    return look(place, fresh);
+    tree.see(place);
+    return look(directory.get(), place, fresh);
   }
 
   // As enter(), by the path of `at`.
@@ -318,7 +320,7 @@ class Watch {
     const int place = tree.child(at, from.name);
     const int there = tree.child(target, to.name);
     if (there != WatchedTree::kNone && there != place) drop(there);
-    if (place == WatchedTree::kNone) return enter(target, to.name, false);
+    if (place == WatchedTree::kNone) return enter(target, to.name, true);  // nothing of it is told
     if (tree.place(place, target, to.name)) return 0;
     drop(place);  // what we know and what is so have come apart
     return overflow();
