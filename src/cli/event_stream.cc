@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/event_stream.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <thread>
 
 #include "cli/api.h"
+#include "cli/signals.h"
+#include "cli/verdict.h"
 
 namespace cloister::cli {
 
@@ -77,6 +81,16 @@ Result<> EventStream::read(const Visit& visit, const Idle& idle) {
   const auto piece = client_.read(rest, Millis(0));
   if (!piece || *piece != HttpClient::Piece::kEnd) client_.close();
   return {};
+}
+
+Result<int> readStream(const Globals& globals, const std::string& target,
+                       const EventStream::Visit& visit) {
+  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  HttpClient client = TRY(connect(globals, signals.fd()));
+  const auto read = EventStream(client, target).read(visit);
+  if (read) return 0;
+  if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
+  return std::unexpected(read.error());
 }
 
 }  // namespace cloister::cli

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/http_client.h"
+#include "cli/server.h"
 #include "cli/sse.h"
 
 namespace cloister::cli {
@@ -39,5 +40,9 @@ class EventStream {
   bool moved_ = false;    // something came on this connection
   bool refused_ = false;  // by `visit`
 };
+
+// A whole stream for a command: its exit status at the end, or when a signal comes.
+Result<int> readStream(const Globals& globals, const std::string& target,
+                       const EventStream::Visit& visit);
 
 }  // namespace cloister::cli

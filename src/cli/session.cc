@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister session …`: sandboxes that outlive one program.
-#include <signal.h>
 #include <unistd.h>
 
 #include "cli/api.h"
@@ -9,9 +8,7 @@
 #include "cli/job.h"
 #include "cli/outline.h"
 #include "cli/session_body.h"
-#include "cli/signals.h"
 #include "cli/terminal.h"
-#include "cli/verdict.h"
 
 namespace cloister::cli {
 namespace {
@@ -121,14 +118,8 @@ Result<bool> tell(const SseEvent& event, bool json) {
 
 Result<int> events(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation)) + "/events";
-  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
-  EventStream stream(client, target);
-  const auto read =
-      stream.read([&](const SseEvent& event) { return tell(event, invocation.globals.json); });
-  if (read) return 0;
-  if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
-  return std::unexpected(read.error());
+  return readStream(invocation.globals, target,
+                    [&](const SseEvent& event) { return tell(event, invocation.globals.json); });
 }
 
 constexpr Flag kListFlags[] = {

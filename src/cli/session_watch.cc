@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister session watch`: what changes in a session's workspace, as it happens.
-#include <signal.h>
 #include <unistd.h>
 
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/copy_place.h"
 #include "cli/event_stream.h"
-#include "cli/signals.h"
 #include "cli/terminal.h"
-#include "cli/verdict.h"
 
 namespace cloister::cli {
 namespace {
@@ -48,14 +45,8 @@ Result<bool> tell(const SseEvent& event, bool json) {
 
 Result<int> watch(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
-  EventStream stream(client, target);
-  const auto read =
-      stream.read([&](const SseEvent& event) { return tell(event, invocation.globals.json); });
-  if (read) return 0;
-  if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
-  return std::unexpected(read.error());
+  return readStream(invocation.globals, target,
+                    [&](const SseEvent& event) { return tell(event, invocation.globals.json); });
 }
 
 constexpr Flag kFlags[] = {
