@@ -3,96 +3,30 @@
 
 #include <algorithm>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include "auth/connection.h"
 
 namespace cloister::auth {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-constexpr uint32_t kMaxHead = 16'384;
 constexpr size_t kMaxUrl = 2048;
-constexpr unsigned kVersion = 11;
-
-template <class T>
-using Task = asio::awaitable<T>;
-
-std::unexpected<Error> failed(const Url& url, std::string_view what) {
-  return fail(Code::kUnavailable, "reaching " + url.host + ": " + std::string(what));
-}
 
 bool isLoopback(const std::string& host) {
   return host == "127.0.0.1" || host == "::1" || host == "localhost";
 }
 
-using Message = http::request<http::string_body>;
-
-Message message(const Url& url, http::verb verb) {
-  const bool v6 = url.host.contains(':');
-  const std::string name = v6 ? "[" + url.host + "]" : url.host;
-  Message request(verb, url.target, kVersion);
-  request.set(http::field::host, name + ":" + url.port);
-  request.set(http::field::accept, "application/json");
-  request.set(http::field::user_agent, "cloister");
+// One exchange over a connection of its own.
+asio::awaitable<Result<HttpAnswer>> send(const Url& url, asio::ssl::context& tls,
+                                         HttpRequest request, FetchLimits limits) {
   request.set(http::field::connection, "close");
-  return request;
-}
-
-// The whole answer, whose status the caller judges.
-template <class Stream>
-Task<Result<http::response<http::string_body>>> exchange(Stream& stream, const Url& url,
-                                                         const Message& request, size_t max_bytes) {
-  const auto [write_error, written] = co_await http::async_write(stream, request, kTuple);
-  if (write_error) co_return failed(url, write_error.message());
-  beast::flat_buffer buffer(kMaxHead + max_bytes);
-  http::response_parser<http::string_body> parser;
-  parser.header_limit(kMaxHead);
-  parser.body_limit(max_bytes);
-  const auto [read_error, read] = co_await http::async_read(stream, buffer, parser, kTuple);
-  if (read_error) co_return failed(url, read_error.message());
-  co_return parser.release();
-}
-
-Task<Result<http::response<http::string_body>>> secured(beast::tcp_stream plain,
-                                                        asio::ssl::context& tls, const Url& url,
-                                                        const Message& request, size_t max_bytes) {
-  asio::ssl::stream<beast::tcp_stream> stream(std::move(plain), tls);
-  stream.set_verify_mode(asio::ssl::verify_peer);
-  stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
-  if (SSL_set_tlsext_host_name(stream.native_handle(), url.host.c_str()) != 1) {
-    co_return failed(url, "its name cannot be sent");
-  }
-  const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, kTuple);
-  if (error) co_return failed(url, "TLS: " + error.message());
-  // Its end is not waited for: the length of the answer says whether that is complete.
-  co_return co_await exchange(stream, url, request, max_bytes);
-}
-
-Task<Result<http::response<http::string_body>>> send(const Url& url, asio::ssl::context& tls,
-                                                     const Message& request, FetchLimits limits) {
-  const auto executor = co_await asio::this_coro::executor;
-  tcp::resolver resolver(executor);
-  const auto [error, found] = co_await resolver.async_resolve(url.host, url.port, kTuple);
-  if (error) co_return failed(url, error.message());
-  beast::tcp_stream stream(executor);
-  stream.expires_after(limits.timeout);  // for all that follows
-  const auto [connect_error, endpoint] = co_await stream.async_connect(found, kTuple);
-  if (connect_error) co_return failed(url, connect_error.message());
-  if (url.tls) co_return co_await secured(std::move(stream), tls, url, request, limits.bytes);
-  co_return co_await exchange(stream, url, request, limits.bytes);
+  const auto deadline = base::monotonicNow() + limits.timeout;
+  const auto connection = CO_TRY(co_await connect(url, tls, deadline));
+  co_return co_await connection->exchange(request, limits.bytes, deadline);
 }
 
 }  // namespace
@@ -129,25 +63,19 @@ Result<Url> parseUrl(std::string_view text) {
 }
 
 asio::awaitable<Result<std::string>> fetch(Url url, asio::ssl::context& tls, FetchLimits limits) {
-  const Message request = message(url, http::verb::get);
-  auto answer = CO_TRY(co_await send(url, tls, request, limits));
+  auto answer = CO_TRY(co_await send(url, tls, makeRequest(url, http::verb::get), limits));
   if (answer.result() != http::status::ok) {
-    co_return failed(url, "it answers with " + std::to_string(answer.result_int()));
+    co_return unreached(url, "it answers with " + std::to_string(answer.result_int()));
   }
   co_return std::move(answer.body());
 }
 
 asio::awaitable<Result<>> post(Url url, asio::ssl::context& tls, Posted posted,
                                FetchLimits limits) {
-  Message request = message(url, http::verb::post);
-  request.set(http::field::content_type, "application/json");
-  for (const auto& [name, value] : posted.headers)
-    request.set(name, value);
-  request.body() = std::move(posted.body);
-  request.prepare_payload();
-  const auto answer = CO_TRY(co_await send(url, tls, request, limits));
+  const auto answer =
+      CO_TRY(co_await send(url, tls, makeRequest(url, http::verb::post, posted), limits));
   if (http::to_status_class(answer.result()) != http::status_class::successful) {
-    co_return failed(url, "it answers with " + std::to_string(answer.result_int()));
+    co_return unreached(url, "it answers with " + std::to_string(answer.result_int()));
   }
   co_return Result<>{};
 }

@@ -23,6 +23,7 @@ struct Url {
   std::string host;  // without the brackets of an IPv6 address
   std::string port;
   std::string target;  // "/path?query"
+  std::string socket;  // path of a UNIX socket to connect to in place of host and port; "": none
 };
 
 // "https://host[:port]/path", or "http://" of loopback. kInvalid for anything else: credentials,
