@@ -37,6 +37,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "bin/channels.h"
+#include "bin/deciding.h"
 #include "bin/settings.h"
 #include "linux/command_helper.h"
 #include "linux/credentials.h"
@@ -49,7 +50,6 @@
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
 #include "policy/command/filter.h"
-#include "policy/current.h"
 #include "runtime/spawn.h"
 #include "store/store.h"
 
@@ -526,6 +526,7 @@ Result<> serve(const Options& options) {
   const auto addresses = TRY(openListeners(server, options));
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
   const auto channels = TRY(openChannels(options.config.escalation));
+  const auto by = TRY(openDeciding(io.get_executor(), options.config));
   TRY(confine(options, data.seccomp));
 
   const auto store = TRY(store::openSqlite(storeOptions(options, data)));
@@ -537,15 +538,14 @@ Result<> serve(const Options& options) {
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
   orchestrator::AgentGuard agents(store->agents(), data.levels, data.languages,
                                   options.config.agents.default_level);
-  policy::Current policy;
   orchestrator::RunService service(io.get_executor(),
-                                   {*store, keeper, data.languages, policy, data.permit_key,
+                                   {*store, keeper, data.languages, *by->engine, data.permit_key,
                                     metrics, scanner.get(), &agents, &data.levels},
                                    runConfig(options.config));
   const model::RequestBounds bounds = requestBounds(options.config);
   asio::thread_pool background(2);
   orchestrator::PolicyService policies(
-      {*store, policy, data.languages, data.levels, bounds, background, service},
+      {*store, by->current, data.languages, data.levels, bounds, background, service, *by->engine},
       policyConfig(options.config));
   TRY(policies.open(data.policy));
   TRY(service.recover());

@@ -29,8 +29,17 @@ struct Config {
 
   // The history of the policy document.
   struct Policies {
-    uint32_t history = 1000;  // versions kept
-    uint32_t replay = 200;    // recorded requests that a new version is tried on, at most
+    uint32_t history = 1000;          // versions kept
+    uint32_t replay = 200;            // recorded requests that a new version is tried on, at most
+    std::string engine = "embedded";  // who decides: "embedded" or "opa"
+    // The Open Policy Agent, where it is the engine; docs/POLICY.md.
+    struct Opa {
+      std::string url;  // https://…, http:// of loopback, or unix:/path
+      uint32_t timeout_ms = 250;
+      uint32_t answer_bytes = 65'536;
+      std::string token_file;  // "": none is sent
+      std::string ca_file;     // "" = the system's authorities
+    } opa;
   } policies;
 
   struct Http {

@@ -80,11 +80,17 @@ policy::Use RunService::Impl::useOf(const Live& run) const {
           .now = base::wallMicros()};
 }
 
+Task<void> RunService::Impl::consult(Live& run) const {
+  const policy::Question asked = question(run, "");
+  run.ruling = co_await parts.policy.rule(asked);
+  run.execution.provenance.policy_id = run.ruling.policy->id;
+}
+
 // An approval that does not stand denies, whatever policy would say without one.
 policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
   policy::Question asked = question(run, permit_id);
-  const auto policy = parts.policy.get();
-  policy::Decision decision = policy::decide(*policy, asked);
+  const policy::Policy& policy = *run.ruling.policy;
+  policy::Decision decision = policy::decide(policy, asked);
   if (std::holds_alternative<policy::Denied>(decision)) return decision;
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
   if (!run.refusal && run.approval) {
@@ -99,7 +105,7 @@ policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_i
   }
   if (wanted == nullptr || !run.approval) return decision;
   asked.approved = true;
-  return policy::decide(*policy, asked);
+  return policy::decide(policy, asked);
 }
 
 void RunService::Impl::noteRefusal(Live& run) {
@@ -179,9 +185,10 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   }
   record.approval.reset();  // one that does not do is not used up
   CO_TRY(wantApproval(*run, record, wanted));
-  model::AuditEvent event = run->execution.status == model::Status::kBlocked
-                                ? blockedEvent(run->execution, run->facts)
-                                : deniedEvent(run->execution, run->facts);
+  model::AuditEvent event = withRuling(run->execution.status == model::Status::kBlocked
+                                           ? blockedEvent(run->execution, run->facts)
+                                           : deniedEvent(run->execution, run->facts),
+                                       run->ruling);
   const store::Accepted accepted =
       CO_TRY(co_await ledger.accept(std::move(record), std::move(event)));
   if (accepted.replayed) co_return accepted.execution;
@@ -293,6 +300,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const policy::Use use = useOf(*run);
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
+  co_await consult(*run);
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {
     applyDenial(run->execution, *denied);
     noteRefusal(*run);
@@ -306,7 +314,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
                                        .apply = spending(use),
                                        .channels = {},
                                        .notification = ""};
-  const model::AuditEvent event = resumedEvent(queued, e.id);
+  const model::AuditEvent event = withRuling(resumedEvent(queued, e.id), run->ruling);
   CO_TRY(co_await insist(run->execution.id, [&]() -> Task<Result<>> {
     const auto both = co_await committed<Escalation>([&](store::Done<Escalation> done) {
       parts.store.escalations().changeWith(change, queued, event, std::move(done));

@@ -89,18 +89,20 @@ void RunService::Impl::markStarted(Live& run, const std::string& permit_id) cons
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = base::wallMicros();
   run.execution.provenance.permit_id = permit_id;
-  run.execution.provenance.policy_id = parts.policy.get()->id;
+  run.execution.provenance.policy_id = run.ruling.policy->id;
 }
 
 // The start is durable before the node gets the program: that makes it at most one.
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
+  co_await consult(run);
   policy::Decision decision = decide(run, permit_id);
   Execution& execution = run.execution;
   if (std::holds_alternative<model::Permit>(decision)) {
     markStarted(run, permit_id);
-    CO_TRY(co_await persist(run, startedEvent(execution, node.offer)));
+    CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
     run.log->publish(execution);
+    co_await consult(run);
     decision = decide(run, permit_id);  // fresh, however long the ledger took
   }
   if (const auto denied = policy::refusalOf(decision)) {

@@ -12,6 +12,8 @@ namespace {
 
 namespace json = base::json;
 
+constexpr std::string_view kEmbedded = "embedded";  // reads documents, whichever engine decides
+
 // A supposed run, from what an execution asked for; nothing where it cannot be read any more.
 std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
                                              const policy::ReaderParts& parts) {
@@ -111,13 +113,25 @@ Result<json::object> PolicyService::check(const json::object& body) {
                       {"sha256", policy->sha256}};
 }
 
-Result<json::object> PolicyService::explain(const model::Principal& asker,
-                                            const json::object& body) {
+Task<Result<json::object>> PolicyService::explain(model::Principal asker, json::object body) {
   base::ObjectReader reader(body, "");
-  const policy::Policy policy = TRY(choose(reader, "version"));
-  const policy::Supposed supposed = TRY(policy::readSupposed(reader, readerParts(), asker));
-  TRY(reader.finish());
-  return policy::explain(policy, supposed.question());
+  const policy::Policy chosen = CO_TRY(choose(reader, "version"));
+  const policy::Supposed supposed = CO_TRY(policy::readSupposed(reader, readerParts(), asker));
+  CO_TRY(reader.finish());
+  const policy::Question question = supposed.question();
+  json::object answer;
+  json::value decision_id = nullptr;
+  if (body.contains("document") || body.contains("version")) {
+    answer = policy::explain(chosen, question);
+    answer["engine"] = kEmbedded;
+  } else {
+    const Ruling ruling = co_await parts_.engine.rule(question);
+    answer = policy::explain(*ruling.policy, question);
+    answer["engine"] = json::string(parts_.engine.name());
+    if (const auto* id = ruling.trace.if_contains("decision_id")) decision_id = *id;
+  }
+  answer["decision_id"] = std::move(decision_id);
+  co_return answer;
 }
 
 Result<json::object> PolicyService::test(const json::object& body) {

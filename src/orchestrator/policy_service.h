@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "orchestrator/policy_engine.h"
 #include "orchestrator/run_service.h"
 #include "policy/current.h"
 #include "policy/explain.h"
@@ -47,6 +48,7 @@ class PolicyService {
     const model::RequestBounds& bounds;
     boost::asio::thread_pool& background;
     const RunService& service;  // whose node it is
+    PolicyEngine& engine;       // that decides; another than ours leaves the documents aside
   };
   PolicyService(Parts parts, PolicyConfig config);
 
@@ -71,7 +73,8 @@ class PolicyService {
   // Questions of the API, each the members of its body (spec/openapi.yaml): `document`, or a
   // `version` (without either, what is in force), and what more is said. kInvalid names a member.
   Result<base::json::object> check(const base::json::object& body);
-  Result<base::json::object> explain(const model::Principal& asker, const base::json::object& body);
+  // Without a document and a version the engine is asked, whichever it is.
+  Task<Result<base::json::object>> explain(model::Principal asker, base::json::object body);
   Result<base::json::object> test(const base::json::object& body);
   // With `recent`, the newest requests that the asker may see are decided by both, on a thread of
   // its own: each whose decision would be another.

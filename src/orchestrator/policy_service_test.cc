@@ -34,8 +34,8 @@ class PolicyServiceTest : public ServiceTest {
   Result<> start(std::string_view document, bool chosen = true) {
     open();
     policies_ = std::make_unique<PolicyService>(
-        PolicyService::Parts{*store_, policy_, languages_, levels_, bounds_, background_,
-                             *service_},
+        PolicyService::Parts{*store_, policy_, languages_, levels_, bounds_, background_, *service_,
+                             embedded_},
         PolicyConfig{.max = bounds_.max, .history = 100, .replay = 50});
     return policies_->open({.name = "file", .text = std::string(document), .chosen = chosen});
   }

@@ -37,6 +37,7 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
+  Ruling ruling;     // of the engine, when it was asked last: decide() goes by it
   size_t bytes = 0;  // what it holds while it waits
   base::Monotonic accepted_at;
   std::shared_ptr<OutputLog> log;
@@ -74,6 +75,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<LivePtr> resolve(model::Principal principal, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
   [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
+  // Before decide(), each time that something may have changed.
+  Task<void> consult(Live& live) const;
   policy::Decision decide(Live& live, const std::string& permit_id) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,

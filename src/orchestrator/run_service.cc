@@ -127,6 +127,8 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
 
 Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
   const auto self = shared_from_this();
+  co_await consult(*run);
+  if (draining) co_return fail(Code::kUnavailable, "accepting the run: the service is stopping");
   if (!run->request.approval.empty()) CO_TRY(useApproval(*run, record));
   const policy::Decision decision = decide(*run, "");
   if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
@@ -182,7 +184,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
     execution.language = language->name;
   }
   execution.metadata = metadataOf(request);
-  execution.provenance.policy_id = parts.policy.get()->id;
+  execution.provenance.policy_id = parts.policy.policyId();
   execution.provenance.code_sha256 = codeDigest(request);
   execution.created_at = base::wallMicros();
   run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
@@ -218,8 +220,8 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->execution.finished_at = base::wallMicros();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
-  const store::Accepted accepted =
-      CO_TRY(co_await ledger.accept(std::move(record), deniedEvent(run->execution, run->facts)));
+  const store::Accepted accepted = CO_TRY(co_await ledger.accept(
+      std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling)));
   if (!accepted.replayed) parts.metrics.refused("denied");
   co_return accepted.execution;
 }
@@ -235,9 +237,9 @@ Result<> RunService::Impl::admit(const Live& run) {
 }
 
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
-  run->facts.rule = policy::decidingRule(*parts.policy.get(), question(*run, ""));
+  run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
   record.execution = run->execution;
-  model::AuditEvent event = acceptedEvent(run->execution, run->facts);
+  model::AuditEvent event = withRuling(acceptedEvent(run->execution, run->facts), run->ruling);
   const bool at_once = run->host->startsAtOnce();
   if (at_once || (queue.empty() && mayStart(*run))) record.start = begin(*run);
   const bool begun = record.start.has_value();
@@ -265,7 +267,8 @@ std::optional<store::NewStart> RunService::Impl::begin(Live& run) {
   if (permit == nullptr) return std::nullopt;  // of late; its turn in the queue will tell
   run.permit = std::move(*permit);
   markStarted(run, permit_id);
-  return store::NewStart{run.execution, startedEvent(run.execution, node.offer)};
+  return store::NewStart{run.execution,
+                         withRuling(startedEvent(run.execution, node.offer), run.ruling)};
 }
 
 // It was not accepted after all.
@@ -364,6 +367,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   const auto refusal = CO_TRY(impl->heldBack(principal, asked));
   if (refusal) co_return std::unexpected(toError(*refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
+  co_await impl->consult(*live);
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto denied = policy::refusalOf(decision)) {
     applyDenial(live->execution, *denied);
@@ -475,10 +479,7 @@ Result<> RunService::ready() {
     return fail(Code::kUnavailable, "the ledger refuses " + std::to_string(impl_->unrecorded) +
                                         " records of runs; they are tried again");
   }
-  if (const auto policy = impl_->parts.policy.get(); !policy->broken.empty()) {
-    return fail(Code::kUnavailable,
-                "the policy cannot be used, so every run is denied: " + policy->broken);
-  }
+  TRY(impl_->parts.policy.ready());
   if (auto health = impl_->parts.store.health(); !health) {
     return std::unexpected(std::move(health).error().within("the ledger does not accept writes"));
   }

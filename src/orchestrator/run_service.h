@@ -31,9 +31,9 @@
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/host.h"
 #include "orchestrator/output_log.h"
+#include "orchestrator/policy_engine.h"
 #include "orchestrator/scanner.h"
 #include "policy/agent/operation.h"
-#include "policy/current.h"
 #include "policy/decide.h"
 #include "runtime/runtime.h"
 #include "store/store.h"
@@ -87,7 +87,7 @@ struct Parts {
   store::Store& store;
   BlobKeeper& blobs;
   const model::LanguageSet& languages;
-  const policy::Current& policy;
+  PolicyEngine& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
   Scanner* scanner = nullptr;              // of artifacts; null: none

@@ -96,7 +96,7 @@ class ServiceTest : public testing::Test {
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
     service_ = std::make_unique<RunService>(
         io_->get_executor(),
-        Parts{*store_, *keeper_, languages_, policy_, key_, metrics_, nullptr, guard()}, config_);
+        Parts{*store_, *keeper_, languages_, engine(), key_, metrics_, nullptr, guard()}, config_);
     const auto recovered = service_->recover();
     ASSERT_TRUE(recovered) << recovered.error().message;
     sessions_ = std::make_unique<Sessions>(*service_, session_config_);
@@ -105,6 +105,8 @@ class ServiceTest : public testing::Test {
     if (with_node) connect();
   }
   void connect() { service_->setNode({fake_.get(), offer_}); }
+  // Who decides; asked when the service is opened.
+  virtual PolicyEngine& engine() { return embedded_; }
   // What agents are held to; asked once the ledger is open.
   virtual AgentGuard* guard() { return nullptr; }
   // As kill -9 does it: nothing is finished.
@@ -194,6 +196,7 @@ class ServiceTest : public testing::Test {
   std::string dir_;
   model::LanguageSet languages_;
   policy::Current policy_;
+  EmbeddedEngine embedded_{policy_};
   base::SigningKey key_ = base::SigningKey::generate();
   CountingMetrics metrics_;
   RunConfig config_;

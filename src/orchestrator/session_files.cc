@@ -114,27 +114,30 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
+  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
+  host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
-  const auto current = runs->parts.policy.get();
   policy::Question asking = question(*session, base::newId("permit"));
-  as.limits = limitsFor(*current, asking);
-  const policy::Decision decision = policy::decide(*current, {.request = as,
-                                                              .principal = principal,
-                                                              .execution_id = base::newId("file"),
-                                                              .permit_id = asking.permit_id,
-                                                              .spec_sha256 = digest,
-                                                              .prestart = {},
-                                                              .now = asking.now,
-                                                              .valid_for = asking.valid_for,
-                                                              .language = asking.language,
-                                                              .session_id = asking.session_id,
-                                                              .runtimes = asking.runtimes,
-                                                              .operation = "files"});
+  policy::Question question{.request = as,
+                            .principal = principal,
+                            .execution_id = base::newId("file"),
+                            .permit_id = asking.permit_id,
+                            .spec_sha256 = digest,
+                            .prestart = {},
+                            .now = asking.now,
+                            .valid_for = asking.valid_for,
+                            .language = asking.language,
+                            .session_id = asking.session_id,
+                            .runtimes = asking.runtimes,
+                            .operation = "files"};
+  const Ruling ruling = co_await runs->parts.policy.rule(question);
+  as.limits = limitsFor(*ruling.policy, asking);
+  question.now = base::wallMicros();
+  const policy::Decision decision = policy::decide(*ruling.policy, question);
   if (const auto denied = policy::refusalOf(decision)) {
+    host->vacate();
     co_return fail(Code::kDenied, denied->reason);
   }
-  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
-  host->occupy();
   const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
   if (!info) {
     host->vacate();

@@ -90,29 +90,30 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                cwd.empty() ? "/workspace" : cwd});
   spec.run.timeout = Kernel::kForever;
   spec.for_files = true;
-  const auto current = runs->parts.policy.get();
-  const policy::Question question = this->question(*session, base::newId("permit"));
-  const model::Limits most = policy::mostAllowed(*current, question);
+  const policy::Question asking = this->question(*session, base::newId("permit"));
+  policy::Question question{.request = as,
+                            .principal = session->record.principal,
+                            .execution_id = base::newId("kernel"),
+                            .permit_id = asking.permit_id,
+                            .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+                            .prestart = {},
+                            .now = asking.now,
+                            .valid_for = asking.valid_for,
+                            .language = asking.language,
+                            .session_id = asking.session_id,
+                            .runtimes = asking.runtimes,
+                            .operation = "kernel"};
+  const Ruling ruling = co_await runs->parts.policy.rule(question);
+  const model::Limits most = policy::mostAllowed(*ruling.policy, question);
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
-  const policy::Decision decision =
-      policy::decide(*current, {.request = as,
-                                .principal = session->record.principal,
-                                .execution_id = base::newId("kernel"),
-                                .permit_id = question.permit_id,
-                                .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
-                                .prestart = {},
-                                .now = question.now,
-                                .valid_for = question.valid_for,
-                                .language = question.language,
-                                .session_id = question.session_id,
-                                .runtimes = question.runtimes,
-                                .operation = "kernel"});
+  question.now = base::wallMicros();
+  const policy::Decision decision = policy::decide(*ruling.policy, question);
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
-  CO_TRY(
-      co_await runs->ledger.append(startedEventOf(session->record, *kernel, question.permit_id)));
+  CO_TRY(co_await runs->ledger.append(
+      withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
   Kernel::Begun begun{.host = makeSessionHost(runs->executor, session), .spec = std::move(spec)};
   const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
   CO_TRY(co_await begun.host->prepare(permit, begun.spec));

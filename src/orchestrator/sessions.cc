@@ -123,15 +123,19 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
     co_return co_await impl->refuseAgent(session, std::move(record), *std::move(refusal));
   }
   session->fill = std::move(fill);
-  const auto current = impl->runs->parts.policy.get();
-  if (auto denied = policy::refusalOf(policy::decide(*current, impl->question(*session, "")))) {
+  co_await impl->consult(*session);
+  if (impl->draining)
+    co_return fail(Code::kUnavailable, "making a session: the service is stopping");
+  const policy::Policy& policy = *session->ruling.policy;
+  if (auto denied = policy::refusalOf(policy::decide(policy, impl->question(*session, "")))) {
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
   CO_TRY(impl->admit(*session));
   impl->take(session);
   model::AuditEvent event =
-      createdEvent(session->record, base::sha256Hex(record.request_json),
-                   policy::decidingRule(*current, impl->question(*session, "")));
+      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
+                              policy::decidingRule(policy, impl->question(*session, ""))),
+                 session->ruling);
   record.session = session->record;
   auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
   if (!created || created->replayed) impl->give(session);
@@ -173,13 +177,19 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
-  made.provenance.policy_id = runs->parts.policy.get()->id;
+  made.provenance.policy_id = runs->parts.policy.policyId();
   made.created_at = made.last_used_at = base::wallMicros();
   made.expires_at = session->lease.expiresAt();
   session->risk_facts =
       policy::riskFactsOf(request.settings, runs->parts.languages, runs->parts.levels);
   session->request = std::move(request.settings);
   return session;
+}
+
+Task<void> Sessions::Impl::consult(LiveSession& session) const {
+  const policy::Question asked = question(session, "");
+  session.ruling = co_await runs->parts.policy.rule(asked);
+  session.record.provenance.policy_id = session.ruling.policy->id;
 }
 
 policy::Question Sessions::Impl::question(const LiveSession& session,
@@ -203,7 +213,8 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
                                              policy::Denied denied) {
   const auto self = shared_from_this();
   model::AuditEvent event =
-      createdEvent(session->record, base::sha256Hex(record.request_json), denied.rule);
+      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json), denied.rule),
+                 session->ruling);
   record.session = session->record;
   const auto created =
       CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
@@ -282,8 +293,10 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
 Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
+  co_await consult(session);
+  CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
   const policy::Decision decision = policy::decide(
-      *runs->parts.policy.get(), question(session, session.record.provenance.permit_id));
+      *session.ruling.policy, question(session, session.record.provenance.permit_id));
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
@@ -322,7 +335,7 @@ Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
 Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
   Session started = session.now();
   started.status = SessionStatus::kRunning;
-  model::AuditEvent event = startedEvent(started);
+  model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
   auto written = co_await runs->ledger.updateSession(std::move(started), std::move(event));
   session.start_refused = !written;
   if (written) session.record.status = SessionStatus::kRunning;

@@ -41,6 +41,7 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
+  Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
   Sessions::Fill fill;  // until it has been filled
   Lease lease;
@@ -74,6 +75,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // Creation, step by step.
   Result<SessionPtr> prepare(model::Principal principal, model::SessionRequest request,
                              store::NewSession& record) const;
+  Task<void> consult(LiveSession& session) const;
   [[nodiscard]] policy::Question question(const LiveSession& session,
                                           const std::string& permit_id) const;
   Result<> admit(const LiveSession& session);

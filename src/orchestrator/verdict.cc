@@ -186,8 +186,9 @@ void applyDenial(Execution& execution, const policy::Denied& denied) {
   if (!denied.remedy.empty()) message += "; " + denied.remedy;
   const auto type =
       denied.for_approval ? error_type::kApprovalRequired : error_type::kPermissionDenied;
-  set(execution, Status::kDenied, type, std::move(message), false);
+  set(execution, Status::kDenied, type, std::move(message), denied.unavailable);
   if (!denied.rule.empty()) execution.error->details["rule"] = denied.rule;
+  if (denied.unavailable) execution.error->details["reason"] = "policy_unavailable";
 }
 
 void noteTruncatedOutput(Execution& execution, uint64_t cap) {

@@ -59,11 +59,6 @@ bool isIn(std::string_view value, const void* list) {
   return std::ranges::find(values, value) != values.end();
 }
 
-// "numpy==1.26.4" → "numpy"; "@scope/name@1" → "@scope/name".
-std::string_view dependencyName(std::string_view text) {
-  return text.substr(0, text.find_first_of("@=<>!~ [;(", 1));
-}
-
 bool names(const std::vector<std::string>& list, const std::string& dependency) {
   return std::ranges::find(list, dependencyName(dependency)) != list.end();
 }
@@ -101,6 +96,10 @@ bool sessionHolds(const Conditions& match, const Question& question) {
 
 bool scoreHolds(const Conditions& match, int score) {
   return !match.score_at_least || score >= *match.score_at_least;
+}
+
+std::string_view dependencyName(std::string_view text) {
+  return text.substr(0, text.find_first_of("@=<>!~ [;(", 1));
 }
 
 }  // namespace cloister::policy

@@ -31,4 +31,7 @@ bool dependenciesHold(const Conditions& match, const Question& question);
 bool sessionHolds(const Conditions& match, const Question& question);
 bool scoreHolds(const Conditions& match, int score);
 
+// "numpy==1.26.4" → "numpy"; "@scope/name@1" → "@scope/name".
+std::string_view dependencyName(std::string_view text);
+
 }  // namespace cloister::policy

@@ -25,6 +25,7 @@ using model::RunRequest;
 constexpr std::string_view kProcess = "process";
 
 int scoreOf(const Policy& policy, const Question& question) {
+  if (policy.score) return *policy.score;
   return riskOf(policy.risk, {.language = question.language,
                               .request = question.request,
                               .principal = question.principal,
@@ -184,8 +185,12 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
 std::optional<Denied> refuse(const Policy& policy, const Question& question, Evaluation& made) {
   const Rule* rule = made.rule;
   if (!policy.broken.empty()) {
-    return Denied{"", "the policy cannot be used, so nothing runs: " + policy.broken,
-                  "have an administrator apply one that can (cloister policy apply)"};
+    return Denied{.rule = "",
+                  .reason = "the policy cannot be used, so nothing runs: " + policy.broken,
+                  .remedy = policy.mending.empty()
+                                ? "have an administrator apply one that can (cloister policy apply)"
+                                : policy.mending,
+                  .unavailable = true};
   }
   if (auto denied = beyondUs(question.request)) return denied;
   if (rule == nullptr || question.language.empty()) {

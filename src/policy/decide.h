@@ -43,6 +43,7 @@ struct Denied {
   std::string reason;
   std::string remedy;
   bool for_approval = false;  // only an approval is missing; see refusalOf()
+  bool unavailable = false;   // there is no policy that could decide; it may be back later
 };
 
 // What the decision is about, beyond the request itself.

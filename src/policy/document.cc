@@ -102,26 +102,6 @@ Result<Conditions> readMatch(const base::json::object& object, const std::string
   return match;
 }
 
-Result<Approval> readApproval(const base::json::object& object, const std::string& path) {
-  ObjectReader reader(object, path);
-  Approval approval;
-  if (auto roles = TRY(readList(reader, object, "roles")); !roles.empty()) {
-    approval.roles = std::move(roles);
-  }
-  for (const std::string& role : approval.roles) {
-    if (!model::roleFromName(role)) {
-      return wrong(reader.pathOf("roles"), "\"" + role + "\" is no role");
-    }
-  }
-  approval.quorum = static_cast<uint32_t>(TRY(reader.integer("quorum", 1, kMaxQuorum)).value_or(1));
-  approval.ttl_seconds =
-      TRY(reader.integer("ttl_seconds", 1, kMaxSeconds)).value_or(approval.ttl_seconds);
-  approval.fallback = TRY(reader.text("fallback")).value_or(approval.fallback);
-  if (approval.fallback != "deny") return wrong(reader.pathOf("fallback"), "must be deny");
-  TRY(reader.finish());
-  return approval;
-}
-
 Result<model::Limits> readMax(ObjectReader& reader, const model::Limits& max) {
   model::Limits limits = max;
   if (const base::json::object* object = TRY(reader.object("max"))) {
@@ -334,6 +314,26 @@ bool matchesAll(const Conditions& match) {
 }
 
 }  // namespace
+
+Result<Approval> readApproval(const base::json::object& object, const std::string& path) {
+  ObjectReader reader(object, path);
+  Approval approval;
+  if (auto roles = TRY(readList(reader, object, "roles")); !roles.empty()) {
+    approval.roles = std::move(roles);
+  }
+  for (const std::string& role : approval.roles) {
+    if (!model::roleFromName(role)) {
+      return wrong(reader.pathOf("roles"), "\"" + role + "\" is no role");
+    }
+  }
+  approval.quorum = static_cast<uint32_t>(TRY(reader.integer("quorum", 1, kMaxQuorum)).value_or(1));
+  approval.ttl_seconds =
+      TRY(reader.integer("ttl_seconds", 1, kMaxSeconds)).value_or(approval.ttl_seconds);
+  approval.fallback = TRY(reader.text("fallback")).value_or(approval.fallback);
+  if (approval.fallback != "deny") return wrong(reader.pathOf("fallback"), "must be deny");
+  TRY(reader.finish());
+  return approval;
+}
 
 std::string_view tierName(Tier tier) {
   return kTierNames[static_cast<size_t>(tier)];

@@ -92,8 +92,10 @@ struct Policy {
   std::vector<Rule> rules;
   RiskWeights risk;
   std::array<TierSetting, kTiers> tiers;
-  std::string settings;  // JSON of what the document says besides its rules
-  std::string broken;    // why it cannot be used: everything is denied, and this is the reason
+  std::string settings;      // JSON of what the document says besides its rules
+  std::string broken;        // why it cannot be used: everything is denied, and this is the reason
+  std::string mending;       // of `broken`: what helps; "" for the usual
+  std::optional<int> score;  // of every question, where another engine worked it out
 };
 
 // Parses a document. Errors give the line and the member: unknown keys, a missing `why`, no rules,
@@ -103,6 +105,9 @@ Result<Policy> parsePolicy(std::string_view yaml, std::string_view name, const m
 
 // The policy in force where the one that should be cannot be read.
 Policy brokenPolicy(std::string_view name, std::string why);
+
+// Whose consent is wanted, as documents say it; errors name members below `path`.
+Result<Approval> readApproval(const base::json::object& object, const std::string& path);
 
 // As version `version` of the ledger.
 void setVersion(Policy& policy, int64_t version);

@@ -84,12 +84,17 @@ std::string arithmetic(const std::vector<RiskLine>& lines, int score) {
 
 json::object riskJson(const Policy& policy, const Question& question) {
   std::vector<RiskLine> lines;
-  const int score = riskOf(policy.risk,
-                           {.language = question.language,
-                            .request = question.request,
-                            .principal = question.principal,
-                            .facts = question.risk_facts},
-                           &lines);
+  int score = policy.score.value_or(0);
+  if (policy.score) {
+    lines.push_back({.factor = "engine", .what = policy.name, .points = score});
+  } else {
+    score = riskOf(policy.risk,
+                   {.language = question.language,
+                    .request = question.request,
+                    .principal = question.principal,
+                    .facts = question.risk_facts},
+                   &lines);
+  }
   json::array terms;
   for (const RiskLine& line : lines) {
     terms.push_back(
@@ -137,7 +142,7 @@ json::object briefly(const Policy& policy, const Question& question) {
   std::string reason = rule == nullptr ? "" : rule->why;
   if (made.denied) reason = made.denied->reason;
   return {{"decision", outcomeOf(made)},
-          {"rule", rule == nullptr ? json::value(nullptr) : json::value(rule->name)},
+          {"rule", orNull(rule == nullptr ? "" : rule->name)},
           {"tier", runs ? json::value(tierName(made.tier)) : json::value(nullptr)},
           {"runtime", runs ? orNull(made.runtime) : json::value(nullptr)},
           {"reason", reason}};

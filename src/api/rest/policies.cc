@@ -149,8 +149,9 @@ Task<Result<Response>> check(RestParts& parts, Request& request) {
 
 Task<Result<Response>> explain(RestParts& parts, Request& request) {
   auto* service = CO_TRY(serviceOf(parts));
-  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
-  co_return jsonResponse(200, CO_TRY(service->explain(request.principal, body)));
+  json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  co_return jsonResponse(200,
+                         CO_TRY(co_await service->explain(request.principal, std::move(body))));
 }
 
 Task<Result<Response>> test(RestParts& parts, Request& request) {

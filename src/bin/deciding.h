@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who decides, as the configuration has it.
+#pragma once
+
+#include <memory>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "model/config.h"
+#include "orchestrator/policy_engine.h"
+#include "policy/current.h"
+
+namespace cloister {
+
+struct Deciding {
+  policy::Current current;  // the document in force, whoever decides
+  std::unique_ptr<orchestrator::PolicyEngine> engine;
+};
+
+// What the engine needs is read now, while we still may. kInvalid names the key.
+Result<std::unique_ptr<Deciding>> openDeciding(const boost::asio::any_io_executor& executor,
+                                               const model::Config& config);
+
+}  // namespace cloister

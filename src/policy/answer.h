@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is asked of a policy engine that is not ours, and what it answers: two JSON documents of
+// version 1 (docs/POLICY.md, "Another engine"). The question has the facts that the conditions of a
+// rule look at and no more: no code, no value of a variable. The answer is hostile until it is
+// read: it becomes a policy of one rule for the one question, so that all that holds for our own
+// rules (ceilings, runtimes that are offered, approvals) holds for it. Pure; thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "policy/decide.h"
+
+namespace cloister::policy {
+
+// `most`: the limits of the configuration, for engines that want to know them.
+base::json::object questionJson(const Question& question, const model::Limits& most);
+
+// The policy that the answer is; `engine` names it in its id, as "opa@REVISION". kInvalid names the
+// member: unknown or of a wrong type, missing, more than `most`, a tier below the one that was
+// asked for, a network that was not asked for.
+Result<Policy> readAnswer(const base::json::object& answer, const Question& question,
+                          const model::Limits& most, std::string_view engine);
+
+}  // namespace cloister::policy
