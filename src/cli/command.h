@@ -104,6 +104,7 @@ extern const Command kPolicyHistory;
 extern const Command kPolicyRollback;
 extern const Command kPolicyDiff;
 extern const Command kPolicyTest;
+extern const Command kPolicyExport;
 extern const Command kPolicyExplain;
 extern const Command kPolicyExplainCommand;
 extern const Command kSandboxCreate;

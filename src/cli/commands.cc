@@ -84,6 +84,7 @@ const Command* const kCommands[] = {
     &kPolicyRollback,
     &kPolicyDiff,
     &kPolicyTest,
+    &kPolicyExport,
     &kPolicyExplain,
     &kPolicyExplainCommand,
     &kSandboxCreate,
