@@ -433,11 +433,27 @@ Task<bool> Connection::write(std::string_view bytes) {
 }
 
 Task<void> Connection::refuseHead(ParseFailure failure) {
+  constexpr int kHeadTooLarge = 431;
+  constexpr int kUnauthorized = 401;
+  constexpr int kTooMany = 429;
   Request request;
   request.id = base::newId("req");
   keep_alive_ = false;
-  co_await respond(request, problem(failure.status, failure.message));
-  shared_->handler->answered(request, failure.status, 0);
+  Response response = problem(failure.status, failure.message);
+  auto unknown =
+      failure.status == kHeadTooLarge ? parser_->withUnknownCredential(buffer_) : std::nullopt;
+  if (unknown) {  // what its size is must not tell a credential from any other that is wrong
+    unknown->peer = peer_;
+    unknown->local = local_;
+    auto refused = co_await shared_->handler->admit(*unknown);
+    if (refused && (refused->status == kUnauthorized || refused->status == kTooMany)) {
+      response = *std::move(refused);
+      request = *std::move(unknown);
+    }
+  }
+  const int status = response.status;
+  co_await respond(request, std::move(response));
+  shared_->handler->answered(request, status, 0);
 }
 
 // Closing with unread bytes makes TCP reset the connection, and the client may never see the

@@ -41,13 +41,36 @@ std::expected<void, ParseFailure> checkFraming(const Request& request) {
   return {};
 }
 
+constexpr size_t kEnoughHead = 256;  // for the headers that withUnknownCredential() adds
+
+// The first line of `text`, which goes on behind it.
+std::string_view takeLine(std::string_view& text) {
+  constexpr std::string_view kEnd = "\r\n";
+  const std::string_view line = text.substr(0, text.find(kEnd));
+  text.remove_prefix(std::min(line.size() + kEnd.size(), text.size()));
+  return line;
+}
+
+// Whether a credential takes most of a head, or is where it is cut off.
+bool isCredentialLarge(std::string_view lines, size_t head_bytes) {
+  constexpr std::string_view kName = "authorization:";
+  while (!lines.empty()) {
+    const std::string_view line = takeLine(lines);
+    const bool large = line.size() > head_bytes / 2 || lines.empty();
+    if (large && lowerCase(line.substr(0, kName.size())) == kName) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 struct RequestParser::State {
   http::request_parser<PieceBody> parser;
+  size_t head_bytes = 0;
 };
 
 RequestParser::RequestParser(const HttpLimits& limits) : state_(std::make_unique<State>()) {
+  state_->head_bytes = limits.head_bytes;
   state_->parser.header_limit(static_cast<uint32_t>(limits.head_bytes));
   state_->parser.body_limit(boost::none);  // until limitBody()
   state_->parser.get().body().whole = limits.body_bytes;
@@ -127,6 +150,21 @@ std::expected<Request, ParseFailure> RequestParser::head() {
 
 std::string RequestParser::takeBody() {
   return std::exchange(state_->parser.get().body().bytes, {});
+}
+
+std::optional<Request> RequestParser::withUnknownCredential(std::string_view rest) const {
+  const auto& message = state_->parser.get();
+  const std::string_view target(message.target().data(), message.target().size());
+  std::string line(message.method_string().data(), message.method_string().size());
+  if (target.empty()) {  // the first line is not used yet
+    line = takeLine(rest);
+  } else {
+    line += " " + std::string(target) + " HTTP/1.1";
+  }
+  if (!isCredentialLarge(rest, state_->head_bytes)) return std::nullopt;
+  line += "\r\nHost: localhost\r\nAuthorization: Bearer too-large\r\n\r\n";
+  auto request = parseRequest(line, {.head_bytes = state_->head_bytes + kEnoughHead});
+  return request ? std::optional(*std::move(request)) : std::nullopt;
 }
 
 std::expected<Request, ParseFailure> parseRequest(std::string_view bytes,

@@ -320,6 +320,42 @@ TEST_F(HttpServerTest, RefusesBeforeTheBodyIsRead) {
   });
 }
 
+// Its size must not tell a credential from any other that is wrong.
+TEST_F(HttpServerTest, ACredentialThatIsTooLargeIsOneThatNobodyHas) {
+  serve({.head_bytes = 1024}, [&]() -> Task<void> {
+    const std::string large(5000, 'x');
+    const auto ask = [&](std::string path, std::string headers) {
+      return exchange("GET /" + path + " HTTP/1.1\r\n" + headers + "\r\n\r\n");
+    };
+    const std::string token = "Authorization: Bearer " + large;
+    EXPECT_THAT(co_await ask("refused", "Host: h\r\n" + token), StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(co_await ask("refused", token + "\r\nHost: h"), StartsWith("HTTP/1.1 401 "));
+    const std::string first = "Cookie: " + std::string(800, 'c') + "\r\n";
+    EXPECT_THAT(co_await ask("refused", first + token), StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(co_await ask("hello", token), StartsWith("HTTP/1.1 431 "));
+    EXPECT_THAT(co_await ask("refused", "Host: h\r\nCookie: " + large),
+                StartsWith("HTTP/1.1 431 "));
+    EXPECT_THAT(co_await ask("refused", "Authorization: Bearer x\r\nCookie: " + large),
+                StartsWith("HTTP/1.1 431 "));
+    EXPECT_EQ(handler_.handling, 0);
+    context_.stop();
+  });
+}
+
+// The same where the head comes in pieces, and its first lines have been read.
+TEST_F(HttpServerTest, ACredentialThatGrowsTooLargeIsOneThatNobodyHas) {
+  serve({.head_bytes = 16'384}, [&]() -> Task<void> {
+    const std::string large(100'000, 'x');
+    const std::string head = " HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n";
+    const std::string token = "Authorization: Bearer " + large + "\r\n\r\n";
+    EXPECT_THAT(co_await exchange("GET /refused" + head + token), StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(co_await exchange("GET /hello" + head + token), StartsWith("HTTP/1.1 431 "));
+    EXPECT_THAT(co_await exchange("GET /refused" + head + "Cookie: " + large + "\r\n\r\n"),
+                StartsWith("HTTP/1.1 431 "));
+    context_.stop();
+  });
+}
+
 TEST_F(HttpServerTest, BoundsAllBodiesTogether) {
   serve({.bodies_bytes = 100}, [&]() -> Task<void> {
     tcp::socket first = co_await connect();

@@ -41,6 +41,11 @@ class RequestParser {
   [[nodiscard]] size_t bodyBytes() const;
   [[nodiscard]] bool wantsContinue() const;  // Expect: 100-continue
 
+  // Once the head was too large: where it is so by its credential, the same request line with a
+  // credential that nobody has, so that it is refused as such; nullopt where something else is
+  // large. `rest`: the bytes that were not used.
+  [[nodiscard]] std::optional<Request> withUnknownCredential(std::string_view rest) const;
+
   // The checked head; once, after headDone().
   std::expected<Request, ParseFailure> head();
   // What has come of the body and was not taken yet.

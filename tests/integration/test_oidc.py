@@ -205,7 +205,10 @@ class Tokens(OidcCase):
         self.refused(self.oidc.sign(self.good(padding="x" * 5000), {"kid": "unknown"}))
         self.refused(self.oidc.sign(self.good(deep=json.loads("[" * 20 + "]" * 20))))
         big = self.oidc.sign(self.good(padding="x" * 1_000_000))
-        self.assertEqual(self.server.request("GET", "/v1/whoami", key=big).status, 431)
+        self.refused(big)
+        self.assertEqual(self.server.request("GET", "/healthz", key=big).status, 431, "nobody is asked who they are")
+        answer = self.server.request("GET", "/v1/whoami", headers={"Cookie": "x" * 100_000})
+        self.assertEqual(answer.status, 431, "the credential is not what is large")
 
     def test_metadata(self):
         for suffix in ("", "/mcp"):
