@@ -7,17 +7,19 @@ import pathlib
 import subprocess
 import sys
 
+import policy_table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", ROOT / "build")) / "release"
 NAMES = {path.stem.removesuffix("_bench"): path for path in (ROOT / "bench").glob("*_bench.*")}
 
-# Several that are asked for as one.
-GROUPS = {"policy": [name for name in ("policy", "filter", "agent") if name in NAMES]}
+# Several that are asked for as one: their lines of JSON are reported together.
+GROUPS = {"policy": (("policy", "filter", "agent"), policy_table.report)}
 # What a benchmark needs beside itself.
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-runner")
 
 
-def run(name, arguments):
+def run(name, arguments, **how):
     script = NAMES[name].suffix == ".py"
     targets = PROGRAMS if script else (f"{name}_bench", *PROGRAMS)
     subprocess.run(["ninja", "-C", BUILD, *targets], check=True, stdout=subprocess.DEVNULL)
@@ -26,7 +28,16 @@ def run(name, arguments):
     environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "CLOISTER_BENCH_OUT": str(out),
                    "CLOISTER_BENCH_DOCS": str(ROOT / "docs"), "CLOISTER_BIN": str(BUILD / "bin")}
     command = [sys.executable, NAMES[name]] if script else [BUILD / "bin" / f"{name}_bench"]
-    return subprocess.run([*command, *arguments], env=environment).returncode
+    return subprocess.run([*command, *arguments], env=environment, **how)
+
+
+def run_group(name, arguments):
+    members, report = GROUPS[name]
+    done = [run(member, arguments, stdout=subprocess.PIPE, text=True) for member in members]
+    failed = int(any(each.returncode for each in done))
+    if failed == 0:
+        report([line for each in done for line in each.stdout.splitlines()], BUILD.parent / "bench")
+    return failed
 
 
 def main(arguments):
@@ -34,8 +45,9 @@ def main(arguments):
         print(f"no benchmark {arguments[0]!r}; there are: {', '.join(sorted({*NAMES, *GROUPS}))}",
               file=sys.stderr)
         return 2
-    chosen = GROUPS.get(arguments[0], arguments[:1]) if arguments else sorted(NAMES)
-    return max(run(name, arguments[1:]) for name in chosen)
+    if arguments and arguments[0] in GROUPS:
+        return run_group(arguments[0], arguments[1:])
+    return max(run(name, arguments[1:]).returncode for name in (arguments[:1] or sorted(NAMES)))
 
 
 if __name__ == "__main__":
