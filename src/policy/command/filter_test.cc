@@ -346,6 +346,41 @@ TEST(Filter, ExplainsItself) {
   EXPECT_EQ(verdict.at("commands").as_array().size(), 3U);
 }
 
+// What these say is known, and no more than that.
+TEST(Filter, KnowsWhatSomeProgramsOnlyPrint) {
+  for (const std::string_view command :
+       {"history", "history | tail -5", "history 20", "deno --version", "bun --help",
+        "pnpm -r build", "pnpm --recursive test", "pnpm -r run lint"}) {
+    EXPECT_EQ(judge("standard", command), Outcome::kAllow) << command;
+  }
+  for (const std::string_view command : {"history -r f",
+                                         "history -w ~/.bashrc",
+                                         "history -s ls",
+                                         "history -cw f",
+                                         "history $x",
+                                         "deno",
+                                         "deno run x.ts",
+                                         "deno --version x",
+                                         "deno --version --allow-all x.ts",
+                                         "deno $x",
+                                         "deno eval --version",
+                                         "bun -e 1",
+                                         "bun --help=x",
+                                         "R --version",
+                                         "sqlite3 --version",
+                                         "PATH=. deno --version",
+                                         "npm -r build",
+                                         "pnpm -rc build",
+                                         "pnpm -r exec sh -c \"$x\"",
+                                         "pnpm --recursive=x $y"}) {
+    EXPECT_NE(judge("standard", command), Outcome::kAllow) << command;
+  }
+  for (const std::string_view command :
+       {"pnpm -r exec rm x", "pnpm --recursive exec -- rm x", "pnpm -r dlx rm x"}) {
+    EXPECT_EQ(judge("test", command, noRm()), Outcome::kDeny) << command;
+  }
+}
+
 // tests/data/agent_commands.txt: one command a line, with \\n for a newline.
 std::vector<std::string> ordinaryCommands() {
   std::vector<std::string> all;
@@ -378,7 +413,7 @@ TEST(Filter, LeavesOrdinaryWorkAlone) {
     stopped += command + "\n    " + std::string(outcomeName(verdict.outcome)) + ": " +
                verdict.reason + "\n";
   }
-  EXPECT_LE(count, 20U) << stopped;
+  EXPECT_LE(count, 16U) << stopped;
   EXPECT_GE(count, 5U) << "the corpus has some that must be asked about";
 }
 

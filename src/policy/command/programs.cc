@@ -33,9 +33,10 @@ constexpr auto kPrograms = std::to_array<Program>({
      "type "
      "dirs disown fg bg suspend logout sleep",
      kPlain, "shell"},
-    {"alias unalias hash enable bind complete compgen compopt history fc coproc select function [[ "
+    {"alias unalias hash enable bind complete compgen compopt fc coproc select function [[ "
      "if then else elif fi do done while until for case esac in { } ! caller noglob nocorrect",
      kOpaque, "shell"},
+    {"history", kPlain, "shell", "", "-a -c -d -n -p -r -s -w"},
     // What reads.
     {"ls cat head tail wc cut tr uniq comm join paste fold fmt nl od xxd hexdump strings file stat "
      "du "
@@ -154,7 +155,8 @@ constexpr auto kPrograms = std::to_array<Program>({
     {"Rscript", kInterpreter, "interpreter", "--version --vanilla --no-save", "-e"},
     {"java", kProject, "interpreter", "",
      "-agentlib -agentpath -javaagent -XX:OnError -XX:OnOutOfMemoryError"},
-    {"deno bun R ghci irb", kOpaque, "interpreter"},
+    {"deno bun", kOpaque, "interpreter", "--version --help"},
+    {"R ghci irb", kOpaque, "interpreter"},
     // What runs commands in a language of its own, or out of sight.
     {"vi vim nvim view vimdiff rvim emacs emacsclient ed ex nano pico joe mc tclsh wish expect m4 "
      "dc gdb lldb "

@@ -14,7 +14,7 @@ struct Program {
     kUnknown,
     kPlain,        // runs nothing that is in its arguments, but for the options in `executes`
     kPrefix,       // options, `operands` words, then a command with its arguments
-    kOpaque,       // runs what the filter does not read: always doubt
+    kOpaque,       // runs what the filter does not read: doubt, but for one of `options` alone
     kProject,      // runs code of the project: its build files, its packages, its tests
     kShell,        // sh -c TEXT
     kInterpreter,  // `executes`: options with code; `options`: the others

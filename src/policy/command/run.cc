@@ -92,6 +92,10 @@ void EffectReader::judge(Words argv, Execution& execution, const Program& progra
     case kPlain:
       return plain(argv, program);
     case kOpaque:
+      if (argv.size() == 2 && argv[1].known &&
+          findOption(program.options, argv[1].text) != Option::kAbsent) {
+        return;
+      }
       return doubt("opaque_program", execution.program + " runs what is not read here",
                    execution.span);
     case kProject:

@@ -424,7 +424,8 @@ void EffectReader::node(Words argv) {
   const std::string name = argv[0].text.substr(argv[0].text.rfind('/') + 1);
   size_t at = 1;
   if (name != "npx" && name != "pnpx" && name != "bunx") {
-    const auto past = pastOptions(argv, std::string(kOptions) + " -v --version -h --help", 1);
+    const std::string own = name == "pnpm" ? " -r --recursive" : "";
+    const auto past = pastOptions(argv, std::string(kOptions) + " -v --version -h --help" + own, 1);
     if (!past || *past >= argv.size()) return;
     at = *past;
     constexpr std::string_view kRuns[] = {"exec", "x", "dlx", "explore"};
