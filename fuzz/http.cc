@@ -21,7 +21,12 @@ std::expected<Request, ParseFailure> parseInPieces(std::string_view bytes, size_
   for (const size_t end : {std::min(first, bytes.size()), bytes.size()}) {
     while (!parser.done() && used_all < end) {
       const auto used = parser.feed(bytes.substr(used_all, end - used_all));
-      if (!used) return std::unexpected(used.error());
+      if (!used) {
+        const auto unknown = parser.withUnknownCredential(bytes.substr(used_all, end - used_all));
+        REQUIRE(!unknown || unknown->header("authorization") == "Bearer too-large");
+        REQUIRE(!unknown || unknown->count("authorization") == 1);
+        return std::unexpected(used.error());
+      }
       REQUIRE(*used <= end - used_all);
       used_all += *used;
       const bool head_now = parser.headDone() && !request;
