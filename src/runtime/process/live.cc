@@ -44,7 +44,7 @@ void Live::settle() {
 }
 
 bool Live::waiting() const {
-  if (!pidfd_ || !channel_ || channel_->buffered()) return false;
+  if (!pidfd_ || !channel_ || burying_ || channel_->buffered()) return false;
   pollfd fds[] = {{pidfd_.get(), POLLIN, 0}, {channel_->fd(), POLLIN, 0}};
   return ::poll(fds, 2, 0) == 0;
 }
@@ -64,16 +64,16 @@ Result<std::unique_ptr<linux::Cgroup>> Live::makePart() {
   return parts_.group->split("part-" + std::to_string(++split_count_));
 }
 
-Result<linux::Cgroup*> Live::split() {
+Result<std::shared_ptr<linux::Cgroup>> Live::split() {
   if (!parts_.group || parts_.guest) return nullptr;
-  auto group = spare_part_ ? std::move(spare_part_) : TRY(makePart());
-  split_.push_back({std::move(group)});
-  return split_.back().group.get();
+  if (burying_) return fail(Code::kConflict, "the sandbox has ended");
+  std::shared_ptr<linux::Cgroup> group = spare_part_ ? std::move(spare_part_) : TRY(makePart());
+  split_.push_back({group});
+  return group;
 }
 
-void Live::giveBack(linux::Cgroup* part) {
-  const auto found =
-      std::ranges::find(split_, part, [](const Part& each) { return each.group.get(); });
+void Live::giveBack(const std::shared_ptr<linux::Cgroup>& part) {
+  const auto found = std::ranges::find(split_, part, &Part::group);
   if (found == split_.end()) return;
   found->in_use = false;
   // Who runs program after program leaves no lull, and each part has descriptors of the node.
@@ -165,7 +165,8 @@ Task<Result<>> Live::bury() {
   if (pidfd_) {
     if (auto ended = co_await waitForEnd(); !ended) co_return ended;
   }
-  channel_.reset();
+  // Closed, not destroyed: who reads or writes may not have heard yet.
+  if (channel_) channel_->close();
   if (parts_.group) {
     if (auto removed = co_await removeGroup(); !removed) {
       base::log(base::Level::kError, "sandbox not removed", {{"error", removed.error().message}});

@@ -73,9 +73,9 @@ class Live : public std::enable_shared_from_this<Live> {
   // A group within the sandbox's (linux::Cgroup::split), held until it is given back; nullptr where
   // there are none, or a guest's processes are not the host's. The next one is made in a lull, in
   // which those given back are removed; one with processes in it stays until it has none, or goes
-  // with the sandbox.
-  Result<linux::Cgroup*> split();
-  void giveBack(linux::Cgroup* part);
+  // with the sandbox: whoever holds it then asks a group that is gone, which says 0.
+  Result<std::shared_ptr<linux::Cgroup>> split();
+  void giveBack(const std::shared_ptr<linux::Cgroup>& part);
 
   // The runner's next frame, for which it has kRunnerPatience.
   Task<Result<RunnerFrame>> nextFrame();
@@ -103,7 +103,7 @@ class Live : public std::enable_shared_from_this<Live> {
   boost::asio::any_io_executor executor_;
   Parts parts_;
   struct Part {
-    std::unique_ptr<linux::Cgroup> group;
+    std::shared_ptr<linux::Cgroup> group;
     bool in_use = true;
   };
   std::vector<Part> split_;

@@ -44,7 +44,9 @@ Task<Result<RunnerFrame>> RunnerChannel::read() {
     end_ = held.size();
     const auto [error, n] = co_await socket_.async_read_some(
         asio::buffer(buffer_.data() + end_, buffer_.size() - end_), kUse);
-    if (error) co_return fail(Code::kUnavailable, "reading from the runner: " + error.message());
+    if (error || fd_ < 0) {
+      co_return fail(Code::kUnavailable, "reading from the runner: " + error.message());
+    }
     end_ += n;
   }
 }
@@ -55,15 +57,23 @@ Task<Result<>> RunnerChannel::write(std::string_view frames) {
   co_return Result<>();
 }
 
+void RunnerChannel::close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  fd_ = -1;  // the number may be another file's by now
+  begin_ = end_ = 0;
+}
+
 // The socket does not block: until there is room for all of it, it says so.
 Task<Result<>> RunnerChannel::writeWithFds(std::string_view frames, const std::vector<int>& fds) {
-  for (;;) {
+  while (fd_ >= 0) {
     auto sent = linux::sendMessage(fd_, frames, fds);
     if (sent || sent.error().code != Code::kUnavailable) co_return sent;
     const auto [error] =
         co_await socket_.async_wait(asio::local::stream_protocol::socket::wait_write, kUse);
     if (error) co_return fail(Code::kUnavailable, "writing to the runner: " + error.message());
   }
+  co_return fail(Code::kUnavailable, "writing to the runner: it is closed");
 }
 
 std::optional<ExitReport> decodeExited(std::string_view payload) {

@@ -61,8 +61,12 @@ class RunnerChannel {
   static constexpr size_t kMaxWithFds = 8192;
   Task<Result<>> writeWithFds(std::string_view frames, const std::vector<int>& fds);
 
+  // Ends what reads or writes now, and what would later: kUnavailable. They resume after this has
+  // returned, so the channel outlives them.
+  void close();
+
  private:
-  int fd_;  // of socket_
+  int fd_;  // of socket_, -1 once closed
   boost::asio::local::stream_protocol::socket socket_;
   std::vector<char> buffer_;
   size_t begin_ = 0;  // of what is buffered and not yet given out

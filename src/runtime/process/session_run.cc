@@ -67,7 +67,7 @@ Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
   before_ = live_->events();
   auto group = live_->split();
   if (!group) co_return std::unexpected(std::move(group).error().within("running in a session"));
-  group_ = *group;
+  group_ = *std::move(group);
   watchUsage(observer);
   if (!cause_) co_await compile(observer);
   if (!cause_ && !outcome_.compile_failed) {
@@ -88,7 +88,8 @@ Task<void> SessionRun::clear() {
   if (cause_ && group_ != nullptr && !board_->ended()) co_await killUntilGone(live_, group_);
 }
 
-Task<void> SessionRun::killUntilGone(std::shared_ptr<Live> live, linux::Cgroup* group) {
+Task<void> SessionRun::killUntilGone(std::shared_ptr<Live> live,
+                                     std::shared_ptr<linux::Cgroup> group) {
   boost::asio::steady_timer pause(live->executor());
   for (auto wait = std::chrono::milliseconds(1); wait < kRunnerPatience; wait *= 2) {
     group->kill();

@@ -53,7 +53,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   Task<void> clear();
 
   void kill();
-  static Task<void> killUntilGone(std::shared_ptr<Live> live, linux::Cgroup* group);
+  static Task<void> killUntilGone(std::shared_ptr<Live> live, std::shared_ptr<linux::Cgroup> group);
   void armWall(std::chrono::milliseconds after);
   void watchUsage(ExecObserver& observer);
   void checkUsage(ExecObserver& observer);
@@ -69,9 +69,9 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::optional<model::End> cause_;
   std::optional<ExitReport> report_;  // of the command that ended last
   std::optional<Scratch> scratch_;
-  linux::Cgroup* group_ = nullptr;  // live_'s
-  linux::CgroupEvents before_;      // of the whole sandbox
-  std::shared_ptr<Line> line_;      // of the command that runs
+  std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
+  linux::CgroupEvents before_;            // of the whole sandbox
+  std::shared_ptr<Line> line_;            // of the command that runs
   bool files_sent_ = false;
   bool compiling_ = false;
   bool started_ = false;

@@ -15,6 +15,7 @@
 #include "runtime/process/host.h"
 #include "runtime/process/process_runtime.h"
 #include "runtime/process/testbed.h"
+#include "runtime/signal.h"
 #include "runtime/spawn.h"
 
 namespace cloister::runtime {
@@ -263,6 +264,49 @@ TEST_F(SessionTest, SaysThatItDied) {
   EXPECT_EQ(reason->kind, model::SandboxEnd::Kind::kRunnerLost);
   EXPECT_EQ(reason->message, "the runner died");
   EXPECT_EQ(finish(*running).end, End::kRunnerLost);
+}
+
+// A reader that takes nothing more until it is let go.
+class SlowRecorder : public Recorder {
+ public:
+  explicit SlowRecorder(const boost::asio::any_io_executor& executor) : changed_(executor) {}
+
+  Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
+    co_await Recorder::onOutput(stream, bytes);
+    while (!going_)
+      co_await changed_.wait();
+  }
+  void letGo() {
+    going_ = true;
+    changed_.notify();
+  }
+
+ private:
+  bool going_ = false;
+  runtime::Signal changed_;
+};
+
+// Its cgroup is gone by then, and its number of descriptors may be others' already.
+TEST_F(SessionTest, AProgramWhoseReaderIsSlowOutlivesTheSandbox) {
+  SlowRecorder seen(io_.get_executor());
+  std::optional<Result<Outcome>> outcome;
+  model::Limits limits;
+  limits.wall = limits.cpu_time = std::chrono::seconds(30);
+  auto exec =
+      runTask(io_, session_->open(permit("exec_test", limits), shell("echo up; sleep 1000")));
+  ASSERT_TRUE(exec) << exec.error().message;
+  spawn(io_.get_executor(),
+        [](Exec& of, SlowRecorder& by, std::optional<Result<Outcome>>& into) -> Task<void> {
+          into = co_await of.run(by);
+        }(**exec, seen, outcome));
+  runUntil([&] { return seen.out == "up\n"; });
+  EXPECT_TRUE(runTask(io_, session_->teardown()));
+  EXPECT_FALSE(outcome);
+  (*exec)->cancel();
+  seen.letGo();
+  runUntil([&] { return outcome.has_value(); });
+  ASSERT_TRUE(outcome && *outcome);
+  EXPECT_NE((*outcome)->end, End::kExited);
 }
 
 TEST_F(SessionTest, IsNotForASingleRun) {
