@@ -6,12 +6,17 @@
 #include <algorithm>
 #include <utility>
 
+#include <time.h>
+
 #include "runner/processes.h"
 
 namespace cloister::runner {
 namespace {
 
 constexpr int kMaxRounds = 64;  // each finds one that was not there before
+// A killed process is there until it is next scheduled, which on a busy machine takes its time.
+constexpr int kMaxWaits = 500;
+constexpr long kWaitNanos = 1'000'000;
 
 ProcessTable table;
 
@@ -43,6 +48,25 @@ size_t signalDoomed(int signal) {
   return running;
 }
 
+// Those of the doomed that are still to go, by number, whoever their parent is by now.
+pid_t killed[ProcessTable::kMax];
+
+size_t keepDoomed() {
+  size_t count = 0;
+  for (size_t i = 0; i < table.count; ++i) {
+    if (table.rows[i].doomed) killed[count++] = table.rows[i].pid;
+  }
+  std::sort(killed, killed + count);
+  return count;
+}
+
+bool anyLives(size_t count) {
+  table.read();
+  return std::any_of(table.rows, table.rows + table.count, [count](const Process& row) {
+    return !row.ended() && std::binary_search(killed, killed + count, row.pid);
+  });
+}
+
 }  // namespace
 
 void killTree(pid_t leader) {
@@ -52,6 +76,11 @@ void killTree(pid_t leader) {
     if (signalDoomed(SIGSTOP) == 0) break;
   }
   signalDoomed(SIGKILL);
+  const size_t count = keepDoomed();
+  for (int wait = 0; wait < kMaxWaits && anyLives(count); ++wait) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = kWaitNanos};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 }  // namespace cloister::runner

@@ -7,8 +7,9 @@
 namespace cloister::runner {
 
 // SIGKILL to `leader`, to the session that it leads and to all their descendants. They are stopped
-// first, until no running one is found any more, so that none can fork past it. What had left the
-// session and lost its parent before is not found. One thread only.
+// first, until no running one is found any more, so that none can fork past it. Returns when they
+// are gone, or after half a second. What had left the session and lost its parent before is not
+// found. One thread only.
 void killTree(pid_t leader);
 
 }  // namespace cloister::runner

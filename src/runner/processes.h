@@ -16,9 +16,8 @@ struct Process {
   bool doomed;  // the caller's; false at first
 
   // It executes nothing: stopped, or dead.
-  [[nodiscard]] bool still() const {
-    return state == 'T' || state == 't' || state == 'Z' || state == 'X';
-  }
+  [[nodiscard]] bool still() const { return state == 'T' || state == 't' || ended(); }
+  [[nodiscard]] bool ended() const { return state == 'Z' || state == 'X'; }
 };
 
 struct ProcessTable {
