@@ -52,6 +52,8 @@ SANITIZED_SUITES = {
 }
 # What runs once more in sandboxes that stand ready, copies of a zygote.
 WARM_SUITES = {"hostile": ("kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
+# What runs once more in gVisor.
+GVISOR_SUITES = ("kernel", "processes")
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -142,6 +144,8 @@ def release_suites(long):
                    for p in sorted((HERE / "hostile").glob("test_*.py"))]
     suites += [python_suite(HERE / folder / f"test_{name}.py", prefix="warm", timeout=limit, CLOISTER_WARM="1")
                for folder, names in WARM_SUITES.items() for name in names]
+    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="gvisor", timeout=limit, CLOISTER_GVISOR="1")
+               for name in GVISOR_SUITES]
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], alone=True,
                         timeout=3600 if long else 1500))
     return suites

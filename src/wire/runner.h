@@ -11,6 +11,9 @@ namespace cloister::wire {
 
 // The socket's number inside, in both directions of trust the only channel.
 inline constexpr int kRunnerFd = 3;
+// The runner's argument before the name of a file with a system call filter, which it takes on
+// before all else (runner/filter.h).
+inline constexpr const char* kFilterFlag = "--filter";
 // Payloads are at most this long either way; longer data is sent in pieces.
 inline constexpr uint32_t kRunnerMaxPayload = 65'536;
 

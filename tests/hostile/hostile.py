@@ -23,6 +23,9 @@ PROGRAMS = harness.BIN.parent.parent / "release" / "hostile"
 AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
 # And once more in sandboxes made by a zygote, where a copy of it becomes the program.
 WARM = os.environ.get("CLOISTER_WARM") == "1"
+# And once more in gVisor, where it is installed.
+GVISOR = os.environ.get("CLOISTER_GVISOR") == "1"
+RUNSC = "/usr/bin/runsc"
 WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted
 IN_A_COPY = """
 import base64, os, signal, sys, zlib
@@ -84,12 +87,15 @@ class HostileTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
+        if GVISOR and not os.path.exists(RUNSC):
+            raise unittest.SkipTest(f"no {RUNSC}: install Debian's from backports")
         cls.server = harness.Server(cls.CONFIG, env={"CANARY_ENV": CANARY_ENV}, user=AS_USER)
         cls.enterClassContext(cls.server)
         cls.canaries = Canaries(cls.server.state)
         cls.addClassCleanup(cls.canaries.close)
         # The first run pays for what is made once; leaks are counted after it.
-        cls.server.run(":", "bash")
+        cls.server.request("POST", "/v1/executions?wait=120",
+                           cls.in_runtime({"language": "bash", "code": ":"}), timeout=180)
 
     def setUp(self):
         self.before = harness.Snapshot(self.server)
@@ -99,9 +105,15 @@ class HostileTest(unittest.TestCase):
         self.assertEqual(self.canaries.problems(), [])
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
 
+    @staticmethod
+    def in_runtime(request):
+        """The request, for the runtime that this run of the suite is about."""
+        return {"runtime": "gvisor", **request} if GVISOR else request
+
     def run_request(self, request, key=None):
         """Runs to the end; the execution, with its output as bytes beside the text."""
-        answer = self.server.request("POST", "/v1/executions?wait=120", request, key=key, timeout=180)
+        answer = self.server.request("POST", "/v1/executions?wait=120", self.in_runtime(request), key=key,
+                                     timeout=180)
         self.assertEqual(answer.status, 200, answer.body[:2000])
         result = answer.json()
         for stream in ("stdout", "stderr"):

