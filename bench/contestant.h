@@ -46,13 +46,19 @@ std::unique_ptr<Contestant> bubblewrap();
 // crun with an OCI bundle of the same shape, and the cgroup limits of a default run request. The
 // bundles are made in `dir`. Single-threaded: it may change the mounts that this process sees.
 Result<std::unique_ptr<Contestant>> crun(const std::string& dir, const std::vector<Work>& works);
+// `runsc do`: gVisor as it comes, with the host's root, read-only below an overlay in memory.
+std::unique_ptr<Contestant> runscDo();
 // `cloister serve` of directory `bin`, private to this process, with its state in `dir`; a fresh
 // sandbox for each run, asked for over one kept HTTP connection for each client. `pool`: it makes
 // sandboxes ahead, as it does by default.
 Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::string& dir,
                                              bool pool);
+// The same server, in `dir` as above, where each client has a session of `language` and runs all in
+// that.
+std::unique_ptr<Contestant> inSession(const std::string& dir, const std::string& language);
 
-// Starts argv with a bare environment; its output is read to the end. Used by the first three.
+// Starts argv with a bare environment; its output is read to the end. Used by those that are
+// programs.
 Result<std::string> spawn(const std::vector<std::string>& argv);
 
 }  // namespace cloister::bench

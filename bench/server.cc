@@ -21,6 +21,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
+namespace json = base::json;
 using Tcp = asio::ip::tcp;
 
 std::string trimmed(std::string text) {
@@ -76,13 +77,26 @@ class HttpClient : public Client {
   explicit HttpClient(std::string key) : key_(std::move(key)) {}
   Result<> open(const std::string& address) { return connection_.open(address); }
 
-  Result<std::string> run(const Work& work) override {
+  // From now on everything runs in a session of its own.
+  Result<> openSession(const std::string& language) {
+    const json::object request = {{"language", language}};
     const Answer answer =
-        TRY(connection_.ask(http::verb::post, "/v1/executions?wait=30", key_, work.request));
-    const base::json::value body = TRY(base::parseJson(answer.body));
-    const base::json::object* object = body.if_object();
-    const base::json::value* code = object != nullptr ? object->if_contains("exit_code") : nullptr;
-    if (answer.status != 200 || code == nullptr || *code != base::json::value(0)) {
+        TRY(connection_.ask(http::verb::post, "/v1/sessions", key_, base::toJson(request)));
+    const json::value body = TRY(base::parseJson(answer.body));
+    const json::value* id = body.is_object() ? body.get_object().if_contains("id") : nullptr;
+    if (answer.status != 201 || id == nullptr || !id->is_string()) {
+      return fail(Code::kInternal, "making a session: " + answer.body);
+    }
+    target_ = "/v1/sessions/" + std::string(id->get_string()) + "/exec?wait=30";
+    return {};
+  }
+
+  Result<std::string> run(const Work& work) override {
+    const Answer answer = TRY(connection_.ask(http::verb::post, target_, key_, work.request));
+    const json::value body = TRY(base::parseJson(answer.body));
+    const json::object* object = body.if_object();
+    const json::value* code = object != nullptr ? object->if_contains("exit_code") : nullptr;
+    if (answer.status != 200 || code == nullptr || *code != json::value(0)) {
       return fail(Code::kInternal,
                   "cloister: " + std::to_string(answer.status) + " " + answer.body);
     }
@@ -91,7 +105,27 @@ class HttpClient : public Client {
 
  private:
   std::string key_;
+  std::string target_ = "/v1/executions?wait=30";
   Connection connection_;
+};
+
+class InSession : public Contestant {
+ public:
+  InSession(std::string dir, std::string language)
+      : dir_(std::move(dir)), language_(std::move(language)) {}
+  [[nodiscard]] std::string name() const override { return "cloister, in a session"; }
+
+  Result<std::unique_ptr<Client>> client() override {
+    const std::string key = TRY(base::readFile(dir_ + "/admin.key"));
+    const std::string address = TRY(base::readFile(dir_ + "/address"));
+    auto client = std::make_unique<HttpClient>(trimmed(key));
+    TRY(client->open(trimmed(address)));
+    TRY(client->openSession(language_));
+    return client;
+  }
+
+ private:
+  std::string dir_, language_;
 };
 
 class Server : public Contestant {
@@ -174,6 +208,10 @@ Result<std::unique_ptr<Contestant>> cloister(const std::string& bin, const std::
   auto server = std::make_unique<Server>(dir, pool);
   TRY(server->start(bin));
   return server;
+}
+
+std::unique_ptr<Contestant> inSession(const std::string& dir, const std::string& language) {
+  return std::make_unique<InSession>(dir, language);
 }
 
 }  // namespace cloister::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contestants that are a program to start: none, bubblewrap and crun.
+// The contestants that are a program to start: none, bubblewrap, crun and runsc.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -201,6 +201,12 @@ std::unique_ptr<Contestant> bubblewrap() {
   argv.insert(argv.end(), {"--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs",
                            "/workspace", "--chdir", "/workspace", "--"});
   return std::make_unique<Wrapped>("bubblewrap", argv);
+}
+
+std::unique_ptr<Contestant> runscDo() {
+  return std::make_unique<Wrapped>(
+      "runsc do", std::vector<std::string>{"/usr/bin/runsc", "--platform=systrap", "--network=none",
+                                           "--ignore-cgroups", "do"});
 }
 
 Result<std::unique_ptr<Contestant>> crun(const std::string& dir, const std::vector<Work>& works) {

@@ -36,13 +36,19 @@ struct WarmBench {
   WarmOptions options;
   CpuMeter cpu;  // before, and so after, all that it measures
   std::vector<Work> works;
-  Work cold;  // `cloister run` with no server
+  Work cold;        // `cloister run` with no server
+  Work gvisor;      // Python in our gVisor
+  Work exec, cell;  // `true`, and 1+1 in an interpreter, both in a session
   std::unique_ptr<Contestant> bare, bubblewrap, ours;
-  std::vector<Lane> lanes;       // all but the next
-  std::vector<Lane> cold_lanes;  // bare Python, and `cold`
-  double idle = 0;               // processors that were busy before anything ran
-  Footprint fresh;               // before anything ran
-  Footprint ready;               // right after a load of Python programs
+  std::unique_ptr<Contestant> runsc;    // nullptr without it
+  std::unique_ptr<Contestant> session;  // sessions of `ours`
+  std::vector<Lane> lanes;              // all but the next
+  std::vector<Lane> cold_lanes;         // bare Python, and `cold`
+  std::vector<Lane> gvisor_lanes;       // `runsc do`, and `gvisor`; empty without it
+  std::vector<Lane> session_lanes;      // bare `true`, `exec` and `cell`
+  double idle = 0;                      // processors that were busy before anything ran
+  Footprint fresh;                      // before anything ran
+  Footprint ready;                      // right after a load of Python programs
   PermissionTimes permission;
   std::vector<LoadPair> loads;
 };

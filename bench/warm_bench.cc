@@ -62,6 +62,23 @@ Result<> measureLatency(WarmBench& bench) {
   return interleave(bench.cold_lanes, bench.options.runs);
 }
 
+// While `runsc do` runs, the pool makes its next sandbox, as it would while an agent thinks. A
+// start of gVisor takes a fifth of a second, so there are fewer.
+Result<> measureGvisor(WarmBench& bench) {
+  constexpr int kFewer = 6;
+  if (bench.runsc == nullptr) return {};
+  bench.gvisor_lanes = {{.work = &work(bench, "python"), .contestant = bench.runsc.get()},
+                        {.work = &bench.gvisor, .contestant = bench.ours.get()}};
+  return interleave(bench.gvisor_lanes, std::max(10, bench.options.runs / kFewer));
+}
+
+Result<> measureSessions(WarmBench& bench) {
+  bench.session_lanes = {{.work = &work(bench, "true"), .contestant = bench.bare.get()},
+                         {.work = &bench.exec, .contestant = bench.session.get()},
+                         {.work = &bench.cell, .contestant = bench.session.get()}};
+  return interleave(bench.session_lanes, bench.options.runs);
+}
+
 void addSlice(const WarmBench& bench, Loaded& total, Contestant& contestant, int clients,
               double seconds) {
   const double before = bench.cpu.seconds();
@@ -101,12 +118,20 @@ Result<> runAll(const WarmOptions& options, const std::string& dir) {
                          "print(1)"},
                 .request = "",
                 .output = "1\n"};
+  bench.gvisor = work(bench, "python");
+  bench.gvisor.request = R"({"language":"python","code":"print(1) ","runtime":"gvisor"})";
+  bench.exec = {.name = "exec", .argv = {}, .request = R"({"command":["true"]})", .output = ""};
+  bench.cell = {.name = "cell", .argv = {}, .request = R"({"code":"1+1"})", .output = ""};
   bench.bare = bare();
+  bench.runsc = enter(runscDo(), "runsc do", work(bench, "python"));
+  bench.session = inSession(dir + "/state", "python");
   bench.bubblewrap = enter(bubblewrap(), "bubblewrap", bench.works[0]);
   bench.ours = TRY(cloister(base::programDir(), dir + "/state", true));
   TRY(measureIdle(bench));
   bench.permission = TRY(measurePermission(options.runs * kChecksPerRun));
   TRY(measureLatency(bench));
+  TRY(measureGvisor(bench));
+  TRY(measureSessions(bench));
   TRY(measureLoads(bench));
   bench.ready = orNone(readyFootprint(bench.ours->server(), "python", kPatience));
   return report(bench);
