@@ -44,6 +44,16 @@ struct ServiceMetrics::State {
           .Name("cloister_executions_total")
           .Help("Executions that have ended, by status and error type")
           .Register(registry);
+  prometheus::Family<prometheus::Gauge>& published =
+      BuildGauge()
+          .Name("cloister_audit_published_entry")
+          .Help("Newest audit entry that a published checkpoint covers, by place")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& unpublished =
+      BuildCounter()
+          .Name("cloister_audit_publish_failures_total")
+          .Help("Attempts to publish a checkpoint that failed, by place")
+          .Register(registry);
   prometheus::Histogram& start = BuildHistogram()
                                      .Name("cloister_start_seconds")
                                      .Help("From acceptance to the program's start")
@@ -159,6 +169,14 @@ void ServiceMetrics::answered(std::string_view route, std::string_view method, i
 
 void ServiceMetrics::connections(size_t open) {
   state_->connections.Set(static_cast<double>(open));
+}
+
+void ServiceMetrics::checkpointPublished(const std::string& place, std::optional<uint64_t> entry) {
+  if (entry) {
+    state_->published.Add({{"place", place}}).Set(static_cast<double>(*entry));
+  } else {
+    state_->unpublished.Add({{"place", place}}).Increment();
+  }
 }
 
 void ServiceMetrics::nodeConnected(bool connected) {

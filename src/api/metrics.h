@@ -33,6 +33,8 @@ class ServiceMetrics : public orchestrator::Metrics {
   void answered(std::string_view route, std::string_view method, int status, double seconds);
   void connections(size_t open);
   void nodeConnected(bool connected);
+  // An attempt to publish the audit log's head at `place`: the entry it now has, nullopt if failed.
+  void checkpointPublished(const std::string& place, std::optional<uint64_t> entry);
   // What the node keeps ready; without, its series are left out. Languages become labels.
   void pool(std::optional<model::PoolStats> stats);
 

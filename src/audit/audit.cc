@@ -55,13 +55,8 @@ class Walk {
   }
 
   bool checkSignature(const store::Checkpoint& checkpoint, const std::string& what) {
-    if (checkpoint.key_id != key_.id()) {
-      return bad(checkpoint.seq, what + " is signed by another key, " + checkpoint.key_id);
-    }
-    const auto signature = base::fromBase64(checkpoint.signature);
-    if (!signature || !key_.verify(store::checkpointText(checkpoint), *signature)) {
-      return bad(checkpoint.seq, what + " has a signature that is not valid");
-    }
+    const auto valid = model::verifySignature(checkpoint, key_, what);
+    if (!valid) return bad(checkpoint.seq, valid.error().message);
     ++report_.checkpoints;
     return true;
   }

@@ -7,28 +7,38 @@
 
 namespace cloister {
 
-Result<std::vector<orchestrator::Channel>> openChannels(const model::Config::Escalation& config) {
-  std::vector<orchestrator::Channel> channels;
-  if (!config.webhook.url.empty()) channels.push_back(TRY(notify::openWebhook(config)));
-  if (!config.smtp.relay.empty()) channels.push_back(TRY(notify::openSmtp(config)));
-  for (const std::string& role : config.roles) {
+Result<Channels> openChannels(const model::Config& config) {
+  const model::Config::Escalation& escalation = config.escalation;
+  Channels channels;
+  if (!escalation.webhook.url.empty()) {
+    channels.people.push_back(TRY(notify::openWebhook(escalation)));
+  }
+  if (!escalation.smtp.relay.empty()) channels.people.push_back(TRY(notify::openSmtp(escalation)));
+  for (const std::string& role : escalation.roles) {
     if (!model::roleFromName(role)) {
       return fail(Code::kInvalid, "escalation.roles: there is no role " + role, "escalation.roles");
     }
   }
-  if (config.roles.empty()) {
+  if (escalation.roles.empty()) {
     return fail(Code::kInvalid, "escalation.roles: must name a role", "escalation.roles");
   }
+  channels.checkpoints = TRY(notify::openCheckpointPlaces(config.audit.publish));
   return channels;
 }
 
-Escalating::Escalating(boost::asio::any_io_executor executor, store::Store& store,
-                       orchestrator::RunService& runs,
-                       const std::vector<orchestrator::Channel>& channels,
-                       const model::Config::Escalation& config)
-    : notifier(executor, store, channels, notifierConfig(config)), service(runs) {
+Telling::Telling(boost::asio::any_io_executor executor, store::Store& store,
+                 orchestrator::RunService& runs, boost::asio::thread_pool& background,
+                 const Channels& channels, const model::Config& config,
+                 api::ServiceMetrics& metrics)
+    : publisher(executor, store, background, channels.checkpoints,
+                std::chrono::seconds(config.audit.publish.every_seconds),
+                [&metrics](const std::string& place, std::optional<uint64_t> entry) {
+                  metrics.checkpointPublished(place, entry);
+                }),
+      notifier(executor, store, channels.people, notifierConfig(config.escalation)),
+      service(runs) {
   service.onNews([this] { notifier.wake(); });
-  for (const orchestrator::Channel& each : channels)
+  for (const orchestrator::Channel& each : channels.people)
     shown.push_back(each.shown);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escalations as cloisterd has them: the service, who is told, and how.
+// Who is told of what, and how: people of escalations, other places of the audit log's head.
 #pragma once
 
 #include <string>
@@ -7,21 +7,28 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "api/metrics.h"
 #include "model/config.h"
+#include "notify/checkpoints.h"
 #include "orchestrator/escalations.h"
 #include "orchestrator/notifier.h"
 
 namespace cloister {
 
-// The channels that are configured. What they need is read now, while we still may.
-Result<std::vector<orchestrator::Channel>> openChannels(const model::Config::Escalation& config);
+struct Channels {
+  std::vector<orchestrator::Channel> people;
+  std::vector<notify::CheckpointPlace> checkpoints;
+};
+// Those that are configured. What they need is read now, while we still may.
+Result<Channels> openChannels(const model::Config& config);
 
-// The parts that belong together; all that it is given outlives it.
-struct Escalating {
-  Escalating(boost::asio::any_io_executor executor, store::Store& store,
-             orchestrator::RunService& runs, const std::vector<orchestrator::Channel>& channels,
-             const model::Config::Escalation& config);
+// What tells them, and the escalations themselves; all that it is given outlives it.
+struct Telling {
+  Telling(boost::asio::any_io_executor executor, store::Store& store,
+          orchestrator::RunService& runs, boost::asio::thread_pool& background,
+          const Channels& channels, const model::Config& config, api::ServiceMetrics& metrics);
 
+  notify::CheckpointPublisher publisher;
   orchestrator::Notifier notifier;
   orchestrator::EscalationService service;
   std::vector<std::string> shown;  // where people are told

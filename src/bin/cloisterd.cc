@@ -108,7 +108,6 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
 }
 
 // --- the state directory
-// --------------------------------------------------------------------------
 
 // Who serves: the configured user when started as root, otherwise whoever started us.
 Result<linux::User> serviceUser(const model::Config& config) {
@@ -188,7 +187,6 @@ Result<> init(const Options& options) {
 }
 
 // --- what is read while we still may
-// --------------------------------------------------------------
 
 struct Data {
   std::string admin_secret;
@@ -255,7 +253,6 @@ Result<> confine(const Options& options, const linux::SeccompProgram& seccomp) {
 }
 
 // --- where things are
-// ------------------------------------------------------------------------------
 
 std::string checkpointFile(const Options& options) {
   const std::string& configured = options.config.audit.checkpoint_file;
@@ -275,7 +272,6 @@ store::SqliteOptions storeOptions(const Options& options, const Data& data) {
 }
 
 // --- the admin key
-// --------------------------------------------------------------------------------
 
 // Waits for a write of the ledger, before the io thread has anything else to do.
 Result<> await(const std::function<void(store::Done<void>)>& write) {
@@ -321,7 +317,6 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
 }
 
 // --- the scan of artifacts
-// ---------------------------------------------------------------------------
 
 // As root they become a user of their own, who may read nothing of ours.
 constexpr uint32_t kScannerId = model::kFallbackId + 1;
@@ -370,7 +365,6 @@ std::unique_ptr<orchestrator::Scanner> makeScanner(const asio::any_io_executor& 
 }
 
 // --- serving
-// --------------------------------------------------------------------------------------
 
 // One that can drop what still waits on it, while the things that this refers to are there.
 struct IoContext : asio::io_context {
@@ -525,7 +519,7 @@ Result<> serve(const Options& options) {
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
   const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
-  const auto channels = TRY(openChannels(options.config.escalation));
+  const auto channels = TRY(openChannels(options.config));
   const auto by = TRY(openDeciding(io.get_executor(), options.config));
   TRY(confine(options, data.seccomp));
 
@@ -551,7 +545,8 @@ Result<> serve(const Options& options) {
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
-  Escalating escalating(io.get_executor(), *store, service, channels, options.config.escalation);
+  Telling telling(io.get_executor(), *store, service, background, channels, options.config,
+                  metrics);
   auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config), scanner.get());
@@ -563,13 +558,13 @@ Result<> serve(const Options& options) {
                        .artifacts = artifacts,
                        .port_links = port_links,
                        .snapshots = snapshots,
-                       .escalations = escalating.service,
+                       .escalations = telling.service,
                        .store = *store,
                        .authenticator = authenticator,
                        .languages = data.languages,
                        .metrics = metrics,
-                       .audit_key = data.audit_key->verifyKey(),
-                       .notified = escalating.shown,
+                       .audit_key = *data.audit_key,
+                       .notified = telling.shown,
                        .background = background,
                        .agents = &agents,
                        .policies = &policies};

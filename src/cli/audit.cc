@@ -2,7 +2,12 @@
 // `cloister audit …`: the append-only log, to read, to take away, to prove.
 #include <unistd.h>
 
+#include <functional>
+
+#include "base/file.h"
 #include "cli/api.h"
+#include "cli/audit_key.h"
+#include "cli/chain_walk.h"
 #include "cli/command.h"
 #include "cli/outline.h"
 #include "cli/terminal.h"
@@ -12,27 +17,6 @@ namespace {
 
 using base::Flag;
 
-Result<int> verify(const Invocation& invocation) {
-  constexpr Millis kLongWalk{3'600'000};
-  HttpClient client = TRY(connect(invocation.globals));
-  const HttpResponse answer =
-      TRY(client.exchange({.method = "GET", .target = "/v1/audit/verify"}, kLongWalk));
-  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
-  const json::object report = TRY(parseObject(answer.body));
-  const bool ok = boolOf(report, "ok");
-  if (invocation.globals.json) {
-    printJson(report);
-  } else if (ok) {
-    writeTo(STDOUT_FILENO, "ok: " + textOf(report, "entries") + " entries, " +
-                               textOf(report, "checkpoints") + " signed checkpoints, head " +
-                               printable(textOf(report, "head")) + "\n");
-  } else {
-    writeTo(STDOUT_FILENO, "BROKEN: " + printable(textOf(report, "problem")) +
-                               "\nfirst bad entry: " + textOf(report, "first_bad") + "\n");
-  }
-  return ok ? 0 : 1;
-}
-
 std::string startTarget(std::string_view path, int64_t after) {
   return std::string(path) + "?after=" + std::to_string(after);
 }
@@ -41,10 +25,10 @@ Result<int64_t> afterFlag(const Invocation& invocation) {
   return TRY(invocation.flags.integer("after", 0, INT64_MAX)).value_or(0);
 }
 
-Result<int> exportAll(const Invocation& invocation) {
+// Gives the export piece by piece to `take`.
+Result<> readExport(HttpClient& client, int64_t after,
+                    const std::function<Result<>(std::string_view)>& take) {
   constexpr Millis kSilence{60'000};
-  const int64_t after = TRY(afterFlag(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
   const HttpHead head = TRY(client.open({.method = "GET",
                                          .target = startTarget("/v1/audit/export", after),
                                          .accept = "application/x-ndjson"}));
@@ -56,9 +40,88 @@ Result<int> exportAll(const Invocation& invocation) {
       return fail(Code::kUnavailable, "exporting the audit log: the server is silent");
     }
     if (head.status >= 300) return std::unexpected(refusal(head, piece));
-    if (got == HttpClient::Piece::kEnd) return 0;
-    if (!writeTo(STDOUT_FILENO, piece)) return failErrno("writing the audit log");
+    if (got == HttpClient::Piece::kEnd) return {};
+    TRY(take(piece));
   }
+}
+
+Result<int> exportAll(const Invocation& invocation) {
+  const int64_t after = TRY(afterFlag(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  TRY(readExport(client, after, [](std::string_view piece) -> Result<> {
+    if (!writeTo(STDOUT_FILENO, piece)) return failErrno("writing the audit log");
+    return {};
+  }));
+  return 0;
+}
+
+// The key of --key, or the one that the server gives.
+Result<base::VerifyKey> keyFor(const Invocation& invocation, HttpClient& client) {
+  if (const auto file = invocation.flags.text("key")) return readPublicKey(*file);
+  const json::object answer = TRY(call(client, "GET", "/v1/audit/public-key"));
+  return base::VerifyKey::fromBase64(textOf(answer, "public_key"));
+}
+
+// What the log is, by our own computation, as a report of the server's form.
+Result<json::object> holdAgainst(const Invocation& invocation, HttpClient& client,
+                                 const std::string& file) {
+  constexpr size_t kMost = size_t{256} << 20;
+  const base::VerifyKey key = TRY(keyFor(invocation, client));
+  const std::string text = TRY(base::readFile(file, kMost));
+  const auto published = TRY(model::parseCheckpoints(text, file));
+  auto walk = ChainWalk::against(published, key);
+  Result<> held = walk ? Result<>() : std::unexpected(walk.error());
+  if (walk) {
+    Result<> fed;
+    TRY(readExport(client, 0, [&](std::string_view piece) -> Result<> {
+      if (fed) fed = walk->feed(piece);  // the rest is read, to tell a bad log from a bad exchange
+      return {};
+    }));
+    held = fed ? walk->finish() : fed;
+  }
+  json::object report = {{"ok", held.has_value()}, {"published", published.size()}};
+  report["entries"] = walk ? walk->entries() : 0;
+  report["checkpoints"] = walk ? walk->held() : 0;
+  report["head"] = walk ? walk->head() : "";
+  report["problem"] = held ? "" : held.error().message;
+  return report;
+}
+
+Result<json::object> askServer(HttpClient& client) {
+  constexpr Millis kLongWalk{3'600'000};
+  const HttpResponse answer =
+      TRY(client.exchange({.method = "GET", .target = "/v1/audit/verify"}, kLongWalk));
+  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
+  return parseObject(answer.body);
+}
+
+void printReport(const json::object& report, bool published) {
+  if (!boolOf(report, "ok")) {
+    std::string text = "BROKEN: " + printable(textOf(report, "problem")) + "\n";
+    if (!published) text += "first bad entry: " + textOf(report, "first_bad") + "\n";
+    writeTo(STDOUT_FILENO, text);
+    return;
+  }
+  writeTo(STDOUT_FILENO, "ok: " + textOf(report, "entries") + " entries, " +
+                             textOf(report, "checkpoints") +
+                             (published ? " published" : " signed") + " checkpoints, head " +
+                             printable(textOf(report, "head")) + "\n");
+}
+
+Result<int> verify(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const auto file = invocation.flags.text("against");
+  if (!file && invocation.flags.has("key")) {
+    return fail(Code::kInvalid, "--key: is for --against, where the log is verified here");
+  }
+  const json::object report =
+      file ? TRY(holdAgainst(invocation, client, *file)) : TRY(askServer(client));
+  if (invocation.globals.json) {
+    printJson(report);
+  } else {
+    printReport(report, file.has_value());
+  }
+  return boolOf(report, "ok") ? 0 : 1;
 }
 
 Result<int> list(const Invocation& invocation) {
@@ -86,6 +149,14 @@ Result<int> list(const Invocation& invocation) {
 
 constexpr Flag kAfter = {.name = "after", .value = "SEQ", .help = "only entries after this number"};
 constexpr Flag kExportFlags[] = {kAfter};
+constexpr Flag kVerifyFlags[] = {
+    {.name = "against",
+     .value = "FILE",
+     .help = "published checkpoints; the log is fetched and verified here"},
+    {.name = "key",
+     .value = "FILE",
+     .help = "with --against: the public key, in place of the one that the server gives"},
+};
 constexpr Flag kListFlags[] = {
     kAfter,
     {.name = "limit", .value = "N", .help = "at most so many (default 50)"},
@@ -102,7 +173,14 @@ const Command kAuditVerify = {
     .summary = "prove that the audit log is whole",
     .details =
         "Checks every hash, link and signed checkpoint. Exits 1 and names the first bad entry\n"
-        "if anything was changed, removed, reordered or cut off.",
+        "if anything was changed, removed, reordered or cut off.\n\n"
+        "With --against the log is exported, computed anew here, and held to checkpoints that "
+        "were\n"
+        "published (audit.publish) or copied away: so a log that somebody rewrote as a whole, "
+        "with\n"
+        "the key, shows as well. Give --key, or the server could sign for itself.",
+    .flags = kVerifyFlags,
+    .examples = "cloister audit verify --against published.jsonl --key audit.pub",
     .run = verify};
 const Command kAuditExport = {.name = "audit export",
                               .summary = "print the audit log as JSON lines",

@@ -181,6 +181,11 @@ constexpr Key kKeys[] = {
     {SAME(escalation.smtp.ca_file)},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
+    {SAME(audit.publish.every_seconds), "seconds", 1, kDay},
+    {SAME(audit.publish.file)},
+    {SAME(audit.publish.webhook.url)},
+    {SAME(audit.publish.webhook.secret_file)},
+    {SAME(audit.publish.webhook.ca_file)},
 };
 
 #undef SAME

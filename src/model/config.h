@@ -232,6 +232,15 @@ struct Config {
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries
     std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints
+    struct Publish {
+      uint32_t every_seconds = 60;  // at most so often, where there are new entries
+      std::string file;             // "": none
+      struct Webhook {
+        std::string url;  // "": none
+        std::string secret_file;
+        std::string ca_file;  // "" = the system's authorities
+      } webhook;
+    } publish;
   } audit;
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/crypto.h"
 #include "base/hmac.h"
+#include "notify/signed_post.h"
 #include "notify/smtp.h"
 #include "notify/webhook.h"
 

@@ -79,6 +79,9 @@ class BrittleStore final : public store::Store {
   Result<model::Execution> get(const store::Scope& scope, const std::string& id) override {
     return real_->get(scope, id);
   }
+  Result<store::Recorded> recorded(const store::Scope& scope, const std::string& id) override {
+    return real_->recorded(scope, id);
+  }
   Result<std::vector<model::Execution>> list(const store::Scope& scope,
                                              const store::ListQuery& query) override {
     return real_->list(scope, query);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/fd.h"
 #include "base/file.h"
@@ -18,30 +17,6 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{256} << 20;
 constexpr size_t kMaxLine = 512;
-
-Result<Checkpoint> parse(std::string_view line) {
-  const base::json::value value = TRY(base::parseJson(line));
-  if (!value.is_object()) return fail(Code::kInvalid, "not an object");
-  base::ObjectReader reader(value.get_object(), "");
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  Checkpoint out;
-  out.seq = static_cast<uint64_t>(TRY(reader.integer("seq", 1, kMax)).value_or(0));
-  out.hash = TRY(reader.text("hash")).value_or("");
-  out.at = TRY(reader.integer("at", 0, kMax)).value_or(0);
-  out.key_id = TRY(reader.text("key")).value_or("");
-  out.signature = TRY(reader.text("signature")).value_or("");
-  TRY(reader.finish());
-  return out;
-}
-
-std::string lineOf(const Checkpoint& checkpoint) {
-  return base::toJson(base::json::object{{"seq", checkpoint.seq},
-                                         {"hash", checkpoint.hash},
-                                         {"at", checkpoint.at},
-                                         {"key", checkpoint.key_id},
-                                         {"signature", checkpoint.signature}}) +
-         "\n";
-}
 
 // Cuts the file behind its last complete line.
 Result<> dropUnfinishedLine(int fd, const std::string& path) {
@@ -69,24 +44,14 @@ Result<std::vector<Checkpoint>> readCheckpoints(const std::string& path) {
   auto text = base::readFile(path, kMaxFile);
   if (!text && text.error().code == Code::kNotFound) return std::vector<Checkpoint>{};
   if (!text) return std::unexpected(text.error());
-  std::vector<Checkpoint> out;
-  for (size_t start = 0, end; (end = text->find('\n', start)) != std::string::npos;
-       start = end + 1) {
-    auto line = parse(std::string_view(*text).substr(start, end - start));
-    if (!line) {
-      return fail(Code::kInternal, path + ": line " + std::to_string(out.size() + 1) +
-                                       " is not a checkpoint: " + line.error().message);
-    }
-    out.push_back(*std::move(line));
-  }
-  return out;
+  return model::parseCheckpoints(*text, path);
 }
 
 Result<> appendCheckpoint(const std::string& path, const Checkpoint& checkpoint) {
   const Fd fd(::open(path.c_str(), O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600));
   if (!fd) return failErrno("opening " + path);
   TRY(dropUnfinishedLine(fd.get(), path));
-  const std::string line = lineOf(checkpoint);
+  const std::string line = base::toJson(toJsonObject(checkpoint)) + "\n";
   const ssize_t n = ::write(fd.get(), line.data(), line.size());
   if (n < 0) return failErrno("writing " + path);
   if (n != static_cast<ssize_t>(line.size())) {

@@ -11,6 +11,9 @@ namespace {
 
 constexpr char kGet[] =
     "SELECT seq, record, archived_at FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+constexpr char kRecorded[] =
+    "SELECT seq, record, archived_at, accepted_row, state_row FROM executions"
+    " WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
@@ -35,6 +38,19 @@ std::string listSql(const Scope& scope, const ListQuery& query) {
   return sql + " ORDER BY seq DESC LIMIT ?";
 }
 
+std::unexpected<Error> noExecution(const std::string& id) {
+  return fail(Code::kNotFound, "there is no execution " + id);
+}
+
+Result<model::AuditEntry> entryAt(Database& db, int64_t seq) {
+  Statement row = TRY(db.use(kAudit));
+  if (TRY(row.bind(seq - 1, 1).step())) {
+    model::AuditEntry entry = TRY(readEntry(row));
+    if (entry.seq == static_cast<uint64_t>(seq)) return entry;
+  }
+  return fail(Code::kInternal, "audit entry " + std::to_string(seq) + " is missing");
+}
+
 }  // namespace
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id) {
@@ -42,15 +58,22 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
   TRY(db.runKept("BEGIN"));
   auto read = [&]() -> Result<model::Execution> {
     Statement row = TRY(db.use(kGet));
-    if (!TRY(row.bind(id, scope.tenant()).step())) {
-      return fail(Code::kNotFound, "there is no execution " + id);
-    }
+    if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
     Record record = TRY(readRecord(row));
     TRY(addOutput(db, record.execution));
     return std::move(record.execution);
   }();
   TRY(db.runKept("COMMIT"));
   return read;
+}
+
+Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id) {
+  Statement row = TRY(db.use(kRecorded));
+  if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
+  Record record = TRY(readRecord(row));
+  return Recorded{.execution = std::move(record.execution),
+                  .accepted = TRY(entryAt(db, row.integer(3))),
+                  .state = TRY(entryAt(db, row.integer(4)))};
 }
 
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,

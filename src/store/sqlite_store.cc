@@ -206,6 +206,10 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return listExecutions(db, scope, query); });
   }
 
+  Result<Recorded> recorded(const Scope& scope, const std::string& id) override {
+    return read(id, [&](Database& db) { return recordedExecution(db, scope, id); });
+  }
+
   Result<model::Artifact> artifact(const Scope& scope, const std::string& id) override {
     return read("", [&](Database& db) { return getArtifact(db, scope, id, base::wallMicros()); });
   }

@@ -13,9 +13,4 @@ Scope Scope::allTenants() {
   return {};
 }
 
-std::string checkpointText(const Checkpoint& checkpoint) {
-  return "cloister-audit-checkpoint v1\n" + std::to_string(checkpoint.seq) + "\n" +
-         checkpoint.hash + "\n" + std::to_string(checkpoint.at) + "\n";
-}
-
 }  // namespace cloister::store

@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/audit_entry.h"
+#include "model/checkpoint.h"
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
@@ -97,21 +98,21 @@ struct Pending {
   std::string spec;
 };
 
+// An execution with the audit entries of its acceptance and of its present state.
+struct Recorded {
+  model::Execution execution;  // without output bytes
+  model::AuditEntry accepted;
+  model::AuditEntry state;
+};
+
 // A snapshot, and the chunks it uses, each once.
 struct NewSnapshot {
   model::Snapshot snapshot;
   std::vector<model::SnapshotChunk> chunks;
 };
 
-struct Checkpoint {
-  uint64_t seq = 0;
-  std::string hash;
-  int64_t at = 0;
-  std::string key_id;
-  std::string signature;  // base64, over checkpointText()
-};
-// "cloister-audit-checkpoint v1\n<seq>\n<hash>\n<at>\n"
-std::string checkpointText(const Checkpoint& checkpoint);
+using model::Checkpoint;
+using model::checkpointText;
 
 // What retention does, oldest first; it never touches an execution that has not ended. Artifacts go
 // when they expire, or with their execution.
@@ -209,6 +210,7 @@ class Store {
   // Newest first, without output bytes (totals and flags are there).
   virtual Result<std::vector<model::Execution>> list(const Scope& scope,
                                                      const ListQuery& query) = 0;
+  virtual Result<Recorded> recorded(const Scope& scope, const std::string& id) = 0;
   // An artifact within `scope` that has not expired: an upload, one of an execution's `artifacts`,
   // or the whole of an output (KeptOutput::artifact; unless `artifacts` lists it too, it is
   // `stdout` or `stderr` with the digest that provenance has of that stream).

@@ -81,7 +81,7 @@ class McpTest : public orchestrator::SessionsTest {
                                .authenticator = *authenticator_,
                                .languages = languages_,
                                .metrics = served_,
-                               .audit_key = key_.verifyKey(),
+                               .audit_key = key_,
                                .checkpoint_file = {},
                                .bounds = model::defaultBounds(),
                                .session_bounds = {},

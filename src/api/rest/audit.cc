@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/audit: the append-only log, to read, to take away, to prove.
+// /v1/audit: the append-only log, to read, to take away, to prove; receipts of executions.
 #include "audit/audit.h"
 
 #include "api/rest/awaiting.h"
 #include "api/rest/rest.h"
+#include "audit/receipt.h"
 
 namespace cloister::api {
 namespace {
@@ -40,7 +41,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
 Task<Result<Response>> verify(RestParts& parts, Request&) {
   // Walks the whole log, so not on the io thread.
   const audit::Report report = co_await inBackground<audit::Report>(parts.background, [&parts]() {
-    return audit::verify(parts.store, parts.audit_key, parts.checkpoint_file);
+    return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file);
   });
   co_return jsonResponse(200, json::object{{"ok", report.ok},
                                            {"entries", report.entries},
@@ -48,6 +49,18 @@ Task<Result<Response>> verify(RestParts& parts, Request&) {
                                            {"first_bad", report.first_bad},
                                            {"problem", report.problem},
                                            {"head", report.head}});
+}
+
+Task<Result<Response>> publicKey(RestParts& parts, Request&) {
+  const base::VerifyKey key = parts.audit_key.verifyKey();
+  co_return jsonResponse(
+      200, json::object{{"algorithm", "ed25519"}, {"key", key.id()}, {"public_key", key.base64()}});
+}
+
+Task<Result<Response>> receipt(RestParts& parts, Request& request) {
+  co_return jsonResponse(200,
+                         CO_TRY(audit::receiptOf(parts.store, store::Scope::of(request.principal),
+                                                 request.params[0], parts.audit_key)));
 }
 
 Task<void> streamEntries(RestParts& parts, store::Scope scope, uint64_t after, BodyWriter& out) {
@@ -88,7 +101,17 @@ std::vector<Route> auditRoutes(RestParts& parts) {
            .pattern = "/v1/audit/export",
            .access = needs(Permission::kAuditRead),
            .query = {"after"},
-           .handle = [&parts](Request& request) { return exportAll(parts, request); }}};
+           .handle = [&parts](Request& request) { return exportAll(parts, request); }},
+          {.method = "GET",
+           .pattern = "/v1/audit/public-key",
+           .access = needs(Permission::kExecutionRead),
+           .query = {},
+           .handle = [&parts](Request& request) { return publicKey(parts, request); }},
+          {.method = "GET",
+           .pattern = "/v1/executions/{id}/receipt",
+           .access = needs(Permission::kExecutionRead),
+           .query = {},
+           .handle = [&parts](Request& request) { return receipt(parts, request); }}};
 }
 
 }  // namespace cloister::api

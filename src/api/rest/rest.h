@@ -50,7 +50,7 @@ struct RestParts {
   auth::Authenticator& authenticator;
   const model::LanguageSet& languages;
   ServiceMetrics& metrics;
-  base::VerifyKey audit_key;
+  const base::SigningKey& audit_key;
   std::string checkpoint_file = {};
   model::RequestBounds bounds = {};
   model::SessionBounds session_bounds = {};

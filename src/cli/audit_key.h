@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public key of the audit log, as a file of the user's holds it.
+#pragma once
+
+#include <string>
+
+#include "base/crypto.h"
+#include "base/result.h"
+
+namespace cloister::cli {
+
+// The 32 bytes as base64, which may end with a line end. kInvalid names --key.
+Result<base::VerifyKey> readPublicKey(const std::string& path);
+
+}  // namespace cloister::cli

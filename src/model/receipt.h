@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A signed execution receipt: what was asked, what allowed it, what came of it, and where the audit
+// log has it. Whoever has the public key of the audit log can verify one, and needs nothing else;
+// docs/AUDIT.md defines the bytes. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+inline constexpr std::string_view kReceiptFormat = "cloister-execution-receipt v1";
+
+// `facts` with what makes it a receipt: `format`, the digest of each field under `fields`, and a
+// `signature`. The same facts give the same bytes. No number in `facts` may have a fraction.
+base::json::object sealReceipt(base::json::object facts, const base::SigningKey& key);
+
+// kInvalid tells what does not hold, each changed, missing or added field by its JSON Pointer
+// (RFC 6901); the first of them is `field`. Hostile input.
+Result<> verifyReceipt(const base::json::object& receipt, const base::VerifyKey& key);
+
+}  // namespace cloister::model
