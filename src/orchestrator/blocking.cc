@@ -306,6 +306,9 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     noteRefusal(*run);
     co_return fail(Code::kDenied, denied->reason);
   }
+  if (auto refusal = CO_TRY(heldBackNow(*run, pending))) {
+    co_return co_await refuseBlocked(run, *std::move(refusal));
+  }
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();

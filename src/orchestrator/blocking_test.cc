@@ -2,6 +2,7 @@
 // Runs that need approval: blocked, approved, denied, expired, cancelled; over restarts too.
 #include <gmock/gmock.h>
 
+#include "orchestrator/agent_guard.h"
 #include "orchestrator/escalations.h"
 #include "orchestrator/service_fixture.h"
 
@@ -105,6 +106,69 @@ TEST_F(BlockingTest, BlocksWithoutASandboxAndRunsWhenApproved) {
   const auto details = detailsOf(id, "escalation.approved");
   EXPECT_EQ(details.at("requester").at("user"), "user") << "both identities are in the log";
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+// Held to the default level, which another start of the service may know another way.
+class BlockedAgentTest : public BlockingTest {
+ protected:
+  AgentGuard* guard() override {
+    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, "only");
+    return guard_.get();
+  }
+  void mayRun(const std::string& pattern, int memory_mb = 512) {
+    levels_ = policy::parseLevels(
+                  "version: 1\n"
+                  "sandbox_levels:\n"
+                  "  only:\n"
+                  "    description: for tests\n"
+                  "    why: a test\n"
+                  "    permissions:\n"
+                  "      allowed_commands: [{pattern: '" +
+                      pattern +
+                      "', why: a test}]\n"
+                      "      project_code: allow\n"
+                      "    resource_limits: {max_memory_mb: " +
+                      std::to_string(memory_mb) + "}\n",
+                  "test")
+                  .value();
+  }
+  // With `pattern` when it was accepted, and `then` when it is approved.
+  model::Execution approvedAfter(const std::string& then, int memory_mb = 512) {
+    mayRun("*");
+    start();
+    const model::Execution held = blocked({"echo", "hello"});
+    shut();
+    mayRun(then, memory_mb);
+    start();
+    EXPECT_TRUE(vote(approver(), idIn(held)));
+    return ended(held.id);
+  }
+
+  policy::Levels levels_;
+  std::unique_ptr<AgentGuard> guard_;
+};
+
+TEST_F(BlockedAgentTest, GoesOnWithWhatItsAgentMayStillDo) {
+  EXPECT_EQ(approvedAfter("echo *").status, Status::kCompleted);
+}
+
+TEST_F(BlockedAgentTest, AnApprovalDoesNotReachBeyondItsAgent) {
+  const model::Execution done = approvedAfter("ls *");
+  EXPECT_EQ(done.status, Status::kDenied);
+  ASSERT_TRUE(done.error);
+  EXPECT_EQ(done.error->details.at("level"), "only");
+  EXPECT_TRUE(fake_->provisioned().empty());
+  const auto violations =
+      store_->agents().violations(store::Scope::allTenants(), {.of = {"acme", "agent"}});
+  ASSERT_EQ(violations->size(), 1U);
+  EXPECT_EQ(violations->front().subject, done.id);
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_F(BlockedAgentTest, NorBeyondTheMemoryItMayHave) {
+  const model::Execution done = approvedAfter("echo *", 1);
+  EXPECT_EQ(done.status, Status::kDenied);
+  EXPECT_TRUE(fake_->provisioned().empty());
 }
 
 TEST_F(BlockingTest, ADenialEndsIt) {

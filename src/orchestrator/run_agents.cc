@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where runs meet the sandboxes of agents: what one has running, and what becomes of a refusal.
+#include <algorithm>
 #include <utility>
 
 #include "orchestrator/agent_guard.h"
 #include "orchestrator/run_impl.h"
+#include "orchestrator/stored_request.h"
 
 namespace cloister::orchestrator {
 
@@ -31,6 +33,36 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBack(const model::Prin
                                                                Asked& asked) const {
   if (parts.agents == nullptr) return std::nullopt;
   return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr, usedBy(principal));
+}
+
+Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
+    const Live& run, const store::Pending& pending) const {
+  if (parts.agents == nullptr) return std::nullopt;
+  const base::json::object stored = TRY(parseStored(pending.request_json));
+  model::ExecRequest request;
+  request.run = TRY(model::parseRunRequest(stored, storedBounds()));
+  const model::Limits approved = request.run.limits;
+  const model::Principal& by = run.execution.principal;
+  policy::Resources used = usedBy(by);  // with itself, which is to be counted once
+  used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
+  used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
+  used.running -= std::min(used.running, 1U);
+  auto refusal = TRY(parts.agents->judgeRun(by, request, false, used));
+  if (refusal || request.run.limits == approved) return refusal;
+  return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
+}
+
+// Its end is recorded by who waits.
+Task<Result<>> RunService::Impl::refuseBlocked(LivePtr run, AgentRefusal refusal) {
+  const auto self = shared_from_this();
+  applyDenial(run->execution, refusal.denied);
+  for (auto& [name, value] : refusal.details)
+    run->execution.error->details[name] = std::move(value);
+  noteRefusal(*run);
+  refusal.violation.subject = run->execution.id;
+  CO_TRY(co_await ledger.addViolation(std::move(refusal.violation), parts.agents->lowering(),
+                                      run->execution.principal));
+  co_return fail(Code::kDenied, refusal.denied.reason);
 }
 
 Task<Result<model::Execution>> RunService::Impl::recordViolation(LivePtr run,

@@ -85,6 +85,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<std::optional<AgentRefusal>> heldBack(const model::Principal& principal,
                                                Asked& asked) const;
+  // Of a run that was blocked: what the agent may do may have become less since.
+  Result<std::optional<AgentRefusal>> heldBackNow(const Live& run,
+                                                  const store::Pending& pending) const;
+  Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
   [[nodiscard]] policy::Resources usedBy(const model::Principal& principal) const;
