@@ -151,6 +151,7 @@ class Walk {
   void checkRecords() {
     judge("execution", store_.mismatches(0, 1));
     judge("session", store_.sessionMismatches(0, 1));
+    judge("escalation", store_.escalations().mismatches(0, 1));
   }
 
   void judge(const std::string& what, const Result<std::vector<store::Mismatch>>& wrong) {

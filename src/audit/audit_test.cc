@@ -297,6 +297,78 @@ TEST_F(AuditVerify, FindsAChangedRecord) {
   }
 }
 
+// What approved a run is part of its record.
+TEST_F(AuditVerify, FindsAChangedEscalation) {
+  open();
+  store::NewEscalation asked;
+  asked.escalation.operation = "run";
+  asked.escalation.requester = store::testing::principal("acme");
+  asked.escalation.execution_id = ids_[4];
+  asked.event = {.action = "escalation.requested",
+                 .subject = "",
+                 .principal = asked.escalation.requester,
+                 .details = {}};
+  const auto made = store::testing::await<model::Escalation>(
+      [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_TRUE(verifyNow().ok) << verifyNow().problem;
+  close();
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"record=replace(record,'\"run\"','\"ran\"')", "not the one of audit entry"},
+      {"status='approved'", "its status approved has no audit entry"},
+      {"created_row=1", "its request has no audit entry"},
+      {"state_row=0", "its status pending has no audit entry"},
+      {"tenant='rival'", "its columns are not those of its record"},
+      {"execution='" + ids_[5] + "'", "it names another execution"},
+  };
+  for (const auto& [change, problem] : cases) {
+    SCOPED_TRACE(change);
+    fs::copy_file(dir_.file("ledger.db"), dir_.file("good.db"),
+                  fs::copy_options::overwrite_existing);
+    sql("UPDATE escalations SET " + change);
+    expectBad(reopenAndVerify(), 0, problem);
+    EXPECT_THAT(verifyNow().problem, HasSubstr("escalation " + made->id));
+    close();
+    fs::copy_file(dir_.file("good.db"), dir_.file("ledger.db"),
+                  fs::copy_options::overwrite_existing);
+  }
+}
+
+TEST_F(AuditVerify, FindsAnApprovalThatWasPutBack) {
+  open();
+  store::NewEscalation asked;
+  asked.escalation.operation = "run";
+  asked.escalation.requester = store::testing::principal("acme");
+  asked.event = {.action = "escalation.requested",
+                 .subject = "",
+                 .principal = asked.escalation.requester,
+                 .details = {}};
+  const auto made = store::testing::await<model::Escalation>(
+      [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+  ASSERT_TRUE(made);
+  const auto becomes = [&](model::EscalationStatus status) {
+    store::EscalationChange change;
+    change.tenant = "acme";
+    change.id = made->id;
+    change.apply = [status](model::Escalation& now) -> Result<model::AuditEvent> {
+      now.status = status;
+      return model::AuditEvent{.action = "escalation.changed",
+                               .subject = now.id,
+                               .principal = now.requester,
+                               .details = {}};
+    };
+    return store::testing::await<model::Escalation>(
+        [&](auto done) { store_->escalations().change(change, std::move(done)); });
+  };
+  ASSERT_TRUE(becomes(model::EscalationStatus::kApproved));
+  sql("CREATE TABLE kept AS SELECT * FROM escalations");
+  ASSERT_TRUE(becomes(model::EscalationStatus::kUsed));
+  EXPECT_TRUE(verifyNow().ok) << verifyNow().problem;
+  close();
+  sql("DELETE FROM escalations; INSERT INTO escalations SELECT * FROM kept");
+  expectBad(reopenAndVerify(), 0, "the audit log has a newer record of it");
+}
+
 TEST_F(AuditVerify, FindsARecordThatWasNeverAccepted) {
   sql("INSERT INTO executions SELECT NULL,'exec_forged',status,tenant,app,agent,user,session_id,"
       "NULL,request_sha256,finished_at,archived_at,accepted_row,state_row,record"

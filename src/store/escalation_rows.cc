@@ -18,12 +18,12 @@ constexpr char kNumber[] =
     "INSERT INTO escalation_numbers VALUES (?,?,1)"
     " ON CONFLICT(tenant, year) DO UPDATE SET last=last+1 RETURNING last";
 constexpr char kInsert[] =
-    "INSERT INTO escalations(id, tenant, status, agent, execution, due_at, ended_at, record)"
-    " VALUES (?,?,?,?,?,?,?,?)";
+    "INSERT INTO escalations(id, tenant, status, agent, execution, due_at, ended_at, record,"
+    " created_row, state_row) VALUES (?,?,?,?,?,?,?,?,?,?)";
 constexpr char kFind[] = "SELECT seq, record FROM escalations WHERE tenant=? AND id=?";
 constexpr char kUpdate[] =
-    "UPDATE escalations SET status=?, execution=?, due_at=?, waited=?, ended_at=?, record=?"
-    " WHERE seq=?";
+    "UPDATE escalations SET status=?, execution=?, due_at=?, waited=?, ended_at=?, record=?,"
+    " state_row=? WHERE seq=?";
 constexpr char kPutPolicy[] = "INSERT OR REPLACE INTO escalation_policies VALUES (?,?,?)";
 constexpr char kGetPolicy[] = "SELECT record FROM escalation_policies WHERE tenant=? AND agent=?";
 constexpr char kCountNotifications[] = "SELECT count(*) FROM notifications";
@@ -128,15 +128,15 @@ Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& 
   e.id = model::escalationId(yearOf(e.created_at), number.natural(0));
   TRY(number.run());
   const std::string record = encodeEscalation(e);
+  const uint64_t left_out = TRY(addNotifications(tx.db, e, asked.channels, "escalation.requested",
+                                                 asked.bounds.notifications));
+  const uint64_t audit_row = TRY(tx.chain.append(tx.db, bindTo(asked.event, e, record, left_out)));
   Statement insert = TRY(tx.db.use(kInsert));
   TRY(insert
           .bind(e.id, tenant, model::statusName(e.status), e.requester.agent, e.execution_id,
-                e.dueAt(), e.ended_at, record)
+                e.dueAt(), e.ended_at, record, audit_row, audit_row)
           .run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
-  const uint64_t left_out = TRY(addNotifications(tx.db, e, asked.channels, "escalation.requested",
-                                                 asked.bounds.notifications));
-  TRY(tx.chain.append(tx.db, bindTo(asked.event, e, record, left_out)));
   return e;
 }
 
@@ -157,11 +157,6 @@ Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationCh
                     " and cannot become " + std::string(model::statusName(e.status)));
   }
   const std::string record = encodeEscalation(e);
-  Statement update = TRY(tx.db.use(kUpdate));
-  TRY(update
-          .bind(model::statusName(e.status), e.execution_id, e.dueAt(), waitedOf(e), e.ended_at,
-                record, e.seq)
-          .run());
   // A vote that does not settle it is nobody's news.
   const bool settled = before != e.status && !change.notification.empty();
   const uint64_t left_out =
@@ -169,7 +164,12 @@ Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationCh
                                      "escalation." + std::string(model::statusName(e.status)),
                                      change.notifications))
               : 0;
-  TRY(tx.chain.append(tx.db, bindTo(event, e, record, left_out)));
+  const uint64_t audit_row = TRY(tx.chain.append(tx.db, bindTo(event, e, record, left_out)));
+  Statement update = TRY(tx.db.use(kUpdate));
+  TRY(update
+          .bind(model::statusName(e.status), e.execution_id, e.dueAt(), waitedOf(e), e.ended_at,
+                record, audit_row, e.seq)
+          .run());
   return e;
 }
 

@@ -19,6 +19,7 @@
 namespace cloister::store {
 
 class Scope;
+struct Mismatch;
 struct Pending;
 template <class T>
 using Done = std::function<void(Result<T>)>;
@@ -94,6 +95,8 @@ class Escalations {
   // `channel`: "" for all of them.
   virtual Result<std::vector<Notification>> dueNotifications(const std::string& channel,
                                                              int64_t now, uint32_t limit) = 0;
+  // As Store::mismatches().
+  virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
   // An execution that has not ended, with what it was asked with; kNotFound otherwise.
   virtual Result<Pending> pending(const Scope& scope, const std::string& execution_id) = 0;
 };

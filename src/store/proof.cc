@@ -6,13 +6,14 @@
 
 #include "base/crypto.h"
 #include "base/json.h"
+#include "store/escalation_record.h"
 #include "store/record.h"
 #include "store/session_record.h"
 
 namespace cloister::store {
 namespace {
 
-// Both begin with: seq, id, status, tenant, record, the subject of the audit row of its beginning,
+// All begin with: seq, id, status, tenant, record, the subject of the audit row of its beginning,
 // then of the one of its present state the subject, the details and the number.
 constexpr char kExecutionRows[] =
     "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
@@ -23,6 +24,14 @@ constexpr char kSessionRows[] =
     "SELECT s.seq, s.id, s.status, s.tenant, s.record, a.subject, b.subject, b.details, b.seq"
     " FROM sessions s LEFT JOIN audit a ON a.seq=s.created_row"
     " LEFT JOIN audit b ON b.seq=s.state_row WHERE s.seq>? ORDER BY s.seq LIMIT ?";
+
+constexpr char kEscalationsAndRows[] =
+    "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
+    " e.execution, EXISTS (SELECT 1 FROM audit c WHERE c.subject=e.id AND c.seq>e.state_row"
+    "  AND c.action LIKE 'escalation.%' AND json_extract(c.details, '$.record_sha256') IS NOT NULL"
+    "  AND ifnull(json_extract(c.details, '$.of_tenant'), e.tenant)=e.tenant)"
+    " FROM escalations e LEFT JOIN audit a ON a.seq=e.created_row"
+    " LEFT JOIN audit b ON b.seq=e.state_row WHERE e.seq>? ORDER BY e.seq LIMIT ?";
 
 // Rows read in one go: a reader that stays keeps the log from being started over.
 constexpr int kChunk = 200;
@@ -55,10 +64,9 @@ std::string unproven(const Statement& row, std::string_view beginning) {
 }
 
 template <class T>
-std::string unlikeItsColumns(const Statement& row, const T& recorded) {
+std::string unlikeItsColumns(const Statement& row, const T& recorded, const std::string& tenant) {
   const bool same = recorded.id == row.text(1) &&
-                    model::statusName(recorded.status) == row.text(2) &&
-                    recorded.principal.tenant == row.text(3);
+                    model::statusName(recorded.status) == row.text(2) && tenant == row.text(3);
   return same ? "" : "its columns are not those of its record";
 }
 
@@ -73,7 +81,8 @@ std::string checkExecution(const Statement& row) {
   const auto decoded = decodeRecord(row.text(4));
   if (!decoded) return decoded.error().message;
   const model::Execution& e = decoded->execution;
-  if (std::string problem = unlikeItsColumns(row, e); !problem.empty()) return problem;
+  std::string problem = unlikeItsColumns(row, e, e.principal.tenant);
+  if (!problem.empty()) return problem;
   const bool archived = row.integer(9) != 0;
   if (archived || (outputIs(row.text(10), e.out, e.provenance.stdout_sha256) &&
                    outputIs(row.text(11), e.err, e.provenance.stderr_sha256))) {
@@ -84,11 +93,21 @@ std::string checkExecution(const Statement& row) {
 
 std::string checkSession(const Statement& row) {
   const auto decoded = decodeSession(row.text(4));
-  return decoded ? unlikeItsColumns(row, decoded->session) : decoded.error().message;
+  if (!decoded) return decoded.error().message;
+  return unlikeItsColumns(row, decoded->session, decoded->session.principal.tenant);
+}
+
+std::string checkEscalation(const Statement& row) {
+  const auto decoded = decodeEscalation(row.text(4));
+  if (!decoded) return decoded.error().message;
+  if (row.integer(10) != 0) return "the audit log has a newer record of it";
+  if (decoded->execution_id != row.text(9)) return "it names another execution than its record";
+  return unlikeItsColumns(row, *decoded, decoded->requester.tenant);
 }
 
 constexpr Table kExecutions = {kExecutionRows, "acceptance", checkExecution};
 constexpr Table kSessions = {kSessionRows, "creation", checkSession};
+constexpr Table kEscalations = {kEscalationsAndRows, "request", checkEscalation};
 
 Result<std::vector<Mismatch>> find(Database& db, const Table& table, uint64_t after,
                                    uint32_t limit) {
@@ -115,6 +134,11 @@ Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint3
 
 Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit) {
   return find(db, kSessions, after, limit);
+}
+
+Result<std::vector<Mismatch>> findEscalationMismatches(Database& db, uint64_t after,
+                                                       uint32_t limit) {
+  return find(db, kEscalations, after, limit);
 }
 
 }  // namespace cloister::store

@@ -11,12 +11,14 @@
 #include "store/migrations/m006_policies.h"
 #include "store/migrations/m007_agents.h"
 #include "store/migrations/m008_escalations.h"
+#include "store/migrations/m009_escalation_rows.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 8> kMigrations = {kInitial,  kSessions, kArtifacts, kSnapshots,
-                                                    kKeyRoles, kPolicies, kAgents,    kEscalations};
+constexpr std::array<const char*, 9> kMigrations = {kInitial,   kSessions,    kArtifacts,
+                                                    kSnapshots, kKeyRoles,    kPolicies,
+                                                    kAgents,    kEscalations, kEscalationRows};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

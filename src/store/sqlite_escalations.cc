@@ -3,6 +3,7 @@
 
 #include "store/escalation_rows.h"
 #include "store/executions.h"
+#include "store/proof.h"
 
 namespace cloister::store {
 
@@ -103,6 +104,10 @@ Result<std::vector<model::Escalation>> SqliteEscalations::dueEscalations(int64_t
 Result<std::vector<Notification>> SqliteEscalations::dueNotifications(const std::string& channel,
                                                                       int64_t now, uint32_t limit) {
   return read([&](Database& db) { return dueNotificationRows(db, channel, now, limit); });
+}
+
+Result<std::vector<Mismatch>> SqliteEscalations::mismatches(uint64_t after, uint32_t limit) {
+  return read([&](Database& db) { return findEscalationMismatches(db, after, limit); });
 }
 
 Result<Pending> SqliteEscalations::pending(const Scope& scope, const std::string& execution_id) {

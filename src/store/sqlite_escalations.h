@@ -35,6 +35,7 @@ class SqliteEscalations final : public Escalations {
   Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit) override;
   Result<std::vector<Notification>> dueNotifications(const std::string& channel, int64_t now,
                                                      uint32_t limit) override;
+  Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) override;
   Result<Pending> pending(const Scope& scope, const std::string& execution_id) override;
 
  private:

@@ -121,7 +121,7 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
       "sessions; DROP TABLE api_keys; DROP TABLE escalations; DROP TABLE escalation_numbers;"
       "DROP TABLE escalation_policies; DROP TABLE notifications;"
       "DROP TABLE agent_sandboxes; DROP TABLE violations;"
-      "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents;"
+      "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents; DROP INDEX audit_of_escalations;"
       "DROP TABLE policies;"
       "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
       " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
@@ -149,6 +149,38 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
   EXPECT_TRUE((*store)->artifact(Scope::allTenants(), "art_2"));
   EXPECT_EQ((*store)->artifactUsage("acme")->artifacts, 2U);
   EXPECT_EQ((*store)->artifactUsage("acme")->bytes, 7U);
+}
+
+// A ledger from before escalations were held to the audit log.
+TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
+  const TempDir dir;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    for (const std::string tenant : {"acme", "other", "acme"}) {
+      NewEscalation asked = wanted(tenant);
+      asked.event.details["of_tenant"] = tenant;
+      ASSERT_TRUE(add(*store, asked));
+    }
+    const auto first =
+        store->escalations().get(Scope::of(testing::principal("acme")), "ESC-2026-001");
+    EscalationChange approve = to(*first, model::EscalationStatus::kApproved);
+    approve.apply = [was = approve.apply](model::Escalation& now) -> Result<model::AuditEvent> {
+      model::AuditEvent event = TRY(was(now));
+      event.action = "escalation.approved";
+      event.details["of_tenant"] = "acme";
+      return event;
+    };
+    ASSERT_TRUE(change(*store, approve));
+  }
+  runSql(dir.file("ledger.db"),
+         "DROP INDEX audit_of_escalations;"
+         "ALTER TABLE escalations DROP COLUMN created_row;"
+         "ALTER TABLE escalations DROP COLUMN state_row;"
+         "PRAGMA user_version=8");
+  const auto store = openSqlite(optionsIn(dir)).value();
+  const auto wrong = store->escalations().mismatches(0, 10);
+  ASSERT_TRUE(wrong) << wrong.error().message;
+  EXPECT_TRUE(wrong->empty()) << wrong->front().id << ": " << wrong->front().problem;
 }
 
 TEST(SqliteStore, RefusesAFileThatIsNotItsOwn) {

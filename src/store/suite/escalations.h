@@ -127,6 +127,7 @@ TEST_P(StoreSuite, AnEscalationHasOneEnd) {
     EXPECT_EQ(refused.error().code, Code::kConflict);
   }
   EXPECT_EQ(auditAll().size(), 3U) << "what was refused left nothing";
+  EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
 }
 
 TEST_P(StoreSuite, BoundsWhatWaits) {
@@ -181,6 +182,7 @@ TEST_P(StoreSuite, AnApprovalIsUsedWithTheExecutionOrNotAtAll) {
   ASSERT_TRUE(use());
   EXPECT_EQ(store_->get(all_, execution.id)->status, model::Status::kQueued);
   EXPECT_FALSE(use()) << "once";
+  EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
 }
 
