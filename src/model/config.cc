@@ -179,6 +179,8 @@ constexpr Key kKeys[] = {
     {SAME(escalation.smtp.to)},
     {SAME(escalation.smtp.starttls)},
     {SAME(escalation.smtp.ca_file)},
+    {SAME(escalation.smtp.user)},
+    {SAME(escalation.smtp.password_file)},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
     {SAME(audit.publish.every_seconds), "seconds", 1, kDay},

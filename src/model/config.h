@@ -226,6 +226,8 @@ struct Config {
       std::vector<std::string> to;
       bool starttls = true;
       std::string ca_file;
+      std::string user;  // "": without authentication
+      std::string password_file;
     } smtp;
   } escalation;
 

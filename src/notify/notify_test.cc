@@ -108,5 +108,25 @@ TEST(Notify, NothingOfWhatWouldRunIsTold) {
   EXPECT_THAT(bodyOf(mailText("c@x.org", {"a@x.org"}, told)), Not(HasSubstr("secret")));
 }
 
+TEST(Smtp, TakesAPasswordOverTlsOnly) {
+  model::Config::Escalation config;
+  config.smtp.relay = "mail.example.org:587";
+  config.smtp.from = "cloister@example.org";
+  config.smtp.to = {"security@example.org"};
+  const auto field = [&] {
+    const auto opened = openSmtp(config);
+    return opened ? "" : opened.error().field;
+  };
+  EXPECT_EQ(field(), "");
+  config.smtp.password_file = "/nonexistent";
+  EXPECT_EQ(field(), "escalation.smtp.user");
+  config.smtp.user = "cloister";
+  EXPECT_FALSE(openSmtp(config)) << "there is no such file";
+  config.smtp.starttls = false;
+  EXPECT_EQ(field(), "escalation.smtp.starttls");
+  config.smtp.password_file.clear();
+  EXPECT_EQ(field(), "escalation.smtp.password_file");
+}
+
 }  // namespace
 }  // namespace cloister::notify

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -16,6 +17,8 @@
 
 #include "auth/fetch.h"
 #include "base/clock.h"
+#include "base/crypto.h"
+#include "base/file.h"
 
 namespace cloister::notify {
 namespace {
@@ -39,6 +42,8 @@ struct Relay {
   std::string from;
   std::vector<std::string> to;
   bool starttls = true;
+  std::string user;  // "": without authentication
+  std::string password;
   asio::ssl::context tls;
   Millis timeout{0};
 };
@@ -51,6 +56,22 @@ struct Reply {
   int code = 0;
   std::string text;  // all lines
 };
+
+// The words behind `keyword` in the answer to EHLO, in capitals, as " PLAIN LOGIN"; nullopt where
+// it is not offered.
+std::optional<std::string> offered(const Reply& ehlo, std::string_view keyword) {
+  std::string text = "\n" + ehlo.text;
+  std::ranges::transform(text, text.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  });
+  const std::string line = "\n" + std::string(keyword);
+  for (size_t at = text.find(line); at != std::string::npos; at = text.find(line, at + 1)) {
+    const size_t rest = at + line.size();
+    if (text[rest] != ' ' && text[rest] != '\n') continue;
+    return text.substr(rest, text.find('\n', rest) - rest);
+  }
+  return std::nullopt;
+}
 
 // One side of the conversation over `Stream`; what was read beyond a reply stays in `buffer_`.
 template <class Stream>
@@ -80,11 +101,7 @@ class Conversation {
 
   // Sends a command and takes an answer of the class `wanted` (2 or 3).
   Task<Result<Reply>> command(std::string line, int wanted) {
-    constexpr int kClass = 100;
-    line += "\r\n";
-    const auto [error, written] = co_await asio::async_write(stream_, asio::buffer(line), kTuple);
-    if (error) co_return failed(relay_, error.message());
-    Reply answer = CO_TRY(co_await reply());
+    Reply answer = CO_TRY(co_await exchange(line));
     if (answer.code / kClass == wanted) co_return answer;
     const std::string verb = line.substr(0, line.find_first_of(" \r"));
     co_return failed(relay_, "it answers " + std::to_string(answer.code) + " to " +
@@ -92,9 +109,32 @@ class Conversation {
                                  model::safeText(answer.text, 300));
   }
 
+  // The same of what is nobody's to read: neither it nor the answer, which may repeat it, is told.
+  Task<Result<>> secret(std::string line, int wanted) {
+    const Reply answer = CO_TRY(co_await exchange(std::move(line)));
+    if (answer.code / kClass == wanted) co_return Result<>{};
+    co_return failed(relay_, "it answers " + std::to_string(answer.code) + " to AUTH: see " +
+                                 "escalation.smtp.user and password_file");
+  }
+
+  // RFC 4954: PLAIN (RFC 4616), or LOGIN, which some relays have alone.
+  Task<Result<>> authenticate(const Reply& ehlo) {
+    const std::string ways = offered(ehlo, "AUTH").value_or("") + " ";
+    if (ways.contains(" PLAIN ")) {
+      const std::string zero(1, '\0');
+      co_return co_await secret(
+          "AUTH PLAIN " + base::toBase64(zero + relay_.user + zero + relay_.password), 2);
+    }
+    if (!ways.contains(" LOGIN ")) co_return failed(relay_, "it offers no AUTH PLAIN or LOGIN");
+    CO_TRY(co_await secret("AUTH LOGIN", 3));
+    CO_TRY(co_await secret(base::toBase64(relay_.user), 3));
+    co_return co_await secret(base::toBase64(relay_.password), 2);
+  }
+
   // From EHLO on, with whatever protection there is by now.
   Task<Result<>> submit(const std::string& mail) {
-    CO_TRY(co_await command("EHLO cloister.invalid", 2));
+    const Reply ehlo = CO_TRY(co_await command("EHLO cloister.invalid", 2));
+    if (!relay_.user.empty()) CO_TRY(co_await authenticate(ehlo));
     CO_TRY(co_await command("MAIL FROM:<" + relay_.from + ">", 2));
     for (const std::string& recipient : relay_.to)
       CO_TRY(co_await command("RCPT TO:<" + recipient + ">", 2));
@@ -110,24 +150,25 @@ class Conversation {
   [[nodiscard]] bool hasMore() const { return !buffer_.empty(); }
 
  private:
+  static constexpr int kClass = 100;
+
+  Task<Result<Reply>> exchange(std::string line) {
+    line += "\r\n";
+    const auto [error, written] = co_await asio::async_write(stream_, asio::buffer(line), kTuple);
+    if (error) co_return failed(relay_, error.message());
+    co_return co_await reply();
+  }
+
   Stream& stream_;
   const Relay& relay_;
   std::string buffer_;
 };
 
-bool offersTls(const Reply& ehlo) {
-  std::string text = ehlo.text;
-  std::ranges::transform(text, text.begin(), [](char c) {
-    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  });
-  return ("\n" + text).contains("\nSTARTTLS\n");
-}
-
 Task<Result<>> submitSecured(beast::tcp_stream& plain, Relay& relay, const std::string& mail) {
   Conversation clear(plain, relay);
   CO_TRY(co_await clear.reply());
   const Reply ehlo = CO_TRY(co_await clear.command("EHLO cloister.invalid", 2));
-  if (!offersTls(ehlo)) {
+  if (!offered(ehlo, "STARTTLS")) {
     co_return failed(relay,
                      "it offers no STARTTLS; give it a certificate, or set "
                      "escalation.smtp.starttls to false");
@@ -182,6 +223,24 @@ Result<> checkAddresses(const model::Config::Escalation::Smtp& config) {
   return {};
 }
 
+// "" without a user.
+Result<std::string> readPassword(const model::Config::Escalation::Smtp& config) {
+  constexpr char kKey[] = "escalation.smtp.password_file";
+  if (config.user.empty() && config.password_file.empty()) return "";
+  if (config.user.empty()) return wrong("escalation.smtp.user", "is required with a password");
+  if (config.password_file.empty()) return wrong(kKey, "is required with a user");
+  if (!config.starttls) {
+    return wrong("escalation.smtp.starttls", "must be true: the password would go in clear");
+  }
+  auto text = base::readFile(config.password_file, 4096);
+  if (!text) return std::unexpected(std::move(text).error().within(kKey));
+  while (text->ends_with('\n') || text->ends_with('\r'))
+    text->pop_back();
+  if (text->empty() || text->contains('\0')) return wrong(kKey, "the file has no password");
+  if (config.user.contains('\0')) return wrong("escalation.smtp.user", "has a zero byte");
+  return *std::move(text);
+}
+
 }  // namespace
 
 Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config) {
@@ -200,6 +259,8 @@ Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config) 
             .from = config.smtp.from,
             .to = config.smtp.to,
             .starttls = config.smtp.starttls,
+            .user = config.smtp.user,
+            .password = TRY(readPassword(config.smtp)),
             .tls = TRY(auth::clientTls(config.smtp.ca_file, "escalation.smtp.ca_file")),
             .timeout = Millis(config.notification_timeout_ms)});
   std::string shown;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mail through a configured relay: SMTP (RFC 5321), with STARTTLS (RFC 3207) unless it is switched
-// off. Text from requests is in the body only as base64, and in headers only as printable ASCII, so
-// nothing in it can become a header, an address or a command.
+// off; with AUTH (RFC 4954) where a user is configured, over TLS only. Text from requests is in the
+// body only as base64, and in headers only as printable ASCII, so nothing in it can become a
+// header, an address or a command.
 #pragma once
 
 #include <string>

@@ -62,22 +62,40 @@ class Relay(socketserver.ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
 
 
-def mail_relay(certificate=None):
-    """RFC 5321 as far as a client needs it. `received`: (secured, from, [to], text) of each mail."""
+def mail_relay(certificate=None, user=None, ways="PLAIN"):
+    """RFC 5321 as far as a client needs it. `received`: (secured, from, [to], text) of each mail. With a
+    `user`, it takes mail from who has `password`, by one of the `ways`."""
 
     class Handler(socketserver.StreamRequestHandler):
         def say(self, line):
             self.wfile.write(line.encode() + b"\r\n")
             self.wfile.flush()
 
+        def authenticate(self, way, first=None):
+            if way == "PLAIN":
+                return base64.b64decode(first) == f"\0{user}\0{self.server.password}".encode()
+            said = []
+            for question in ("Username:", "Password:"):
+                self.say("334 " + base64.b64encode(question.encode()).decode())
+                said.append(base64.b64decode(self.rfile.readline()).decode())
+            return said == [user, self.server.password]
+
         def handle(self):
             secured, sender, to = False, None, []
+            known = user is None
             self.say("220 test")
             while line := self.rfile.readline().decode().rstrip("\r\n"):
                 verb = line.split(" ")[0].upper()
                 if verb == "EHLO":
                     self.say("250-test")
+                    if user and secured:
+                        self.say(f"250-AUTH {ways}")
                     self.say("250 STARTTLS" if certificate and not secured else "250 8BITMIME")
+                elif verb == "AUTH" and line.split(" ")[1] in ways.split(" "):
+                    known = self.authenticate(*line.split(" ")[1:])
+                    self.say("235 welcome" if known else f"535 not {line}")
+                elif verb == "MAIL" and not known:
+                    self.say("530 who are you?")
                 elif verb == "STARTTLS":
                     self.say("220 go")
                     self.request = certificate.context.wrap_socket(self.request, server_side=True)
@@ -102,7 +120,7 @@ def mail_relay(certificate=None):
                     self.say("500 what?")
 
     server = Relay(("127.0.0.1", 0), Handler)
-    server.received = []
+    server.received, server.password = [], None
     return _serve(server)
 
 

@@ -2,6 +2,7 @@
 """Escalations with the real service: blocked runs, who decides, what an approval is bound to, kill -9,
 notifications that are really received, and every command line."""
 
+import base64
 import concurrent.futures
 import hashlib
 import hmac
@@ -395,6 +396,38 @@ class Notified(Escalations):
             return all(f"[{escalation}] pending" in text for escalation in asked)
 
         harness.wait_for("the mails of all five", told, 30)
+
+
+class MailWithAPassword(Escalations):
+    ways = "CRAM-MD5 PLAIN"
+
+    @classmethod
+    def make_config(cls):
+        cls.certificate = hooks.Certificate()
+        cls.relay = hooks.mail_relay(cls.certificate, "cloister", cls.ways)
+        cls.relay.password = "not yet this one"
+        (cls.dir / "password").write_text("pass word\n")
+        return (f"escalation:\n  notification_pause_ms: 100\n"
+                f"  smtp: {{relay: '127.0.0.1:{cls.relay.server_address[1]}', from: cloister@example.org,"
+                f" to: [security-team@company.com], ca_file: {cls.certificate.ca}, user: cloister,"
+                f" password_file: {cls.dir}/password}}\n")
+
+    def test_is_known_to_the_relay(self):
+        escalation = self.id_of(self.ask())
+        log = lambda: self.server.log.read_text(errors="replace")
+        harness.wait_for("the refusal", lambda: "it answers 535 to AUTH" in log(), 20)
+        self.assertEqual(self.relay.received, [])
+        self.relay.password = "pass word"
+        mail = harness.wait_for("the mail", lambda: self.relay.received, 20)[0]
+        self.assertTrue(mail[0])
+        self.assertIn(escalation, mail[3])
+        plain = base64.b64encode(b"\0cloister\0pass word").decode()
+        for secret in ("pass word", base64.b64encode(b"pass word").decode(), plain):
+            self.assertNotIn(secret, log())
+
+
+class MailWithAPasswordByLogin(MailWithAPassword):
+    ways = "LOGIN"
 
 
 class CommandLine(Escalations):
