@@ -530,7 +530,7 @@ Result<> serve(const Options& options) {
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
-  orchestrator::AgentGuard agents(store->agents(), data.levels, data.languages,
+  orchestrator::AgentGuard agents(*store, data.levels, data.languages,
                                   options.config.agents.default_level);
   orchestrator::RunService service(io.get_executor(),
                                    {*store, keeper, data.languages, *by->engine, data.permit_key,

@@ -172,9 +172,26 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
           file(kDelete, path, true)};
 }
 
+// Who may write a file may make it, as a request to a session's files does.
+void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermission>& grants) {
+  namespace asked = model::operation;
+  const auto add = [&](std::string_view operation, const std::string& pattern) {
+    grants.push_back({std::string(operation), pattern, e.grant_expires_at, e.id});
+  };
+  if (e.operation == asked::kCommand) add("command_execution", e.subject);
+  if (e.operation == asked::kNetwork) add("network", e.subject);
+  const std::string path = policy::absolutePath(e.subject);
+  if (e.operation == asked::kFileRead) add("file_read", path);
+  if (e.operation == asked::kFileDelete) add("file_delete", path);
+  if (e.operation == asked::kFileWrite) {
+    add("file_write", path);
+    add("file_create", path);
+  }
+}
+
 }  // namespace
 
-AgentGuard::AgentGuard(store::AgentStore& store, const policy::Levels& levels,
+AgentGuard::AgentGuard(store::Store& store, const policy::Levels& levels,
                        const model::LanguageSet& languages, std::string default_level)
     : store_(store),
       levels_(levels),
@@ -190,25 +207,50 @@ AgentGuard::AgentGuard(store::AgentStore& store, const policy::Levels& levels,
   }
 }
 
-Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
-    const model::Principal& principal) const {
-  using Rules = std::shared_ptr<const AgentRules>;
+Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& principal) const {
   if (!principal.agent.empty()) {
-    const auto sandbox = store_.sandbox(store::Scope::of(principal),
-                                        {.tenant = principal.tenant, .agent = principal.agent});
+    const auto sandbox = store_.agents().sandbox(
+        store::Scope::of(principal), {.tenant = principal.tenant, .agent = principal.agent});
     if (sandbox) {
       auto rules = policy::makeAgentRules(levels_, *sandbox);
-      if (!rules) {
-        return fail(Code::kDenied, "reading the sandbox of agent " + principal.agent + ": " +
-                                       rules.error().message);
-      }
-      return std::make_shared<const AgentRules>(*std::move(rules));
+      if (rules) return *std::move(rules);
+      return fail(Code::kDenied,
+                  "reading the sandbox of agent " + principal.agent + ": " + rules.error().message);
     }
     if (sandbox.error().code != Code::kNotFound) return std::unexpected(sandbox.error());
   }
-  if (default_level_.empty() || principal.isAdmin()) return Rules();
-  return std::make_shared<const AgentRules>(
-      TRY(policy::makeLevelRules(levels_, default_level_, principal.agent)));
+  if (default_level_.empty() || principal.isAdmin()) return std::nullopt;
+  return TRY(policy::makeLevelRules(levels_, default_level_, principal.agent));
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
+    const model::Principal& principal) const {
+  auto rules = TRY(ownRules(principal));
+  if (!rules) return std::shared_ptr<const AgentRules>();
+  if (!principal.agent.empty()) {
+    const auto grants = TRY(grantsOf({.tenant = principal.tenant, .agent = principal.agent}));
+    rules->temporary.insert(rules->temporary.end(), grants.begin(), grants.end());
+  }
+  return std::make_shared<const AgentRules>(*std::move(rules));
+}
+
+Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
+    const store::AgentName& agent) const {
+  constexpr uint32_t kMost = 100;
+  store::EscalationQuery query;
+  query.status = model::EscalationStatus::kApproved;
+  query.agent = agent.agent;
+  query.limit = kMost;
+  model::Principal owner;  // one that sees its tenant alone, whoever asks
+  owner.tenant = agent.tenant;
+  owner.roles = {};
+  const auto approved = TRY(store_.escalations().list(store::Scope::of(owner), query));
+  const int64_t now = base::wallMicros();
+  std::vector<model::TemporaryPermission> grants;
+  for (const model::Escalation& e : approved) {
+    if (e.grant_expires_at > now) addGrants(e, grants);
+  }
+  return grants;
 }
 
 AgentGuard::Judged AgentGuard::judgeRun(const model::Principal& principal,

@@ -34,12 +34,16 @@ class AgentGuard {
   using Judged = Result<std::optional<AgentRefusal>>;  // nothing: it may be done
 
   // All of them outlive it. `default_level` is one of `levels`, or "".
-  AgentGuard(store::AgentStore& store, const policy::Levels& levels,
-             const model::LanguageSet& languages, std::string default_level);
+  AgentGuard(store::Store& store, const policy::Levels& levels, const model::LanguageSet& languages,
+             std::string default_level);
 
-  // Null: held to nothing.
+  // Null: held to nothing. With what was approved for a time.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
+  // What was approved for a time for an agent, by escalations that are good now: the newest
+  // hundred. An approval that is taken back, or over, is none from then on.
+  [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
+      const store::AgentName& agent) const;
 
   // A run, or a program in a session. Its share of a processor, disk and largest file become what
   // the agent may have; more memory or time than that is refused. `used`: by what it has running.
@@ -56,7 +60,10 @@ class AgentGuard {
   [[nodiscard]] const policy::Levels& levels() const { return levels_; }
 
  private:
-  store::AgentStore& store_;
+  [[nodiscard]] Result<std::optional<policy::AgentRules>> ownRules(
+      const model::Principal& principal) const;
+
+  store::Store& store_;
   const policy::Levels& levels_;
   const model::LanguageSet& languages_;
   std::string default_level_;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "orchestrator/session_fixture.h"
+#include "store/store_testing.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -43,7 +44,7 @@ class AgentsTest : public SessionsTest {
     open();
   }
   AgentGuard* guard() override {
-    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, default_level_);
+    guard_ = std::make_unique<AgentGuard>(*store_, levels_, languages_, default_level_);
     return guard_.get();
   }
   void give(const std::string& level) {
@@ -66,6 +67,39 @@ class AgentsTest : public SessionsTest {
     const auto work = boost::asio::make_work_guard(*io_);
     runUntil([&] { return done.has_value(); });
     ASSERT_TRUE(*done);
+  }
+  // An escalation that is good for so many seconds; its id.
+  std::string approve(const std::string& operation, const std::string& subject, int seconds = 60,
+                      const std::string& tenant = "acme", const std::string& agent = "agent") {
+    store::NewEscalation asked;
+    asked.escalation.operation = operation;
+    asked.escalation.subject = subject;
+    asked.escalation.requester = principal(tenant);
+    asked.escalation.requester.agent = agent;
+    asked.escalation.grant_expires_at = base::wallMicros() + (int64_t{1'000'000} * seconds);
+    asked.event = {.action = "escalation.requested",
+                   .subject = "",
+                   .principal = asked.escalation.requester,
+                   .details = {}};
+    const auto made = store::testing::await<model::Escalation>(
+        [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+    becomes(made->id, model::EscalationStatus::kApproved, tenant);
+    return made->id;
+  }
+  void becomes(const std::string& id, model::EscalationStatus status,
+               const std::string& tenant = "acme") {
+    store::EscalationChange change;
+    change.tenant = tenant;
+    change.id = id;
+    change.apply = [status](model::Escalation& now) -> Result<model::AuditEvent> {
+      now.status = status;
+      return model::AuditEvent{.action = "escalation.changed",
+                               .subject = now.id,
+                               .principal = now.requester,
+                               .details = {}};
+    };
+    ASSERT_TRUE(store::testing::await<model::Escalation>(
+        [&](auto done) { store_->escalations().change(change, std::move(done)); }));
   }
   Result<model::AgentSandbox> agent() {
     return store_->agents().sandbox(store::Scope::allTenants(), {"acme", "agent"});
@@ -167,6 +201,39 @@ TEST_F(AgentsTest, FilesOfARequestAndItsVariables) {
   give("build");
   with.env = {{"MESSAGE", "sudo is 'not' for you"}, {"GREETING", "hello"}};
   EXPECT_NE(await(service_->run(principal(), with, ""))->status, Status::kDenied);
+}
+
+TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
+  openGuarded();
+  give("build");
+  model::RunRequest with = request({"true"});
+  with.files = {{"secrets/key", "x", 0644}};
+  const auto status = [&](const model::RunRequest& wanted) {
+    give("build");  // raised again
+    return await(service_->run(principal(), wanted, ""))->status;
+  };
+  EXPECT_EQ(status(with), Status::kDenied);
+  const std::string file = approve("file_write", "/workspace/secrets/key");
+  EXPECT_NE(status(with), Status::kDenied);
+  with.files = {{"secrets/other", "x", 0644}};
+  EXPECT_EQ(status(with), Status::kDenied);
+  EXPECT_EQ(status(request({"sudo", "ls"})), Status::kDenied);
+  approve("command", "sudo ls");
+  EXPECT_NE(status(request({"sudo", "ls"})), Status::kDenied);
+  EXPECT_EQ(status(request({"sudo", "ls", "-l"})), Status::kDenied) << "that text and no other";
+
+  with.files = {{"secrets/key", "x", 0644}};
+  becomes(file, model::EscalationStatus::kDenied);  // taken back
+  EXPECT_EQ(status(with), Status::kDenied);
+  approve("file_write", "secrets/key", -1);
+  EXPECT_EQ(status(with), Status::kDenied) << "its time is over";
+  approve("file_write", "secrets/key", 60, "acme", "another");
+  approve("file_write", "secrets/key", 60, "rival");
+  EXPECT_EQ(status(with), Status::kDenied) << "another agent's, another tenant's";
+  approve("file_read", "secrets/key");
+  EXPECT_EQ(status(with), Status::kDenied) << "another operation";
+  approve("file_write", "secrets/*");
+  EXPECT_NE(status(with), Status::kDenied) << "from the workspace on";
 }
 
 TEST_F(AgentsTest, TheDefaultLevelHoldsWhoHasNoSandbox) {

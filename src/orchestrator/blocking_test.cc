@@ -112,7 +112,7 @@ TEST_F(BlockingTest, BlocksWithoutASandboxAndRunsWhenApproved) {
 class BlockedAgentTest : public BlockingTest {
  protected:
   AgentGuard* guard() override {
-    guard_ = std::make_unique<AgentGuard>(store_->agents(), levels_, languages_, "only");
+    guard_ = std::make_unique<AgentGuard>(*store_, levels_, languages_, "only");
     return guard_.get();
   }
   void mayRun(const std::string& pattern, int memory_mb = 512) {

@@ -5,6 +5,7 @@ not see each other's, and ways round the filter that end denied."""
 import io
 import itertools
 import json
+import re
 import tarfile
 import unittest
 
@@ -303,6 +304,43 @@ class InSessions(AgentCase):
             tar.addfile(tarfile.TarInfo("secrets/a"))
         self.assertProblem(self.call("PUT", path + "/archive", archive.getvalue(), key=key), 403, "PERMISSION_DENIED")
         self.assertEqual({each["subject"] for each in self.violations()} - {cell["id"]}, {session})
+        self.call("DELETE", path, key=key)
+
+    def test_an_approval_lets_it_for_a_time(self):
+        self.give("standard", forbidden_paths=["/workspace/security/*"])
+        key, boss = self.secret(), self.new_key("default", roles=["approver"], user="security-lead")["secret"]
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+        path = f"/v1/sessions/{session}"
+
+        def write(name):
+            return self.call("PUT", f"{path}/files/security/{name}", b"x", key=key)
+
+        def cli(secret, *args):
+            done = self.server.cli("escalation", *args, env={"CLOISTER_API_KEY": secret})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        self.assertProblem(write("auth.rs"), 403, "PERMISSION_DENIED")
+        made = cli(key, "request", "--operation", "file_write", "--path", "/workspace/security/auth.rs", "--reason",
+                   "auth refactoring task")
+        escalation = re.search(r"ESC-\d{4}-\d{3}", made).group()
+        self.assertProblem(write("auth.rs"), 403, "PERMISSION_DENIED")
+        self.assertEqual(cli(boss, "approve", escalation, "--approver", "security-lead"),
+                         f"✓ Escalation approved\n   Agent: {self.agent}\n"
+                         "   Operation: file_write to /workspace/security/auth.rs\n"
+                         "   Temporary permission granted (expires in 2 hours)\n")
+        self.call("POST", f"{path}/exec?wait=60", {"code": "mkdir security"}, key=key)
+        self.assertEqual(write("auth.rs").status, 200)
+        self.assertProblem(write("other.rs"), 403, "PERMISSION_DENIED")
+        shown = self.call("GET", self.path, status=200).json()["temporary_permissions"]
+        self.assertEqual({(each["operation"], each["pattern"], each["escalation_id"]) for each in shown},
+                         {(name, "/workspace/security/auth.rs", escalation) for name in ("file_write", "file_create")})
+        judged = self.call("POST", self.path + ":validate", {"operations": [
+            {"type": "file", "operation": "write", "path": "/workspace/security/auth.rs"}]}, status=200).json()
+        self.assertIn(escalation, json.dumps(judged))
+        cli(boss, "deny", "--request", escalation, "--reason", "done with it")
+        self.assertProblem(write("auth.rs"), 403, "PERMISSION_DENIED")
+        self.assertEqual(self.call("GET", self.path, status=200).json()["temporary_permissions"], [])
         self.call("DELETE", path, key=key)
 
     def test_a_session_takes_of_the_memory(self):

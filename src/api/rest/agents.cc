@@ -111,10 +111,14 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   const policy::Levels& levels = *CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
-  co_return jsonResponse(
-      200,
-      agentObject(CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name)),
-                  levels));
+  model::AgentSandbox sandbox =
+      CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+  if (parts.agents != nullptr) {
+    const auto grants = CO_TRY(parts.agents->grantsOf(name));
+    sandbox.temporary_permissions.insert(sandbox.temporary_permissions.end(), grants.begin(),
+                                         grants.end());
+  }
+  co_return jsonResponse(200, agentObject(sandbox, levels));
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
