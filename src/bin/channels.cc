@@ -9,7 +9,11 @@ namespace cloister {
 
 Result<Channels> openChannels(const model::Config& config) {
   const model::Config::Escalation& escalation = config.escalation;
-  Channels channels;
+  Channels channels{
+      .people = {},
+      .delivery = notifierConfig(escalation),
+      .checkpoints = {},
+      .checkpoint_interval = std::chrono::seconds(config.audit.publish.every_seconds)};
   if (!escalation.webhook.url.empty()) {
     channels.people.push_back(TRY(notify::openWebhook(escalation)));
   }
@@ -26,16 +30,14 @@ Result<Channels> openChannels(const model::Config& config) {
   return channels;
 }
 
-Telling::Telling(boost::asio::any_io_executor executor, store::Store& store,
+Telling::Telling(const boost::asio::any_io_executor& executor, store::Store& store,
                  orchestrator::RunService& runs, boost::asio::thread_pool& background,
-                 const Channels& channels, const model::Config& config,
-                 api::ServiceMetrics& metrics)
-    : publisher(executor, store, background, channels.checkpoints,
-                std::chrono::seconds(config.audit.publish.every_seconds),
+                 const Channels& channels, api::ServiceMetrics& metrics)
+    : publisher(executor, store, background, channels.checkpoints, channels.checkpoint_interval,
                 [&metrics](const std::string& place, std::optional<uint64_t> entry) {
                   metrics.checkpointPublished(place, entry);
                 }),
-      notifier(executor, store, channels.people, notifierConfig(config.escalation)),
+      notifier(executor, store, channels.people, channels.delivery),
       service(runs) {
   service.onNews([this] { notifier.wake(); });
   for (const orchestrator::Channel& each : channels.people)

@@ -17,16 +17,18 @@ namespace cloister {
 
 struct Channels {
   std::vector<orchestrator::Channel> people;
+  orchestrator::NotifierConfig delivery;
   std::vector<notify::CheckpointPlace> checkpoints;
+  Millis checkpoint_interval;
 };
 // Those that are configured. What they need is read now, while we still may.
 Result<Channels> openChannels(const model::Config& config);
 
 // What tells them, and the escalations themselves; all that it is given outlives it.
 struct Telling {
-  Telling(boost::asio::any_io_executor executor, store::Store& store,
+  Telling(const boost::asio::any_io_executor& executor, store::Store& store,
           orchestrator::RunService& runs, boost::asio::thread_pool& background,
-          const Channels& channels, const model::Config& config, api::ServiceMetrics& metrics);
+          const Channels& channels, api::ServiceMetrics& metrics);
 
   notify::CheckpointPublisher publisher;
   orchestrator::Notifier notifier;

@@ -545,8 +545,7 @@ Result<> serve(const Options& options) {
   TRY(service.recover());
   orchestrator::Sessions sessions(service, sessionConfig(options.config));
   TRY(sessions.recover());
-  Telling telling(io.get_executor(), *store, service, background, channels, options.config,
-                  metrics);
+  Telling telling(io.get_executor(), *store, service, background, channels, metrics);
   auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
                                           artifactConfig(options.config), scanner.get());
