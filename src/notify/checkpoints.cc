@@ -75,8 +75,8 @@ Result<std::vector<CheckpointPlace>> openCheckpointPlaces(
 }
 
 struct CheckpointPublisher::Impl : std::enable_shared_from_this<Impl> {
-  Impl(boost::asio::any_io_executor executor, store::Store& with, boost::asio::thread_pool& threads,
-       std::vector<CheckpointPlace> to, Millis every, Told tell)
+  Impl(const boost::asio::any_io_executor& executor, store::Store& with,
+       boost::asio::thread_pool& threads, std::vector<CheckpointPlace> to, Millis every, Told tell)
       : store(with),
         background(threads),
         places(std::move(to)),
@@ -87,6 +87,7 @@ struct CheckpointPublisher::Impl : std::enable_shared_from_this<Impl> {
   Task<void> keep(size_t place);
   Task<uint64_t> whatIsThere(const CheckpointPlace& place);
   Task<bool> publish(const CheckpointPlace& place, uint64_t& sent);
+  Task<Result<uint64_t>> publishNewer(const CheckpointPlace& place, uint64_t sent);
 
   store::Store& store;
   boost::asio::thread_pool& background;
@@ -97,8 +98,8 @@ struct CheckpointPublisher::Impl : std::enable_shared_from_this<Impl> {
   bool stopped = false;
 };
 
-CheckpointPublisher::CheckpointPublisher(boost::asio::any_io_executor executor, store::Store& store,
-                                         boost::asio::thread_pool& background,
+CheckpointPublisher::CheckpointPublisher(const boost::asio::any_io_executor& executor,
+                                         store::Store& store, boost::asio::thread_pool& background,
                                          std::vector<CheckpointPlace> places, Millis interval,
                                          Told told)
     : impl_(std::make_shared<Impl>(executor, store, background, std::move(places), interval,
@@ -134,8 +135,8 @@ Task<uint64_t> CheckpointPublisher::Impl::whatIsThere(const CheckpointPlace& pla
               {{"place", place.name}, {"reason", newest.error().message}});
     co_return 0;
   }
-  const auto head = store.head();
-  const uint64_t last = head && *head ? (*head)->seq : 0;
+  const auto head = store.head().value_or(std::nullopt);
+  const uint64_t last = head ? head->seq : 0;
   if (*newest > last) {
     base::log(base::Level::kError, "the audit log ends before what was published of it",
               {{"place", place.name},
@@ -147,11 +148,10 @@ Task<uint64_t> CheckpointPublisher::Impl::whatIsThere(const CheckpointPlace& pla
 
 // False where it is to be tried again.
 Task<bool> CheckpointPublisher::Impl::publish(const CheckpointPlace& place, uint64_t& sent) {
-  const auto head = store.head();
-  if (head && (!*head || (*head)->seq <= sent)) co_return true;
-  Result<> done = head ? co_await place.publish(background, **head) : std::unexpected(head.error());
+  const auto done = co_await publishNewer(place, sent);
+  if (done && *done == sent) co_return true;
   if (done) {
-    sent = (*head)->seq;
+    sent = *done;
     told(place.name, sent);
     co_return true;
   }
@@ -159,6 +159,15 @@ Task<bool> CheckpointPublisher::Impl::publish(const CheckpointPlace& place, uint
             {{"place", place.name}, {"reason", done.error().message}});
   told(place.name, std::nullopt);
   co_return false;
+}
+
+// The entry that the place has then.
+Task<Result<uint64_t>> CheckpointPublisher::Impl::publishNewer(const CheckpointPlace& place,
+                                                               uint64_t sent) {
+  const std::optional<model::Checkpoint> head = CO_TRY(store.head());
+  if (!head || head->seq <= sent) co_return sent;
+  CO_TRY(co_await place.publish(background, *head));
+  co_return head->seq;
 }
 
 }  // namespace cloister::notify

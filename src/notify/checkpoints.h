@@ -46,7 +46,7 @@ class CheckpointPublisher {
   using Told = std::function<void(const std::string& place, std::optional<uint64_t> entry)>;
 
   // `store` and `background` outlive it, and what it still publishes.
-  CheckpointPublisher(boost::asio::any_io_executor executor, store::Store& store,
+  CheckpointPublisher(const boost::asio::any_io_executor& executor, store::Store& store,
                       boost::asio::thread_pool& background, std::vector<CheckpointPlace> places,
                       Millis interval, Told told);
   CheckpointPublisher(const CheckpointPublisher&) = delete;
