@@ -172,6 +172,14 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
           file(kDelete, path, true)};
 }
 
+// A rule that approves by itself looks at the operation alone, not at what the agent is forbidden:
+// it is no word on that.
+bool byAPerson(const model::Escalation& e) {
+  return std::ranges::any_of(e.decisions, [](const model::EscalationDecision& decision) {
+    return decision.approve && !decision.automatic;
+  });
+}
+
 // Who may write a file may make it, as a request to a session's files does.
 void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermission>& grants) {
   namespace asked = model::operation;
@@ -248,7 +256,7 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
   const int64_t now = base::wallMicros();
   std::vector<model::TemporaryPermission> grants;
   for (const model::Escalation& e : approved) {
-    if (e.grant_expires_at > now) addGrants(e, grants);
+    if (e.grant_expires_at > now && byAPerson(e)) addGrants(e, grants);
   }
   return grants;
 }

@@ -40,7 +40,7 @@ class AgentGuard {
   // Null: held to nothing. With what was approved for a time.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
-  // What was approved for a time for an agent, by escalations that are good now: the newest
+  // What persons approved for a time for an agent, by escalations that are good now: of the newest
   // hundred. An approval that is taken back, or over, is none from then on.
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
       const store::AgentName& agent) const;

@@ -70,7 +70,8 @@ class AgentsTest : public SessionsTest {
   }
   // An escalation that is good for so many seconds; its id.
   std::string approve(const std::string& operation, const std::string& subject, int seconds = 60,
-                      const std::string& tenant = "acme", const std::string& agent = "agent") {
+                      const std::string& tenant = "acme", const std::string& agent = "agent",
+                      bool automatic = false) {
     store::NewEscalation asked;
     asked.escalation.operation = operation;
     asked.escalation.subject = subject;
@@ -83,16 +84,22 @@ class AgentsTest : public SessionsTest {
                    .details = {}};
     const auto made = store::testing::await<model::Escalation>(
         [&](auto done) { store_->escalations().add(asked, std::move(done)); });
-    becomes(made->id, model::EscalationStatus::kApproved, tenant);
+    becomes(made->id, model::EscalationStatus::kApproved, tenant, automatic);
     return made->id;
   }
   void becomes(const std::string& id, model::EscalationStatus status,
-               const std::string& tenant = "acme") {
+               const std::string& tenant = "acme", bool automatic = false) {
     store::EscalationChange change;
     change.tenant = tenant;
     change.id = id;
-    change.apply = [status](model::Escalation& now) -> Result<model::AuditEvent> {
+    change.apply = [status, automatic](model::Escalation& now) -> Result<model::AuditEvent> {
       now.status = status;
+      now.decisions.push_back({.by = {},
+                               .person = "",
+                               .approve = status == model::EscalationStatus::kApproved,
+                               .automatic = automatic,
+                               .reason = "",
+                               .at = 0});
       return model::AuditEvent{.action = "escalation.changed",
                                .subject = now.id,
                                .principal = now.requester,
@@ -230,6 +237,8 @@ TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
   approve("file_write", "secrets/key", 60, "acme", "another");
   approve("file_write", "secrets/key", 60, "rival");
   EXPECT_EQ(status(with), Status::kDenied) << "another agent's, another tenant's";
+  approve("file_write", "secrets/key", 60, "acme", "agent", true);
+  EXPECT_EQ(status(with), Status::kDenied) << "by a rule alone";
   approve("file_read", "secrets/key");
   EXPECT_EQ(status(with), Status::kDenied) << "another operation";
   approve("file_write", "secrets/*");
