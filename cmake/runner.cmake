@@ -29,9 +29,8 @@ list(APPEND runner_include "SHELL:-idirafter /usr/include/${CMAKE_LIBRARY_ARCHIT
 file(GLOB runner_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runner/*.cc)
 list(FILTER runner_sources EXCLUDE REGEX "_test\\.cc$")
 add_executable(cloister-runner ${CMAKE_SOURCE_DIR}/src/bin/cloister-runner.cc ${runner_sources})
-target_include_directories(cloister-runner PRIVATE ${CMAKE_SOURCE_DIR}/src)
 set_target_properties(cloister-runner PROPERTIES COMPILE_OPTIONS "" LINK_OPTIONS "")
-target_compile_options(cloister-runner PRIVATE -Wall -Wextra -Werror -Os -fPIE -fno-exceptions -fno-rtti
+target_compile_options(cloister-runner PRIVATE "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" -Wall -Wextra -Werror -Os -fPIE -fno-exceptions -fno-rtti
   -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -fno-sanitize=all
   -fno-threadsafe-statics -fno-c++-static-destructors -fstack-protector-strong
   -nostdinc ${runner_include} "-D__GLIBC_PREREQ(major,minor)=0")  # which libstdc++ asks for

@@ -9,10 +9,18 @@
 #include "wire/runner.h"
 
 int main(int argc, char** argv) {
-  using namespace cloister::runner;
-  if (argc > 2 && std::string_view(argv[1]) == cloister::wire::kFilterFlag) {
-    if (!enterFilter(argv[2])) _exit(1);
-    run(nullptr);
+  using namespace cloister;
+  const char* writes = nullptr;
+  int at = 1;
+  for (; at + 1 < argc; at += 2) {
+    const std::string_view flag = argv[at];
+    if (flag == wire::kFilterFlag) {
+      if (!runner::enterFilter(argv[at + 1])) _exit(1);
+    } else if (flag == wire::kWritesFlag) {
+      writes = argv[at + 1];
+    } else {
+      break;
+    }
   }
-  run(argc > 1 ? argv[1] : nullptr);
+  runner::run(at < argc ? argv[at] : nullptr, writes);
 }

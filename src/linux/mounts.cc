@@ -62,6 +62,12 @@ Result<Fd> cloneMount(const std::string& path, bool recursive) {
   return mount;
 }
 
+Result<Fd> cloneMountAt(int fd) {
+  Fd mount(::open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH));
+  if (!mount) return failErrno("open_tree");
+  return mount;
+}
+
 Result<> addAttributes(int mount, uint64_t attributes, bool recursive) {
   mount_attr attr{};
   attr.attr_set = attributes;
@@ -76,6 +82,12 @@ Result<> attachMount(int mount, const std::string& path) {
   if (::move_mount(mount, "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
     return failErrno("mounting on " + path);
   }
+  return {};
+}
+
+Result<> attachMountAt(int mount, int target) {
+  constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  if (::move_mount(mount, "", target, "", kBoth) != 0) return failErrno("move_mount");
   return {};
 }
 

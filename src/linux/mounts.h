@@ -33,11 +33,17 @@ Result<Fd> newFilesystem(const std::string& type, const std::string& source,
 // open_tree(2) OPEN_TREE_CLONE.
 Result<Fd> cloneMount(const std::string& path, bool recursive = false);
 
+// The same of what is open at `fd`, which may be O_PATH: a directory or one file, alone.
+Result<Fd> cloneMountAt(int fd);
+
 // mount_setattr(2): sets `attributes` on the mount, and below it when `recursive`.
 Result<> addAttributes(int mount, uint64_t attributes, bool recursive = false);
 
 // move_mount(2): the detached mount appears at `path`, relative to the working directory.
 Result<> attachMount(int mount, const std::string& path);
+
+// The same over what is open at `target`, which may be O_PATH.
+Result<> attachMountAt(int mount, int target);
 
 // mount(2) MS_BIND: what is at `source`, with that mount's flags, also at `target`.
 Result<> bindMount(const std::string& source, const std::string& target);

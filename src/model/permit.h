@@ -8,6 +8,7 @@
 
 #include "model/limits.h"
 #include "model/principal.h"
+#include "model/walls.h"
 
 namespace cloister::model {
 
@@ -21,6 +22,7 @@ struct PermitFields {
   std::string image;         // "host" or an image name; the node resolves it to a digest
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
+  Walls walls = {};          // of the agent that it is for; of a sandbox, not of a program in one
   std::string spec_sha256;   // hex digest of the encoded ExecSpec; "" where it makes a session
   std::string prestart;      // model::prestartKey(), "" where the program starts with its code
   int64_t not_before = 0;    // wall-clock microseconds

@@ -146,6 +146,10 @@ void clamp(const AgentRules& rules, model::Limits& limits) {
   most(limits.file_bytes, rules.limits.file_mb);
 }
 
+Result<Held> heldOf(const AgentRules& rules) {
+  return std::make_shared<const policy::HeldRules>(TRY(policy::wallsOf(rules, base::wallMicros())));
+}
+
 Operation file(FileAccess access, const std::string& path, bool recursive = false) {
   // What a session's files are called begins in the workspace.
   return {.what = FileOperation{access, "/workspace/" + path, recursive}, .wanted = {}};
@@ -261,11 +265,16 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
   return grants;
 }
 
-AgentGuard::Judged AgentGuard::judgeRun(const model::Principal& principal,
-                                        model::ExecRequest& request, bool in_session,
-                                        const Resources& used) const {
+Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
   const auto rules = TRY(rulesOf(principal));
-  if (!rules) return std::nullopt;
+  return rules ? heldOf(*rules) : Held();
+}
+
+Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
+                                            model::ExecRequest& request, bool in_session,
+                                            const Resources& used) const {
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return AgentJudgement{};
   model::RunRequest& run = request.run;
   clamp(*rules, run.limits);
   Questions questions(*rules, principal);
@@ -281,24 +290,24 @@ AgentGuard::Judged AgentGuard::judgeRun(const model::Principal& principal,
     wanted.running = 1;
   }
   questions.askResources(wanted, used);
-  return questions.take();
+  return AgentJudgement{questions.take(), in_session ? Held() : TRY(heldOf(*rules))};
 }
 
-AgentGuard::Judged AgentGuard::judgeSession(const model::Principal& principal,
-                                            model::RunRequest& settings,
-                                            const Resources& used) const {
+Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principal,
+                                                model::RunRequest& settings,
+                                                const Resources& used) const {
   const auto rules = TRY(rulesOf(principal));
-  if (!rules) return std::nullopt;
+  if (!rules) return AgentJudgement{};
   clamp(*rules, settings.limits);
   Questions questions(*rules, principal);
   askEnvironment(*rules, settings.env, questions);
   askNetwork(*rules, settings.network_tier, questions);
   questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
-  return questions.take();
+  return AgentJudgement{questions.take(), TRY(heldOf(*rules))};
 }
 
-AgentGuard::Judged AgentGuard::judgeFiles(const model::Principal& principal,
-                                          const std::vector<std::string>& argv) const {
+Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
+    const model::Principal& principal, const std::vector<std::string>& argv) const {
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return std::nullopt;
   Questions questions(*rules, principal);

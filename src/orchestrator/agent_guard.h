@@ -17,6 +17,7 @@
 #include "model/principal.h"
 #include "model/session.h"
 #include "policy/agent/validate.h"
+#include "policy/agent/walls.h"
 #include "policy/decide.h"
 #include "store/agent_store.h"
 
@@ -29,10 +30,17 @@ struct AgentRefusal {
   model::Violation violation;  // without `subject`
 };
 
+// What of its rules the kernel holds; null: there are none.
+using Held = std::shared_ptr<const policy::HeldRules>;
+
+// Of a request that makes a sandbox or runs in one.
+struct AgentJudgement {
+  std::optional<AgentRefusal> refusal;  // nothing: it may be done,
+  Held held;                            // in a sandbox with these walls
+};
+
 class AgentGuard {
  public:
-  using Judged = Result<std::optional<AgentRefusal>>;  // nothing: it may be done
-
   // All of them outlive it. `default_level` is one of `levels`, or "".
   AgentGuard(store::Store& store, const policy::Levels& levels, const model::LanguageSet& languages,
              std::string default_level);
@@ -47,13 +55,17 @@ class AgentGuard {
 
   // A run, or a program in a session. Its share of a processor, disk and largest file become what
   // the agent may have; more memory or time than that is refused. `used`: by what it has running.
-  Judged judgeRun(const model::Principal& principal, model::ExecRequest& request, bool in_session,
-                  const policy::Resources& used) const;
+  Result<AgentJudgement> judgeRun(const model::Principal& principal, model::ExecRequest& request,
+                                  bool in_session, const policy::Resources& used) const;
   // A session as it is asked for.
-  Judged judgeSession(const model::Principal& principal, model::RunRequest& settings,
-                      const policy::Resources& used) const;
-  // A request to a session's file server, in the words of wire/files.h.
-  Judged judgeFiles(const model::Principal& principal, const std::vector<std::string>& argv) const;
+  Result<AgentJudgement> judgeSession(const model::Principal& principal,
+                                      model::RunRequest& settings,
+                                      const policy::Resources& used) const;
+  // A request to a session's file server, in the words of wire/files.h. Nothing: it may be done.
+  Result<std::optional<AgentRefusal>> judgeFiles(const model::Principal& principal,
+                                                 const std::vector<std::string>& argv) const;
+  // As it would be for a request now.
+  Result<Held> heldFor(const model::Principal& principal) const;
 
   // By the document of levels, for the ledger.
   [[nodiscard]] const std::vector<store::Lowering>& lowering() const { return lowering_; }

@@ -231,6 +231,9 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
+  if (parts.agents != nullptr) {
+    run->held = TRY(parts.agents->heldFor(run->execution.principal));
+  }
   run->approval = TRY(parts.store.escalations().ofExecution(
       store::Scope::of(run->execution.principal), run->execution.id));
   run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);

@@ -29,14 +29,14 @@ policy::Resources RunService::usedBy(const model::Principal& agent) const {
   return impl_->usedBy(agent);
 }
 
-Result<std::optional<AgentRefusal>> RunService::Impl::heldBack(const model::Principal& principal,
-                                                               Asked& asked) const {
-  if (parts.agents == nullptr) return std::nullopt;
+Result<AgentJudgement> RunService::Impl::heldBack(const model::Principal& principal,
+                                                  Asked& asked) const {
+  if (parts.agents == nullptr) return AgentJudgement{};
   return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr, usedBy(principal));
 }
 
 Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
-    const Live& run, const store::Pending& pending) const {
+    Live& run, const store::Pending& pending) const {
   if (parts.agents == nullptr) return std::nullopt;
   const base::json::object stored = TRY(parseStored(pending.request_json));
   model::ExecRequest request;
@@ -47,8 +47,9 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
   used.running -= std::min(used.running, 1U);
-  auto refusal = TRY(parts.agents->judgeRun(by, request, false, used));
-  if (refusal || request.run.limits == approved) return refusal;
+  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, false, used));
+  run.held = std::move(judged.held);
+  if (judged.refusal || request.run.limits == approved) return std::move(judged.refusal);
   return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
 }
 

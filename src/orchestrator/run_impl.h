@@ -37,6 +37,7 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
+  Held held;         // of its agent, in the sandbox that it gets
   Ruling ruling;     // of the engine, when it was asked last: decide() goes by it
   size_t bytes = 0;  // what it holds while it waits
   base::Monotonic accepted_at;
@@ -83,11 +84,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                               base::json::object details = {});
   Result<> admit(const Live& live);
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
-  Result<std::optional<AgentRefusal>> heldBack(const model::Principal& principal,
-                                               Asked& asked) const;
-  // Of a run that was blocked: what the agent may do may have become less since.
-  Result<std::optional<AgentRefusal>> heldBackNow(const Live& run,
-                                                  const store::Pending& pending) const;
+  Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
+  // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
+  Result<std::optional<AgentRefusal>> heldBackNow(Live& run, const store::Pending& pending) const;
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);

@@ -117,11 +117,12 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   const auto self = shared_from_this();
   store::NewExecution record;
   record.idempotency_key = std::move(idempotency_key);
-  std::optional<AgentRefusal> refusal = CO_TRY(heldBack(principal, asked));
+  AgentJudgement judged = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(resolve(std::move(principal), std::move(asked), record));
-  if (refusal) {
-    co_return co_await recordViolation(run, std::move(record), *std::move(refusal));
+  if (judged.refusal) {
+    co_return co_await recordViolation(run, std::move(record), *std::move(judged.refusal));
   }
+  run->held = std::move(judged.held);
   co_return co_await take(run, std::move(record));
 }
 
@@ -205,6 +206,7 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .language = run.rule_language,
           .session_id = run.execution.session_id,
           .runtimes = &node.offer.runtimes,
+          .walls = run.held ? &run.held->walls : nullptr,
           .operation = run.execution.session_id.empty() ? "run" : "exec",
           .risk_facts = &run.risk_facts};
 }
@@ -364,9 +366,10 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   store::NewExecution record;
   Asked asked{
       .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
-  const auto refusal = CO_TRY(impl->heldBack(principal, asked));
-  if (refusal) co_return std::unexpected(toError(*refusal, "planning the run"));
+  const AgentJudgement judged = CO_TRY(impl->heldBack(principal, asked));
+  if (judged.refusal) co_return std::unexpected(toError(*judged.refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
+  live->held = judged.held;
   co_await impl->consult(*live);
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto denied = policy::refusalOf(decision)) {
@@ -387,6 +390,12 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
   plan["requested_limits"] = toJsonObject(permit.fields().limits);
   plan["policy_id"] = permit.fields().policy_id;
+  if (live->held) {
+    const auto& by_text = live->held->by_text;
+    base::json::value& walls = plan["walls"];
+    if (!walls.is_object()) walls.emplace_object();
+    walls.get_object()["by_text"] = base::json::array(by_text.begin(), by_text.end());
+  }
   co_return plan;
 }
 

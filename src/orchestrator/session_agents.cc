@@ -7,9 +7,9 @@
 
 namespace cloister::orchestrator {
 
-Result<std::optional<AgentRefusal>> Sessions::Impl::heldBack(const model::Principal& principal,
-                                                             model::SessionRequest& request) const {
-  if (runs->parts.agents == nullptr) return std::nullopt;
+Result<AgentJudgement> Sessions::Impl::heldBack(const model::Principal& principal,
+                                                model::SessionRequest& request) const {
+  if (runs->parts.agents == nullptr) return AgentJudgement{};
   return runs->parts.agents->judgeSession(principal, request.settings, runs->usedBy(principal));
 }
 

@@ -116,12 +116,13 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
-  std::optional<AgentRefusal> refusal = CO_TRY(impl->heldBack(principal, request));
+  AgentJudgement judged = CO_TRY(impl->heldBack(principal, request));
   const SessionPtr session =
       CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
-  if (refusal) {
-    co_return co_await impl->refuseAgent(session, std::move(record), *std::move(refusal));
+  if (judged.refusal) {
+    co_return co_await impl->refuseAgent(session, std::move(record), *std::move(judged.refusal));
   }
+  session->held = std::move(judged.held);
   session->fill = std::move(fill);
   co_await impl->consult(*session);
   if (impl->draining)
@@ -205,6 +206,7 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .language = session.rule_language,
           .session_id = session.record.id,
           .runtimes = &runs->node.offer.runtimes,
+          .walls = session.held ? &session.held->walls : nullptr,
           .operation = "session",
           .risk_facts = &session.risk_facts};
 }

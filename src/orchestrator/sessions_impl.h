@@ -41,6 +41,7 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
+  Held held;      // of its agent, in its sandbox
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
   Sessions::Fill fill;  // until it has been filled
@@ -85,8 +86,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);
   // What agents are held to (session_agents.cc).
-  Result<std::optional<AgentRefusal>> heldBack(const model::Principal& principal,
-                                               model::SessionRequest& request) const;
+  Result<AgentJudgement> heldBack(const model::Principal& principal,
+                                  model::SessionRequest& request) const;
   Task<Result<model::Session>> refuseAgent(SessionPtr session, store::NewSession record,
                                            AgentRefusal refusal);
   Task<Result<>> mayUseFiles(model::Principal principal, std::string session,

@@ -164,6 +164,7 @@ std::optional<Denied> overLimit(const Rule& rule, const Limits& asked) {
 }
 
 model::Permit grant(const Policy& policy, const Evaluation& made, const Question& question) {
+  const model::Walls none;
   return PermitIssuer::issue({
       .id = question.permit_id,
       .execution_id = question.execution_id,
@@ -174,6 +175,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .image = made.rule->image,
       .network_tier = question.request.network_tier,
       .limits = made.limits,
+      .walls = question.walls == nullptr ? none : *question.walls,
       .spec_sha256 = question.spec_sha256,
       .prestart = question.prestart,
       .not_before = question.now,

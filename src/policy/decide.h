@@ -60,6 +60,7 @@ struct Question {
   std::string session_id;  // see PermitFields
   // What the node offers, outlives the question; null or empty: not known, then only "process".
   const std::vector<std::string>* runtimes = nullptr;
+  const model::Walls* walls = nullptr;  // that a sandbox gets for the agent; null: none
   bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
   std::string_view operation = "run";     // one of kOperations
   const RiskFacts* risk_facts = nullptr;  // null: as if there were none

@@ -5,10 +5,14 @@
 #include <array>
 #include <set>
 
+#include "base/glob.h"
 #include "policy/command/effects.h"
 #include "policy/command/filter.h"
 
 namespace cloister::policy {
+
+using base::globMatches;
+
 namespace {
 
 constexpr std::string_view kOther = "other";

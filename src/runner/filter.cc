@@ -3,19 +3,13 @@
 
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 
 namespace cloister::runner {
-namespace {
-
-// SECCOMP_MODE_FILTER: the kernel's header has the name of one of ours.
-constexpr unsigned long kModeFilter = 2;
-
-}  // namespace
-
 bool enterFilter(const char* path) {
   static sock_filter program[BPF_MAXINSNS];
   const Fd file(open(path, O_RDONLY | O_CLOEXEC));
@@ -28,7 +22,7 @@ bool enterFilter(const char* path) {
   if (size == 0 || size % sizeof(sock_filter) != 0) return false;
   const sock_fprog whole{static_cast<unsigned short>(size / sizeof(sock_filter)), program};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, kModeFilter, &whole, 0, 0) == 0;
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0) == 0;
 }
 
 }  // namespace cloister::runner

@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "runner/process.h"
+#include "runner/writes.h"
 #include "wire/codec.h"
 #include "wire/kernel.h"
 
@@ -281,6 +282,9 @@ int becomeKernel(char** argv) {
   if (chdir(argv[2]) != 0) return failKernel(said.get(), argv[2], errno);
   const std::string_view ready = wire::kernel::kReady;
   if (!writeAll(said.get(), ready.data(), ready.size())) return kCannotBegin;
+  int limited = allowWritingBeneath(dir);
+  if (limited == 0) limited = enterWriteLimits();
+  if (limited != 0) return failKernel(said.get(), "landlock", limited);
   return failKernel(said.get(), argv[3], execInPath({argv + 3, environ, nullptr}));
 }
 

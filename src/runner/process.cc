@@ -14,6 +14,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "runner/writes.h"
+
 namespace cloister::runner {
 namespace {
 
@@ -97,6 +99,7 @@ void openMask() {
 int childMain(void* argument) {
   Child& child = *static_cast<Child*>(argument);
   if (const int code = settle(child); code != 0) return code;
+  if (const int error = enterWriteLimits(); error != 0) return failed(child, "landlock", error);
   if (syscall(SYS_close_range, 3U, kLastFd, 0U) != 0) return failed(child, "close_range", errno);
   if (chdir(child.command->cwd) != 0) return failed(child, "chdir", errno);
   openMask();
@@ -158,6 +161,8 @@ void tellFailure(int fd, const char* what) {
   constexpr int kReport = 3;
   Child child{nullptr, {terminal, terminal, terminal}, groups};
   if (settle(child) != 0) tellFailure(report, child.what);
+  errno = enterWriteLimits();
+  if (errno != 0) tellFailure(report, "landlock");
   if (dup2(report, kReport) < 0 || fcntl(kReport, F_SETFD, FD_CLOEXEC) != 0 ||
       syscall(SYS_close_range, kReport + 1U, kLastFd, 0U) != 0)
     tellFailure(report, "close_range");
@@ -212,7 +217,8 @@ Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio
   if (pid > 0) return {pid, 0, ""};
   Child child{nullptr, stdio, groups};
   if (settle(child) != 0 || dup2(fd, kKept) < 0) _exit(kCannotBegin);
-  if (syscall(SYS_close_range, kKept + 1U, kLastFd, 0U) != 0) _exit(kCannotBegin);
+  const unsigned others = keepWriteLimits(kKept + 1);
+  if (syscall(SYS_close_range, others, kLastFd, 0U) != 0) _exit(kCannotBegin);
   openMask();
   _exit(main(kKept, argv));
 }

@@ -27,6 +27,7 @@
 #include "runner/process.h"
 #include "runner/runner_impl.h"
 #include "runner/terminal.h"
+#include "runner/writes.h"
 #include "wire/kernel.h"
 
 namespace cloister::runner {
@@ -87,7 +88,7 @@ Fd openSignals() {
 
 }  // namespace
 
-void Runner::start(const char* adopted) {
+void Runner::start(const char* adopted, const char* writes) {
   if (getpid() != 1) refuse("cloister-runner: runs only as pid 1 of a sandbox\n");
   int type = 0;
   socklen_t size = sizeof type;
@@ -97,6 +98,9 @@ void Runner::start(const char* adopted) {
   prctl(PR_SET_NAME, "cloister-runner");  // it runs from a memfd, whose name says nothing
   if (adopted != nullptr) adopted_ = atoi(adopted);
   null_ = closeInherited(adopted != nullptr);
+  if (writes != nullptr && !limitWrites(writes)) {
+    refuse("cloister-runner: the kernel cannot hold programs to what they may write\n");
+  }
   signals_ = openSignals();
   umask(022);
   workspace_.reset(open(kWorkspace, O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -476,8 +480,8 @@ Channel* Runner::freeChannel() {
   return nullptr;
 }
 
-void run(const char* adopted) {
-  the_runner.start(adopted);
+void run(const char* adopted, const char* writes) {
+  the_runner.start(adopted, writes);
   the_runner.loop();
 }
 

@@ -22,7 +22,8 @@ inline constexpr int kAdoptedErr = 7;
 inline constexpr int kAdoptedDone = 62;
 
 // Runs until the node hangs up. Refuses to unless it is pid 1: it kills every process it can see.
-// `adopted` is the argument, or nullptr.
-[[noreturn]] void run(const char* adopted);
+// `adopted` is the argument, or nullptr; `writes` is where programs may change files (writes.h), or
+// nullptr for wherever they can.
+[[noreturn]] void run(const char* adopted, const char* writes);
 
 }  // namespace cloister::runner

@@ -30,7 +30,7 @@ inline constexpr size_t kChannels = 32;
 
 class Runner {
  public:
-  void start(const char* adopted);
+  void start(const char* adopted, const char* writes);
   [[noreturn]] void loop();
 
  private:

@@ -56,6 +56,11 @@ model::PermitFields samplePermit() {
   p.network_tier = "none";
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
+  p.walls.hidden = {"/root/*", "/etc/ssl/private"};
+  p.walls.without = {"dd", "mkfs*"};
+  p.walls.only = {"bash", "ls"};
+  p.walls.runs_own = false;
+  p.walls.writes = model::Walls::Writes::kTemporary;
   p.spec_sha256 = std::string(64, 'a');
   p.prestart = std::string(64, 'b');
   p.not_before = 1'700'000'000'000'000;

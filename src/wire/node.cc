@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kName = 256;              // ids, names, digests
 constexpr size_t kSentence = 4096;         // messages, paths, globs
 constexpr size_t kBulk = kNodeMaxPayload;  // contents
+constexpr size_t kPermit = 2 * model::Walls::kMaxBytes;
 constexpr size_t kFew = 256;
 constexpr size_t kMany = 4096;
 constexpr uint32_t kSandboxes = 1'000'000;  // more than any node has
@@ -39,6 +40,18 @@ void describe(A& a, T& v) {
 }
 
 template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, model::Walls>
+void describe(A& a, T& v) {
+  using model::Walls;
+  const auto some = [&](auto& list) { texts(a, list, Walls::kMaxEntries, Walls::kMaxText); };
+  some(v.hidden);
+  some(v.without);
+  a.maybe(v.only, some);
+  a.flag(v.runs_own);
+  a.choice(v.writes, Walls::Writes::kAll, Walls::Writes::kNone);
+}
+
+template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, model::PermitFields>
 void describe(A& a, T& v) {
   a.text(v.id, kName);
@@ -50,6 +63,7 @@ void describe(A& a, T& v) {
   a.text(v.image, kName);
   a.text(v.network_tier, kName);
   describe(a, v.limits);
+  describe(a, v.walls);
   a.text(v.spec_sha256, kName);
   a.text(v.prestart, kName);
   a.number(v.not_before);
@@ -59,7 +73,7 @@ void describe(A& a, T& v) {
 template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, model::SignedPermit>
 void describe(A& a, T& v) {
-  a.text(v.encoded, kSentence);
+  a.text(v.encoded, kPermit);
   a.text(v.signature, kName);
 }
 
@@ -242,6 +256,14 @@ std::string encodePermit(const model::PermitFields& permit) {
 
 Result<model::PermitFields> decodePermit(std::string_view bytes) {
   return decode<model::PermitFields>(bytes, "permit");
+}
+
+std::string encodeWalls(const model::Walls& walls) {
+  return encode(walls);
+}
+
+Result<model::Walls> decodeWalls(std::string_view bytes) {
+  return decode<model::Walls>(bytes, "walls");
 }
 
 std::string encodeSignedPermit(const model::SignedPermit& permit) {

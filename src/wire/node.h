@@ -77,6 +77,9 @@ inline constexpr uint32_t windowCost(size_t payload_bytes) {
 
 std::string encodePermit(const model::PermitFields& permit);
 Result<model::PermitFields> decodePermit(std::string_view bytes);
+// Of a permit, alone.
+std::string encodeWalls(const model::Walls& walls);
+Result<model::Walls> decodeWalls(std::string_view bytes);
 std::string encodeSignedPermit(const model::SignedPermit& permit);
 Result<model::SignedPermit> decodeSignedPermit(std::string_view bytes);
 std::string encodeExecSpec(const model::ExecSpec& spec);

@@ -14,6 +14,8 @@ inline constexpr int kRunnerFd = 3;
 // The runner's argument before the name of a file with a system call filter, which it takes on
 // before all else (runner/filter.h).
 inline constexpr const char* kFilterFlag = "--filter";
+// Before where programs may change files, "temporary" or "none" (runner/writes.h).
+inline constexpr const char* kWritesFlag = "--writes";
 // Payloads are at most this long either way; longer data is sent in pieces.
 inline constexpr uint32_t kRunnerMaxPayload = 65'536;
 

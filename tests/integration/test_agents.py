@@ -213,6 +213,97 @@ class Plans(AgentCase):
                            field="operations[0].type")
 
 
+# Says what happened to each attempt, a line each: "ok" or the error's name.
+TRIES = """
+import ctypes, os, subprocess, sys
+def tries(name, what):
+    try:
+        print(name, what() or "ok")
+    except Exception as error:
+        print(name, type(error).__name__)
+def run(*argv):
+    return lambda: subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
+def read(path):
+    return lambda: open(path, "rb").read(1) and None
+def write(path):
+    return lambda: open(path, "w").close()
+def own():
+    data = open("/usr/bin/env" if os.path.exists("/usr/bin/env") else sys.executable, "rb").read()
+    with open("/tmp/own", "wb") as out:
+        out.write(data)
+    os.chmod("/tmp/own", 0o755)
+    subprocess.run(["/tmp/own", "--version"], check=True, stdout=subprocess.DEVNULL)
+"""
+
+
+class Walls(AgentCase):
+    """What the kernel refuses, whatever the filter saw: Python does by itself what its agent may not have done."""
+
+    def tries(self, key, *lines, **request):
+        code = TRIES + "\n".join(f"tries({name!r}, {what})" for name, what in lines)
+        done = self.run_as(key, language="python", code=code, **request)
+        self.assertEqual(done["status"], "completed", done)
+        return dict(line.split(" ") for line in done["stdout"].splitlines())
+
+    def test_forbidden_paths_and_programs(self):
+        asks = (("dd", "run('dd', '--version')"), ("by path", "run('/usr/bin/dd', '--version')"),
+                ("loader", "run('/lib64/ld-linux-x86-64.so.2', '/usr/bin/dd', '--version')"),
+                ("copy", "read('/usr/bin/dd')"), ("ssl", "read('/etc/ssl/openssl.cnf')"),
+                ("around", "read('/proc/self/root/etc/../etc/ssl/openssl.cnf')"), ("tac", "run('tac', '/etc/hostname')"),
+                ("cat", "run('cat', '/etc/hostname')"), ("write", "write('/workspace/x')"), ("own", "own"))
+        asks = tuple((name.replace(" ", "_"), what) for name, what in asks)
+        free = self.tries(self.secret(agent=next(NAMES)), *asks)
+        self.assertEqual(set(free.values()), {"ok"}, free)
+        self.give("standard", forbidden_paths=["/etc/ssl/*"], forbidden_commands=["tac *"])
+        for _ in range(3):  # made for it, and then from the pool
+            held = self.tries(self.secret(), *asks)
+            self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write", "own"}, held)
+        self.assertEqual(self.violations(), [], "the filter saw nothing")
+
+    def test_a_level_that_lists_its_programs(self):
+        self.give("training", allowed_commands=["python3 *"])
+        held = self.tries(self.secret(), ("sh", "run('sh', '-c', ':')"), ("cat", "run('cat', '/etc/hostname')"),
+                          ("perl", "run('perl', '-e', '1')"), ("write", "write('/workspace/x')"),
+                          ("temporary", "write('/tmp/x')"), ("null", "write('/dev/null')"), ("own", "own"),
+                          ("remove", "lambda: os.remove('/workspace/main.py')"), ("move", "lambda: os.rename('main.py', 'x')"),
+                          ("directory", "lambda: os.mkdir('/tmp/d')"))
+        self.assertEqual({name for name, what in held.items() if what == "ok"},
+                         {"sh", "temporary", "null", "own", "directory"}, held)
+
+    def test_a_session_that_only_reads(self):
+        self.give("isolated")
+        key = self.secret()
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+        path = f"/v1/sessions/{session}/exec?wait=60"
+        look = "ls /usr/bin/ls /bin/bash; test -e /usr/bin/rm || test -e /usr/bin/python3 || echo held"
+        for ask in ({"command": look}, {"code": look, "kernel": "none"}, {"code": look}, {"code": look}):
+            done = self.call("POST", path, ask, key=key, status=200).json()
+            self.assertEqual(done["stdout"], "/bin/bash\n/usr/bin/ls\nheld\n", done)
+        self.call("POST", path, {"code": "x=5"}, key=key, status=200)
+        self.assertEqual(self.call("POST", path, {"code": "echo $x"}, key=key, status=200).json()["stdout"], "5\n")
+        self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
+    def test_the_plan_says_what_is_held_and_what_is_text(self):
+        self.give("standard", forbidden_paths=["*/secrets/*"])
+        plan = self.call("POST", "/v1/executions?dry_run=true", {"language": "bash", "code": "ls"}, key=self.secret(),
+                         status=200).json()
+        self.assertIn("dd", plan["walls"]["programs_without"])
+        self.assertIn("/root/*", plan["walls"]["hidden"])
+        self.assertIsNone(plan["walls"]["programs_only"])
+        self.assertIn("path */secrets/*", plan["walls"]["by_text"])
+        self.assertIn("command rm -rf /*", plan["walls"]["by_text"])
+
+    def test_an_approval_takes_its_wall_away(self):
+        self.give("restricted")
+        key, command = self.secret(), "tac /etc/hostname"
+        self.denied(self.run_as(key, command=command))
+        asked = self.call("POST", "/v1/escalations", {"operation": "command", "command": command, "reason": "why"},
+                          key=key, status=201).json()
+        approver = self.new_key("default", roles=["approver"])["secret"]
+        self.call("POST", f"/v1/escalations/{asked['id']}:approve", {"reason": "looked at it"}, key=approver, status=200)
+        self.assertEqual(self.run_as(key, command=command)["stdout"], "cloister\n")
+
+
 class Runs(AgentCase):
     def test_commands_and_code(self):
         self.give("standard")

@@ -17,7 +17,8 @@ struct AgentRules {
   std::string agent;
   Level level;  // with the agent's own commands and paths
   CommandBounds bounds;
-  LevelLimits limits;  // the agent's own, else the level's
+  std::vector<Helpers> helpers;  // of the document
+  LevelLimits limits;            // the agent's own, else the level's
   std::set<std::string, std::less<>> granted;
   std::set<std::string, std::less<>> revoked;
   std::vector<model::TemporaryPermission> temporary;

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 
+#include "base/glob.h"
 #include "policy/agent/categories.h"
 
 namespace cloister::policy {
+
+using base::globMatches;
+
 namespace {
 
 using Kind = Validation::Kind;

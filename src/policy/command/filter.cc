@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <span>
 
+#include "base/glob.h"
 #include "model/yaml.h"
 #include "policy/command/programs.h"
 
 namespace cloister::policy {
+
+using base::globMatches;
+
 namespace {
 
 constexpr size_t kMaxRisks = 64;

@@ -180,6 +180,18 @@ Result<LoweringRule> readLowering(ObjectReader& reader) {
   return rule;
 }
 
+Result<Helpers> readHelpers(ObjectReader& reader) {
+  Helpers helpers;
+  helpers.of = TRY(model::textList(reader, "of"));
+  helpers.starts = TRY(model::textList(reader, "starts"));
+  for (const auto& [member, names] :
+       {std::pair("of", &helpers.of), std::pair("starts", &helpers.starts)}) {
+    if (names->empty()) return wrong(reader.pathOf(member), "is required: names of programs");
+  }
+  helpers.why = TRY(model::requiredText(reader, "why"));
+  return helpers;
+}
+
 // Each names levels that there are.
 Result<> checkLowering(const Levels& levels) {
   for (size_t i = 0; i < levels.lowering.size(); ++i) {
@@ -258,6 +270,7 @@ Result<Levels> parseLevels(std::string_view yaml, std::string_view name) {
   const json::object* all = TRY(reader.object("sandbox_levels"));
   if (all == nullptr || all->empty()) return wrong("sandbox_levels", "must be a map of levels");
   levels.lowering = TRY(readList<LoweringRule>(reader, "lowering", readLowering));
+  levels.helpers = TRY(readList<Helpers>(reader, "helpers", readHelpers));
   TRY(reader.finish());
   for (const auto& [level, value] : *all) {
     if (!value.is_object()) return wrong("sandbox_levels." + std::string(level), "must be a map");

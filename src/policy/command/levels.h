@@ -59,6 +59,13 @@ struct LoweringRule {
   std::string why;
 };
 
+// What programs start by themselves, which a level that lists them has to have too.
+struct Helpers {
+  std::vector<std::string> of;  // globs of names, as the next
+  std::vector<std::string> starts;
+  std::string why;
+};
+
 struct Level {
   std::string name;
   std::string description;
@@ -83,6 +90,7 @@ struct Levels {
   CommandBounds bounds;
   std::map<std::string, Level, std::less<>> levels;
   std::vector<LoweringRule> lowering;
+  std::vector<Helpers> helpers;
 };
 
 // kInvalid names the member; every rule must say why.

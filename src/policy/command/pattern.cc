@@ -6,9 +6,13 @@
 
 #include <re2/re2.h>
 
+#include "base/glob.h"
 #include "policy/command/programs.h"
 
 namespace cloister::policy {
+
+using base::globMatches;
+
 namespace {
 
 constexpr size_t kMaxPattern = 512;
@@ -138,27 +142,6 @@ class Forbidden {
 
 }  // namespace
 
-bool globMatches(std::string_view glob, std::string_view text) {
-  size_t at = 0;
-  size_t star = std::string_view::npos;
-  size_t retry = 0;
-  for (size_t i = 0; i < text.size();) {
-    if (at < glob.size() && glob[at] == '*') {
-      star = at++;
-      retry = i;
-    } else if (at < glob.size() && glob[at] == text[i]) {
-      ++at;
-      ++i;
-    } else if (star != std::string_view::npos) {
-      at = star + 1;
-      i = ++retry;
-    } else {
-      return false;
-    }
-  }
-  return glob.find_first_not_of('*', at) == std::string_view::npos;
-}
-
 std::string commandText(const Execution& execution) {
   std::string text = execution.program;
   for (size_t i = 1; i < execution.argv.size(); ++i) {
@@ -193,6 +176,16 @@ Result<CommandPattern> CommandPattern::parse(Kind kind, std::string text) {
 std::string_view CommandPattern::program() const {
   if (kind_ == Kind::kRegex || kind_ == Kind::kBuiltin || words_[0].contains('*')) return {};
   return words_[0];
+}
+
+std::optional<CommandPattern::Programs> CommandPattern::programs() const {
+  if (kind_ == Kind::kBuiltin) return Programs{programsOf(text_), true};
+  if (kind_ == Kind::kRegex || words_[0] == "*" || words_[0].contains('/')) return std::nullopt;
+  const auto any = [](const std::string& word) { return word == "*"; };
+  const bool whole = kind_ == Kind::kPrefix    ? words_.size() == 1
+                     : kind_ == Kind::kPattern ? std::all_of(words_.begin() + 1, words_.end(), any)
+                                               : false;
+  return Programs{{words_[0]}, whole};
 }
 
 Match CommandPattern::allows(const Execution& execution) const {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,13 @@ class CommandPattern {
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] bool everything() const { return kind_ == Kind::kPattern && text_ == "*"; }
+  // The programs that it is about, whatever their arguments are, by name; in a name * stands for
+  // any characters. Nothing: the pattern does not tell. `whole`: about every use of them.
+  struct Programs {
+    std::vector<std::string> names;
+    bool whole = false;
+  };
+  [[nodiscard]] std::optional<Programs> programs() const;
 
  private:
   Kind kind_ = Kind::kPattern;
@@ -52,8 +60,6 @@ class CommandPattern {
   std::shared_ptr<const re2::RE2> regex_;
 };
 
-// Whether `text` is of the form of `glob`, in which * stands for any characters.
-bool globMatches(std::string_view glob, std::string_view text);
 // The words of a command, joined by a space; what is not known is written as "…".
 std::string commandText(const Execution& execution);
 

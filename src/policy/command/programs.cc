@@ -248,6 +248,18 @@ const Program& programNamed(std::string_view name) {
   return kUnknownProgram;
 }
 
+std::vector<std::string> programsOf(std::string_view group) {
+  std::vector<std::string> names;
+  for (const Program& program : kPrograms) {
+    if (program.group != group) continue;
+    anyOf(program.names, [&](std::string_view name) {
+      names.emplace_back(name);
+      return false;
+    });
+  }
+  return names;
+}
+
 Variable variableNamed(std::string_view name) {
   for (const Names& row : kVariables) {
     const bool found = anyOf(row.names, [&](std::string_view entry) {

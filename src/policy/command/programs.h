@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace cloister::policy {
 
@@ -56,6 +58,8 @@ struct Program {
 // By the last part of the path, with and without a version behind it (python3.11). The entry of an
 // unknown program has no names.
 const Program& programNamed(std::string_view name);
+// The names of a group; of one that there is not, none.
+std::vector<std::string> programsOf(std::string_view group);
 
 // What a variable does to the commands that see it.
 enum class Variable : uint8_t {

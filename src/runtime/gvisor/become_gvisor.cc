@@ -17,6 +17,7 @@
 #include "linux/network.h"
 #include "linux/process.h"
 #include "runtime/gvisor/bundle.h"
+#include "runtime/process/apply_walls.h"
 #include "runtime/process/guest.h"
 #include "runtime/process/mount_plan.h"
 #include "wire/runner.h"
@@ -30,6 +31,7 @@ using Op = MountStep::Op;
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
 constexpr size_t kComplaints = 3;
+constexpr size_t kWalls = 1 + kGuestFds;  // where there are any; then the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
 constexpr int kProgramFd = wire::kRunnerFd + 1;
 // While descriptors are arranged, they are kept from here on.
@@ -110,8 +112,9 @@ Result<> arrangeFds(const Birth& birth) {
 
 Result<> prepare(const Confinement& confinement, const Birth& birth) {
   const SandboxSpec& spec = birth.request.spec;
+  const size_t cgroups = kWalls + (spec.walled ? 1 : 0);
   for (size_t i = 0; i < spec.join_count; ++i) {
-    if (::write(birth.fds[1 + kGuestFds + i].get(), "0", 1) != 1) {
+    if (::write(birth.fds[cgroups + i].get(), "0", 1) != 1) {
       return failErrno("joining a cgroup");
     }
   }
@@ -122,6 +125,10 @@ Result<> prepare(const Confinement& confinement, const Birth& birth) {
   TRY(waitForIdMaps(birth.mapped));
   TRY(linux::becomeUser(0, 0));
   TRY(arrangeFiles(confinement, birth));
+  if (spec.walled) {
+    const model::Walls walls = TRY(readWalls(birth.fds[kWalls].get()));
+    TRY(applyWalls(walls, std::string(gvisor::kRoot)));
+  }
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
     return failErrno("setpriority");
   }

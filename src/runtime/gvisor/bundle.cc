@@ -21,9 +21,10 @@ json::object mountOf(std::string_view type, std::string_view target, json::array
       {"destination", target}, {"type", type}, {"source", type}, {"options", std::move(options)}};
 }
 
-json::object scratch(std::string_view target, uint64_t bytes, std::string_view mode) {
-  json::array options = {"nosuid", "nodev", "size=" + std::to_string(bytes),
+json::object scratch(std::string_view target, const SandboxSpec& spec, std::string_view mode) {
+  json::array options = {"nosuid", "nodev", "size=" + std::to_string(spec.scratch_bytes),
                          "mode=" + std::string(mode)};
+  if (!spec.runs_own) options.emplace_back("noexec");
   if (mode == "0755") {
     const std::string user = std::to_string(kSandboxUid);
     options.emplace_back("uid=" + user);
@@ -37,9 +38,8 @@ json::array mounts(const SandboxSpec& spec) {
   json::object tools = mountOf("bind", kToolsInside, {"ro", "nosuid", "nodev"});
   tools["source"] = kTools;
   return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
-          scratch("/workspace", spec.scratch_bytes, "0755"),
-          scratch("/tmp", spec.scratch_bytes, "1777"),
-          scratch("/dev/shm", spec.scratch_bytes, "1777")};
+          scratch("/workspace", spec, "0755"), scratch("/tmp", spec, "1777"),
+          scratch("/dev/shm", spec, "1777")};
 }
 
 json::array resourceLimits(const SandboxSpec& spec) {

@@ -6,6 +6,7 @@
 #include "runtime/process/testbed.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
+#include "runtime/walls_suite.h"
 
 namespace cloister::runtime {
 namespace {
@@ -59,6 +60,7 @@ class GvisorHarness {
     return program == Program::kFork ? "gVisor does not tell what fork was refused" : "";
   }
   static std::string absent() { return bed().host ? "" : bed().found.finding.detail; }
+  static bool holdsWrites() { return false; }
   static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }
 
  private:
@@ -68,6 +70,7 @@ class GvisorHarness {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, RuntimeSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, SessionSuite, GvisorHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WallsSuite, GvisorHarness);
 
 }  // namespace
 }  // namespace cloister::runtime

@@ -107,8 +107,8 @@ std::vector<linux::LandlockRule> landlockRules() {
   return rules;
 }
 
-Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
-                     const ConfineFds& fds) {
+Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, const ConfineFds& fds,
+                     WallsStep put_up) {
   TRY(connectRunner(fds.runner_socket));
   if (::chdir("/") != 0) return failErrno("entering /");  // steps are relative
   TRY(joinCgroups(fds.cgroups));
@@ -118,7 +118,9 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
   TRY(applySteps(confinement.proc));
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
-  TRY(applySteps(scratchSteps(spec.scratch_bytes, spec.scratch_inodes)));
+  TRY(applySteps(
+      scratchSteps(spec.scratch_bytes, spec.scratch_inodes, spec.runs_own ? 0 : linux::kNoExec)));
+  if (spec.walled) TRY(put_up(fds.walls.get()));
   TRY(arrangeFds(confinement));
   TRY(limitResources(spec));
   TRY(linux::dropCapabilities());
@@ -130,6 +132,11 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
 void becomeRunner(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "cloister-runner");
   refuseToStart(linux::executeFd(kProgramFd, arguments, {}));
+}
+
+std::vector<std::string> runnerArguments(const SandboxSpec& spec) {
+  if (spec.writes == model::Walls::Writes::kAll) return {};
+  return {wire::kWritesFlag, std::string(model::writesName(spec.writes))};
 }
 
 void refuseToStart(const Error& error) {

@@ -15,6 +15,7 @@
 #include "linux/landlock.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
+#include "model/walls.h"
 #include "runtime/process/mount_plan.h"
 
 namespace cloister::runtime {
@@ -41,9 +42,12 @@ struct SandboxSpec {
   uint64_t scratch_inodes = 0;
   std::array<linux::ResourceLimit, kMaxLimits> limits{};
   uint32_t limit_count = 0;
-  uint32_t join_count = 0;   // descriptors after the runner's: cgroups to join (v1)
-  bool into_cgroup = false;  // one descriptor after the runner's: the cgroup to start in (v2)
+  bool walled = false;       // one descriptor after the runner's: model::Walls, encoded
+  uint32_t join_count = 0;   // descriptors after it: cgroups to join (v1)
+  bool into_cgroup = false;  // one descriptor after it: the cgroup to start in (v2)
   bool deny_setgroups = false;
+  bool runs_own = true;  // model::Walls, as the next
+  model::Walls::Writes writes = model::Walls::Writes::kAll;
   int32_t nice = 0;
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
@@ -59,16 +63,26 @@ std::vector<linux::LandlockRule> landlockRules();
 
 struct ConfineFds {
   Fd runner_socket;
+  Fd walls;                 // or none
   std::vector<Fd> cgroups;  // to join
   Fd mapped;                // one byte comes when the id maps are written
 };
 
+// Puts up the walls that come as a descriptor (apply_walls.h).
+using WallsStep = Result<> (*)(int walls);
+// Of who makes no sandbox that has some.
+inline Result<> refuseWalls(int /*walls*/) {
+  return fail(Code::kInternal, "putting up walls: not here");
+}
+
 // The whole of the isolation, up to and including the system call filter. Leaves the runner's
 // socket as wire::kRunnerFd, the runner's program one above, and nothing else open but 0, 1 and 2.
-Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec,
-                     const ConfineFds& fds);
+Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, const ConfineFds& fds,
+                     WallsStep put_up = refuseWalls);
 // What comes after: becomes the runner. `arguments`: runner/runner.h.
-[[noreturn]] void becomeRunner(std::vector<std::string> arguments = {});
+[[noreturn]] void becomeRunner(std::vector<std::string> arguments);
+// Those of a sandbox in which nothing runs yet.
+std::vector<std::string> runnerArguments(const SandboxSpec& spec);
 // Instead: tells the node on the runner's socket, as kStartFailed before any kHello, and exits.
 [[noreturn]] void refuseToStart(const Error& error);
 

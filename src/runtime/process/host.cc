@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "linux/message.h"
 #include "runtime/process/image_digest.h"
+#include "wire/node.h"
 
 namespace cloister::runtime {
 
@@ -219,6 +220,27 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   return plan;
 }
 
+void ProcessHost::addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const {
+  if (walls.empty()) return;
+  spec.walled = true;
+  const auto decoded = wire::decodeWalls(walls);
+  if (!decoded) return;  // nor can the sandbox read it, which then does not start
+  spec.runs_own = decoded->runs_own;
+  if (guest == nullptr && plan_.confinement.landlock_abi > 0) spec.writes = decoded->writes;
+}
+
+std::string ProcessHost::weakenedWalls(const model::Walls& walls, const Guest* guest) const {
+  constexpr int kTruncates = 3;  // the ABI from which it holds that too
+  if (walls.writes == model::Walls::Writes::kAll) return {};
+  if (guest != nullptr) {
+    return guest->name() +
+           " has no Landlock: where the agent may write is held by the text of "
+           "commands alone";
+  }
+  if (plan_.confinement.landlock_abi >= kTruncates) return {};
+  return "no Landlock of ABI 3: where the agent may write is not held by the kernel, or not whole";
+}
+
 // A guest's two users are the first of the sandbox's range: root, who has no file, and nobody.
 SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest) const {
   constexpr uint32_t kNobody = 65'534;
@@ -231,9 +253,10 @@ SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest
   return request;
 }
 
-base::json::object ProcessHost::describePlan(const model::Limits& limits,
+base::json::object ProcessHost::describePlan(const model::Limits& limits, const model::Walls& walls,
                                              const Guest* guest) const {
-  const SandboxPlan plan = planFor(limits, 0, guest);
+  SandboxPlan plan = planFor(limits, 0, guest);
+  if (!walls.none()) addWalls(wire::encodeWalls(walls), guest, plan.spec);
   const auto list = [](const auto& items, auto&& convert) {
     base::json::array array;
     for (const auto& item : items)
@@ -252,7 +275,8 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits,
                    {"count", ids.count}};
   object["root"] = list(plan_.root, step);
   std::vector<MountStep> own = plan_.confinement.proc;
-  const auto scratch = scratchSteps(plan.spec.scratch_bytes, plan.spec.scratch_inodes);
+  const auto scratch = scratchSteps(plan.spec.scratch_bytes, plan.spec.scratch_inodes,
+                                    plan.spec.runs_own ? 0 : linux::kNoExec);
   own.insert(own.end(), scratch.begin(), scratch.end());
   object["mounts"] = list(own, step);
   base::json::object rlimits;
@@ -267,6 +291,14 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits,
   object["cgroup"] = cgroup;
   object["hostname"] = "cloister";
   object["weakened"] = list(guest == nullptr ? weakened_ : weakenedIn(*guest), text);
+  const std::string weaker = weakenedWalls(walls, guest);
+  if (!weaker.empty()) object["weakened"].as_array().emplace_back(weaker);
+  object["walls"] = {
+      {"hidden", list(walls.hidden, text)},
+      {"programs_without", list(walls.without, text)},
+      {"programs_only", walls.only ? base::json::value(list(*walls.only, text)) : nullptr},
+      {"executes_own_files", walls.runs_own},
+      {"writes", model::writesName(walls.writes)}};
   if (guest != nullptr) {
     guest->describe(plan.spec, object);
     return object;

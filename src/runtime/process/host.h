@@ -68,7 +68,12 @@ class ProcessHost {
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
                                     const Guest* guest) const;
   [[nodiscard]] base::json::object describePlan(const model::Limits& limits,
+                                                const model::Walls& walls,
                                                 const Guest* guest) const;
+  // What of `walls` (encoded; "": none) is built in.
+  void addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const;
+  // What of them this machine cannot hold, for the results of those they are for; "" where it can.
+  [[nodiscard]] std::string weakenedWalls(const model::Walls& walls, const Guest* guest) const;
   // What makes the sandbox of `spec`, but for its descriptors.
   [[nodiscard]] SpawnRequest requestFor(const SandboxSpec& spec, const Guest* guest) const;
 

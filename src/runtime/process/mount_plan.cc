@@ -22,9 +22,6 @@ using linux::kNoExec;
 using linux::kNoSuid;
 using linux::kReadOnly;
 
-// Where masks come from: an empty file and an empty directory that nobody may open.
-constexpr char kMaskFile[] = "run/masked/file";
-constexpr char kMaskDirectory[] = "run/masked/directory";
 constexpr char kProcSys[] = "run/masked/sys";
 constexpr char kLower[] = "run/masked/lower";
 constexpr char kEmptyLayer[] = "run/masked/layer";
@@ -248,7 +245,7 @@ std::vector<MountStep> procSteps(const std::vector<MountStep>& masks) {
   return steps;
 }
 
-std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes) {
+std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes) {
   constexpr std::string_view kWhy = "bounded together, charged to the sandbox's memory";
   std::vector<MountStep> steps;
   steps.push_back({.op = Op::kNew,
@@ -258,7 +255,7 @@ std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes) {
                    .options = {{"size", std::to_string(bytes)},
                                {"nr_inodes", std::to_string(inodes)},
                                {"mode", "755"}},
-                   .attributes = kNoSuid | kNoDev});
+                   .attributes = kNoSuid | kNoDev | attributes});
   steps.push_back(directory("workspace/tmp", kWhy, 01777));
   steps.push_back(directory("workspace/shm", kWhy, 01777));
   steps.push_back(directory("workspace/workspace", kWhy, 0755));

@@ -54,7 +54,13 @@ std::vector<MountStep> rootSteps(const RootSource& source);
 
 // /proc, what is covered in it, and the one bounded tmpfs behind /workspace, /tmp and /dev/shm.
 std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
-std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes);
+// `attributes`: besides nosuid and nodev.
+std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
+
+// In the spawner's root, where masks come from: an empty file and an empty directory that nobody
+// may open.
+inline constexpr char kMaskFile[] = "run/masked/file";
+inline constexpr char kMaskDirectory[] = "run/masked/directory";
 
 // One kMask step for everything in the host's /proc that is global, readable by all, and not on
 // the list of what programs need: silence denies.

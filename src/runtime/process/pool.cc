@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "linux/message.h"
+#include "runtime/process/apply_walls.h"
 #include "runtime/spawn.h"
 
 namespace cloister::runtime {
@@ -82,8 +83,10 @@ Result<> complaint(Error error, const GuestFiles& files) {
 }
 
 // What is built in, in which all slots are alike but for their user ids.
-SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const Guest* guest) {
+SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const std::string& walls,
+                   const Guest* guest) {
   SandboxSpec spec = host.planFor(limits, 0, guest).spec;
+  host.addWalls(walls, guest, spec);
   spec.ids = {};
   return spec;
 }
@@ -120,11 +123,11 @@ Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
       lull_(executor_),
       period_(executor_) {}
 
-Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, std::string prestart) {
+Task<Result<std::shared_ptr<Live>>> Pool::claim(model::Limits limits, Alike alike) {
   const auto self = shared_from_this();
   const auto asked = base::monotonicNow();
   auto how = model::Served::kReady;
-  Kind& kind = kindOf(limits, prestart);
+  Kind& kind = kindOf(limits, alike);
   kind.serving++;
   auto live = co_await serve(kind, limits, how);
   kind.serving--;
@@ -145,7 +148,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::serve(Kind& kind, model::Limits limits
   kind.failed = false;
   startPeriod();
   std::shared_ptr<Live> live = takeFor(kind);
-  if (!serves(live.get(), !kind.key.empty()) && kind.claims > 1) {
+  if (!serves(live.get(), !kind.alike.key.empty()) && kind.claims > 1) {
     kind.wanted = std::min(kind.wanted + 1, mostReady());
   }
   kind.waiting++;
@@ -171,41 +174,43 @@ Task<Result<std::shared_ptr<Live>>> Pool::serve(Kind& kind, model::Limits limits
   co_return live;
 }
 
-Pool::Kind* Pool::find(const SandboxSpec& spec, const std::string& key) {
+Pool::Kind* Pool::find(const SandboxSpec& spec, const Alike& alike) {
   const auto found = std::ranges::find_if(
-      kinds_, [&](const Kind& kind) { return kind.key == key && kind.spec == spec; });
+      kinds_, [&](const Kind& kind) { return kind.alike == alike && kind.spec == spec; });
   return found == kinds_.end() ? nullptr : &*found;
 }
 
-Pool::Kind& Pool::kindOf(const model::Limits& limits, const std::string& key) {
-  const SandboxSpec spec = specOf(*host_, limits, guest_.get());
-  if (Kind* known = find(spec, key)) return *known;
+Pool::Kind& Pool::kindOf(const model::Limits& limits, const Alike& alike) {
+  const SandboxSpec spec = specOf(*host_, limits, alike.walls, guest_.get());
+  if (Kind* known = find(spec, alike)) return *known;
   if (kinds_.size() >= kMaxKinds) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
     if (idle != kinds_.end()) kinds_.erase(idle);
   }
   // What others of this key start is what it will.
-  const auto like = std::ranges::find(kinds_, key, &Kind::key);
+  const auto like =
+      std::ranges::find_if(kinds_, [&](const Kind& other) { return other.alike.key == alike.key; });
   Kind& kind = kinds_.emplace_back();
   kind.spec = spec;
-  kind.key = key;
+  kind.alike = alike;
   model::Limits usual;
   model::settle(usual);
-  kind.default_limits = spec == specOf(*host_, usual, guest_.get());
-  if (!key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
+  kind.default_limits = spec == specOf(*host_, usual, alike.walls, guest_.get());
+  if (!alike.key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
   return kind;
 }
 
-void Pool::learn(const model::Limits& limits, const std::string& key, Prestart prestart) {
-  Kind& kind = kindOf(limits, key);
+void Pool::learn(const model::Limits& limits, const Alike& alike, Prestart prestart) {
+  Kind& kind = kindOf(limits, alike);
   if (!kind.prestart) kind.prestart = std::move(prestart);
 }
 
 // Where nothing was started ahead, anything can be; but a copy of a zygote is had sooner.
 std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   auto live = take(kind);
-  if (live || kind.key.empty() || zygotes_->has(kind.key)) return live;
-  Kind* plain = find(kind.spec, "");
+  const bool copies = kind.alike.walls.empty() && zygotes_->has(kind.alike.key);
+  if (live || kind.alike.key.empty() || copies) return live;
+  Kind* plain = find(kind.spec, {.walls = kind.alike.walls});
   return plain != nullptr ? take(*plain) : nullptr;
 }
 
@@ -328,20 +333,22 @@ const std::shared_ptr<SpawnQueue>& Pool::spawner() {
 }
 
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
-  return kind.prestart && !guest_ ? zygotes_->take(kind.key, *kind.prestart, spawner()) : nullptr;
+  // One that is copied has the walls of its zygote: none.
+  if (!kind.prestart || guest_ || !kind.alike.walls.empty()) return nullptr;
+  return zygotes_->take(kind.alike.key, *kind.prestart, spawner());
 }
 
 // With a copy of the zygote, if there is one and it can.
 Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limits) {
   if (const auto zygote = zygoteFor(kind)) {
-    const std::string key = kind.key;
-    auto live = co_await make(limits, zygote);
+    const std::string key = kind.alike.key;
+    auto live = co_await make(limits, {}, zygote);
     if (live) counts_.copies++;
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
     zygotes_->giveUp(key);
   }
-  co_return co_await make(limits);
+  co_return co_await make(limits, kind.alike.walls);
 }
 
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
@@ -418,11 +425,12 @@ void Pool::endPeriod() {
   if (!kinds_.empty() || !zygotes_->empty()) startPeriod();
 }
 
-Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits,
+Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, std::string walls,
                                                std::shared_ptr<SpawnQueue> zygote) {
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
+  host_->addWalls(walls, guest_.get(), plan.spec);
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : host_->spawner();
   const model::Limits roomy = toStartIn(limits);
@@ -434,19 +442,21 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits,
   Live::Parts parts{host_, host_->spawner(), maker, *std::move(group), *slot, roomy, guest_};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
-  auto started = co_await start(*live, plan.spec, groups, zygote);
+  auto started = co_await start(*live, plan.spec, walls, groups, zygote);
   if (started) co_return live;
   std::ignore = co_await live->bury();
   co_return std::unexpected(std::move(started).error().within("starting the sandbox"));
 }
 
-Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, std::span<const int> groups,
-                           const std::shared_ptr<SpawnQueue>& zygote) {
+Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::string& walls,
+                           std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote) {
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
   GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec));
   for (const Fd& file : files.theirs)
     fds.push_back(file.get());
+  const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();
+  if (sealed) fds.push_back(sealed.get());
   fds.insert(fds.end(), groups.begin(), groups.end());
   Fd pidfd = CO_TRY(zygote ? co_await zygote->spawn(host_->requestFor(spec, nullptr), fds)
                            : co_await spawn(spec, fds));

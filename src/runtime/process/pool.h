@@ -49,12 +49,19 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
        std::shared_ptr<const Guest> guest = nullptr);
 
+  // What sandboxes that stand in for each other have in common beside their SandboxSpec.
+  struct Alike {
+    std::string key = {};    // of the programs that may share an interpreter started ahead, or ""
+    std::string walls = {};  // model::Walls, encoded; "" for none
+
+    friend bool operator==(const Alike&, const Alike&) = default;
+  };
+
   // A sandbox whose runner waits for work: a ready one, the one that is nearly ready, or one made
   // now. kUnavailable when all are in use.
-  // `prestart` is the permit's: programs that may share an interpreter started ahead.
-  Task<Result<std::shared_ptr<Live>>> claim(model::Limits limits, std::string prestart);
-  // What claims with `key` run: from now on it is started in what is made ahead for them.
-  void learn(const model::Limits& limits, const std::string& key, Prestart prestart);
+  Task<Result<std::shared_ptr<Live>>> claim(model::Limits limits, Alike alike);
+  // What claims like this run: from now on it is started in what is made ahead for them.
+  void learn(const model::Limits& limits, const Alike& alike, Prestart prestart);
 
   // A good moment to make what is wanted: a program was started, and the node has time.
   void refill();
@@ -70,8 +77,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
  private:
   // Sandboxes that may stand in for each other.
   struct Kind {
-    SandboxSpec spec;             // without the user ids, in which all differ
-    std::string key;              // of what is started ahead, "" if nothing is
+    SandboxSpec spec;  // without the user ids, in which all differ
+    Alike alike;
     bool default_limits = false;  // spec is that of the default limits
     std::optional<Prestart> prestart;
     model::Limits limits;                     // of the last claim
@@ -88,8 +95,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
     [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && serving == 0; }
   };
 
-  Kind* find(const SandboxSpec& spec, const std::string& key);
-  Kind& kindOf(const model::Limits& limits, const std::string& key);
+  Kind* find(const SandboxSpec& spec, const Alike& alike);
+  Kind& kindOf(const model::Limits& limits, const Alike& alike);
   Task<Result<std::shared_ptr<Live>>> serve(Kind& kind, model::Limits limits, model::Served& how);
   std::shared_ptr<Live> take(Kind& kind);
   std::shared_ptr<Live> takeFor(Kind& kind);
@@ -116,10 +123,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
   Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
   // By a zygote, or else by the spawner.
-  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits,
+  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, std::string walls,
                                            std::shared_ptr<SpawnQueue> zygote = nullptr);
-  Task<Result<>> start(Live& live, const SandboxSpec& spec, std::span<const int> groups,
-                       const std::shared_ptr<SpawnQueue>& zygote);
+  Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,
+                       std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   const std::shared_ptr<SpawnQueue>& spawner();

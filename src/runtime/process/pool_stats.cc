@@ -39,7 +39,7 @@ model::PoolStats Pool::stats() const {
 
 model::PoolKind Pool::describe(const Kind& kind) const {
   const auto& languages = host_->config().languages;
-  std::string language(kind.key.empty() ? model::PoolStats::kAny : model::PoolStats::kOther);
+  std::string language(kind.alike.key.empty() ? model::PoolStats::kAny : model::PoolStats::kOther);
   if (kind.prestart) {
     const auto known = std::ranges::find(languages, kind.prestart->argv, &LanguageCommand::argv);
     if (known != languages.end()) language = known->language;

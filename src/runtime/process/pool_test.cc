@@ -67,13 +67,13 @@ class PoolTest : public testing::Test {
   }
 
   std::shared_ptr<Live> claim(const model::Limits& limits, const std::string& key = "") {
-    auto live = runTask(io_, pool_->claim(limits, key));
+    auto live = runTask(io_, pool_->claim(limits, {.key = key}));
     EXPECT_TRUE(live) << live.error().message;
     return live ? *live : nullptr;
   }
 
   Task<void> claimInto(std::vector<std::shared_ptr<Live>>& all) {
-    auto live = co_await pool_->claim(limits_, "");
+    auto live = co_await pool_->claim(limits_, {});
     EXPECT_TRUE(live) << live.error().message;
     all.push_back(live ? *live : nullptr);
   }
@@ -153,7 +153,7 @@ TEST_F(PoolTest, EveryClaimIsCounted) {
   const auto live = claim(limits_);
   const auto made = claim(anotherKind());
   const auto third = claim(anotherKind());
-  EXPECT_FALSE(runTask(io_, pool_->claim(limits_, "")));
+  EXPECT_FALSE(runTask(io_, pool_->claim(limits_, {})));
   model::PoolStats stats = pool_->stats();
   EXPECT_EQ(stats.served, (std::array<uint64_t, 4>{1, 0, 0, 4}));
   EXPECT_EQ(stats.failed, 1U);
@@ -173,7 +173,7 @@ TEST_F(PoolTest, EveryClaimIsCounted) {
 }
 
 TEST_F(PoolTest, EveryKindIsTold) {
-  pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
+  pool_->learn(limits_, {.key = "key"}, {"main.sh", {"/bin/sh", "main.sh"}, {}});
   model::settle(limits_);
   makeOneReady();
   bury(claim(limits_, "key"));
@@ -241,7 +241,7 @@ TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
   const auto b = claim(other);
   const auto c = claim(other);
   EXPECT_EQ(host_->slotsInUse(), 3U);
-  const auto none = runTask(io_, pool_->claim(other, ""));
+  const auto none = runTask(io_, pool_->claim(other, {}));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kUnavailable);
   for (const auto& live : {a, b, c})
@@ -260,7 +260,7 @@ TEST_F(PoolTest, ADeadOneIsNotServed) {
 }
 
 TEST_F(PoolTest, AnInterpreterIsStartedAheadForItsKey) {
-  pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
+  pool_->learn(limits_, {.key = "key"}, {"main.sh", {"/bin/sh", "main.sh"}, {}});
   bury(claim(limits_, "key"));
   bury(claim(limits_, "key"));
   pool_->refill();
@@ -274,7 +274,7 @@ TEST_F(PoolTest, AnInterpreterIsStartedAheadForItsKey) {
 }
 
 TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
-  pool_->learn(limits_, "key", {"main.sh", {"/bin/true"}, {}});
+  pool_->learn(limits_, {.key = "key"}, {"main.sh", {"/bin/true"}, {}});
   bury(claim(limits_, "key"));
   bury(claim(limits_, "key"));
   pool_->refill();
@@ -313,7 +313,7 @@ TEST_F(PoolTest, KindsShareTheBound) {
 
 TEST_F(PoolTest, APlainOneServesAnyKey) {
   makeOneReady();
-  pool_->learn(limits_, "key", {"main.sh", {"/bin/sh", "main.sh"}, {}});
+  pool_->learn(limits_, {.key = "key"}, {"main.sh", {"/bin/sh", "main.sh"}, {}});
   const auto live = claim(limits_, "key");
   EXPECT_EQ(host_->slotsInUse(), 1U);
   EXPECT_EQ(live->ahead(), Live::Ahead::kNone);
@@ -349,7 +349,7 @@ class ZygoteTest : public PoolTest {
 
   // One with a copy, after as many as it takes the zygote to start; or none.
   std::shared_ptr<Live> claimCopy() {
-    pool_->learn(limits_, "key", kPython);
+    pool_->learn(limits_, {.key = "key"}, kPython);
     for (int i = 0; i < 500; ++i) {
       const auto live = claim(limits_, "key");
       if (!live || live->ahead() == Live::Ahead::kCopied) return live;
@@ -378,7 +378,7 @@ TEST_F(ZygoteTest, TheLimitsOfAProgramAreNotThoseOfItsStart) {
   bury(first);
   model::Limits tight = limits_;
   tight.memory_bytes = 128 << 10;  // less than a start takes
-  const auto refused = runTask(io_, pool_->claim(tight, "key"));
+  const auto refused = runTask(io_, pool_->claim(tight, {.key = "key"}));
   if (refused) bury(*refused);
   const auto next = claim(limits_, "key");
   ASSERT_TRUE(next);
@@ -415,7 +415,7 @@ TEST_F(ZygoteTest, OneThatDiesIsNotMissed) {
 
 TEST_F(ZygoteTest, WithoutOneThereAreSandboxesAllTheSame) {
   open("/nonexistent");
-  pool_->learn(limits_, "key", kPython);
+  pool_->learn(limits_, {.key = "key"}, kPython);
   for (int i = 0; i < 4; ++i)
     bury(claim(limits_, "key"));
 }

@@ -25,12 +25,12 @@ namespace asio = boost::asio;
 class ProcessSandbox : public Sandbox {
  public:
   ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool,
-                 std::string prestart, std::string kind)
+                 std::string prestart, Pool::Alike alike)
       : live_(std::move(live)),
         info_(std::move(info)),
         pool_(std::move(pool)),
         prestart_(std::move(prestart)),
-        kind_(std::move(kind)) {}
+        alike_(std::move(alike)) {}
   ProcessSandbox(const ProcessSandbox&) = delete;
   ProcessSandbox& operator=(const ProcessSandbox&) = delete;
   ~ProcessSandbox() override {
@@ -46,7 +46,7 @@ class ProcessSandbox : public Sandbox {
       co_return fail(Code::kDenied, "running: the program is not what its permit starts ahead");
     }
     run_ = std::make_shared<Run>(live_, spec, observer, [pool = pool_] { pool->refill(); });
-    if (!prestart_.empty()) pool_->learn(live_->limits(), kind_, prestartOf(spec));
+    if (!prestart_.empty()) pool_->learn(live_->limits(), alike_, prestartOf(spec));
     if (cancelled_) run_->stop(model::End::kCancelled);
     auto outcome = co_await run_->go();
     run_.reset();
@@ -67,7 +67,7 @@ class ProcessSandbox : public Sandbox {
   SandboxInfo info_;
   std::shared_ptr<Pool> pool_;
   std::string prestart_;  // of the permit
-  std::string kind_;      // what it is called in the pool
+  Pool::Alike alike_;
   std::shared_ptr<Run> run_;
   bool cancelled_ = false;
 };
@@ -127,13 +127,16 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Kind* of = CO_TRY(kindFor(fields));
   const std::string digest = CO_TRY(co_await image_->digest());
-  std::string kind = fields.prestart;
-  if (!kind.empty() && host_->config().zygote_per_tenant) kind += "@" + fields.tenant;
-  auto live = CO_TRY(co_await of->pool->claim(fields.limits, kind));
+  Pool::Alike alike{.key = fields.prestart,
+                    .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls)};
+  if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
+  auto live = CO_TRY(co_await of->pool->claim(fields.limits, alike));
   SandboxInfo info{fields.runtime, host_->config().node, digest, of->weakened};
+  const std::string weaker = host_->weakenedWalls(fields.walls, of->guest.get());
+  if (!weaker.empty()) info.weakened.push_back(weaker);
   if (!fields.session_id.empty()) co_return makeProcessSession(std::move(live), std::move(info));
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of->pool,
-                                             fields.prestart, std::move(kind));
+                                             fields.prestart, std::move(alike));
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.
@@ -149,7 +152,7 @@ void ProcessRuntime::renew(ProcessHost& host, const Kinds& kinds) {
 Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Kind* of = CO_TRY(kindFor(fields));
-  base::json::object plan = host_->describePlan(fields.limits, of->guest.get());
+  base::json::object plan = host_->describePlan(fields.limits, fields.walls, of->guest.get());
   plan["image_digest"] = CO_TRY(co_await image_->digest());
   co_return plan;
 }

@@ -4,6 +4,7 @@
 #include "runtime/process/testbed.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
+#include "runtime/walls_suite.h"
 
 namespace cloister::runtime {
 namespace {
@@ -30,6 +31,7 @@ class ProcessHarness {
     }
     return {};
   }
+  static bool holdsWrites() { return linux::landlockAbi() > 0; }
   static size_t left() { return testbed::left(); }
 
  private:
@@ -39,6 +41,7 @@ class ProcessHarness {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, SessionSuite, ProcessHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Process, WallsSuite, ProcessHarness);
 
 }  // namespace
 }  // namespace cloister::runtime

@@ -17,6 +17,7 @@
 #include "linux/message.h"
 #include "linux/process.h"
 #include "runtime/gvisor/become_gvisor.h"
+#include "runtime/process/apply_walls.h"
 #include "runtime/process/become_zygote.h"
 
 namespace cloister::runtime {
@@ -82,6 +83,10 @@ Result<> prepare(const SpawnerPlan& plan, Owner owner) {
   return buildRoot(plan.root);
 }
 
+Result<> putUpWalls(int fd) {
+  return applyWalls(TRY(readWalls(fd)), "/");
+}
+
 [[noreturn]] void runSpawner(SpawnerPlan& plan, Owner owner, const Fd& control) {
   keepOnly(plan, control);
   const auto ready = prepare(plan, owner);
@@ -91,9 +96,9 @@ Result<> prepare(const SpawnerPlan& plan, Owner owner) {
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(plan.confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGuest) becomeGvisor(plan.confinement, birth);
   const ConfineFds fds = confineFds(birth);
-  const auto confined = confineSelf(plan.confinement, birth.request.spec, fds);
+  const auto confined = confineSelf(plan.confinement, birth.request.spec, fds, putUpWalls);
   if (!confined) refuseToStart(confined.error());
-  becomeRunner();
+  becomeRunner(runnerArguments(birth.request.spec));
 }
 
 }  // namespace

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/agent/walls.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/glob.h"
+#include "policy/agent/categories.h"
+#include "policy/command/filter.h"
+
+namespace cloister::policy {
+namespace {
+
+using base::globMatches;
+using model::Walls;
+
+// Where no mount can stand, or where there is nothing that was there before the agent: its own
+// files, devices and processes.
+constexpr std::string_view kNotTheImage[] = {"/workspace", "/tmp", "/var/tmp", "/dev",
+                                             "/proc",      "/sys", "/run"};
+
+bool has(const std::vector<std::string>& list, std::string_view value) {
+  return std::ranges::find(list, value) != list.end();
+}
+
+class Builder {
+ public:
+  Builder(const AgentRules& rules, int64_t now) : rules_(rules) {
+    for (const model::TemporaryPermission& one : rules.temporary) {
+      if (one.expires_at > now) grants_.push_back(&one);
+    }
+  }
+
+  HeldRules build() {
+    for (const PathRule& rule : rules_.level.forbidden_paths)
+      addPath(rule);
+    addPrograms();
+    held_.walls.writes = writes();
+    return std::move(held_);
+  }
+
+ private:
+  void byText(std::string rule) { held_.by_text.push_back(std::move(rule)); }
+
+  // --- paths
+
+  void addPath(const PathRule& rule) {
+    // What may be read, and not changed, is the image's, which nobody can change; or the agent's
+    // own.
+    if (!rule.reads) {
+      if (!inImage(rule.path) && rule.path != "*") byText("path " + rule.path);
+      return;
+    }
+    if (!inImage(rule.path) || grantedFile(rule.path)) return byText("path " + rule.path);
+    held_.walls.hidden.push_back(rule.path);
+  }
+
+  // All that it can match is beneath a directory of the image that it names.
+  static bool inImage(const std::string& path) {
+    const std::string fixed = path.substr(0, path.find('*'));
+    const size_t deep = fixed.rfind('/');
+    if (!path.starts_with('/') || plainPath(path) != path || path.size() > Walls::kMaxText) {
+      return false;
+    }
+    if (deep == 0 && fixed.size() < path.size()) return false;  // "/*", "/a*"
+    return std::ranges::none_of(kNotTheImage, [&](std::string_view place) {
+      return globMatches(path, place) || fixed == place ||
+             fixed.starts_with(std::string(place) + "/");
+    });
+  }
+
+  bool grantedFile(const std::string& path) const {
+    return std::ranges::any_of(grants_, [&](const model::TemporaryPermission* grant) {
+      return grant->operation.starts_with("file_") &&
+             (globMatches(path, grant->pattern) || globMatches(grant->pattern, path));
+    });
+  }
+
+  // --- programs
+
+  // What the agent was allowed to run for a time; nothing: that cannot be told.
+  std::optional<std::set<std::string>> grantedPrograms() const {
+    std::set<std::string> programs;
+    for (const model::TemporaryPermission* grant : grants_) {
+      if (grant->operation != "command_execution") continue;
+      const Effects effects = effectsOf(grant->pattern, rules_.bounds);
+      const bool told = std::ranges::all_of(effects.findings, [](const Finding& finding) {
+        return finding.weight == Finding::Weight::kNote;
+      });
+      if (!told) return std::nullopt;
+      for (const Execution& execution : effects.executions)
+        programs.insert(execution.program);
+    }
+    return programs;
+  }
+
+  void addPrograms() {
+    const auto granted = grantedPrograms();
+    if (!granted) return byText("programs, while something is approved that may run any");
+    for (const std::vector<CommandRule>* rules : {&rules_.level.forbidden, &rules_.level.dangerous})
+      forbid(*rules, *granted);
+    allow(*granted);
+  }
+
+  void forbid(const std::vector<CommandRule>& rules, const std::set<std::string>& granted) {
+    for (const CommandRule& rule : rules) {
+      const auto programs = rule.pattern.programs();
+      if (!programs || !programs->whole) {
+        byText("command " + rule.pattern.text());
+        continue;
+      }
+      for (const std::string& name : programs->names) {
+        const bool wanted = std::ranges::any_of(
+            granted, [&](const std::string& each) { return globMatches(name, each); });
+        if (wanted) {
+          byText("command " + rule.pattern.text());
+        } else {
+          held_.walls.without.push_back(name);
+        }
+      }
+    }
+  }
+
+  // A level that lists its programs has those alone, and what they start.
+  void allow(const std::set<std::string>& granted) {
+    std::set<std::string> names = {"sh", "bash"};
+    for (const CommandRule& rule : rules_.level.allowed) {
+      if (rule.pattern.everything()) return;
+      const auto programs = rule.pattern.programs();
+      if (!programs)
+        return byText("programs, of which command " + rule.pattern.text() + " tells none");
+      names.insert(programs->names.begin(), programs->names.end());
+    }
+    names.insert(granted.begin(), granted.end());
+    addHelpers(names);
+    held_.walls.only.emplace(names.begin(), names.end());
+    held_.walls.runs_own = rules_.level.project_code == Outcome::kAllow;
+  }
+
+  void addHelpers(std::set<std::string>& names) const {
+    for (const Helpers& helpers : rules_.helpers) {
+      const bool meant = std::ranges::any_of(helpers.of, [&](const std::string& glob) {
+        return std::ranges::any_of(names,
+                                   [&](const auto& name) { return globMatches(glob, name); });
+      });
+      if (meant) names.insert(helpers.starts.begin(), helpers.starts.end());
+    }
+  }
+
+  // --- writing
+
+  [[nodiscard]] Walls::Writes writes() const {
+    constexpr std::string_view kChanges[] = {"file_write", "file_create", "file_delete"};
+    constexpr std::string_view kEverywhere[] = {"write", "create", "delete", "write_non_config",
+                                                "delete_non_system"};
+    const auto granted = [&](std::string_view change) {
+      return rules_.granted.contains(change) ||
+             std::ranges::any_of(grants_,
+                                 [&](const auto* grant) { return grant->operation == change; });
+    };
+    if (std::ranges::any_of(kChanges, granted)) return Walls::Writes::kAll;
+    const bool revoked = std::ranges::all_of(
+        kChanges, [&](std::string_view change) { return rules_.revoked.contains(change); });
+    const std::vector<std::string>& operations = rules_.level.file_operations;
+    const auto level = [&](std::string_view operation) { return has(operations, operation); };
+    if (revoked) return Walls::Writes::kNone;
+    if (std::ranges::any_of(kEverywhere, level)) return Walls::Writes::kAll;
+    return level("write_temp") ? Walls::Writes::kTemporary : Walls::Writes::kNone;
+  }
+
+  const AgentRules& rules_;
+  std::vector<const model::TemporaryPermission*> grants_;
+  HeldRules held_;
+};
+
+// More than a permit can carry.
+bool tooLarge(const Walls& walls) {
+  size_t bytes = 0;
+  const auto count = [&](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+      bytes += text.size() + 4;
+    return texts.size() > Walls::kMaxEntries ||
+           std::ranges::any_of(texts, [](const auto& t) { return t.size() > Walls::kMaxText; });
+  };
+  const bool many =
+      count(walls.hidden) || count(walls.without) || (walls.only && count(*walls.only));
+  return many || bytes > Walls::kMaxBytes;
+}
+
+}  // namespace
+
+Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now) {
+  HeldRules held = Builder(rules, now).build();
+  if (tooLarge(held.walls)) {
+    return fail(Code::kInvalid, "the rules of agent " + rules.agent +
+                                    " name more paths and programs than a permit can carry; "
+                                    "name fewer, with a * where they are alike");
+  }
+  return held;
+}
+
+}  // namespace cloister::policy

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of an agent's rules the kernel holds in its sandboxes (model/walls.h), whatever is run there
+// and however it was spelt. The rest is text compared with text (validate.h): there the list says
+// which rules. Pure: no I/O and no clock; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/walls.h"
+#include "policy/agent/rules.h"
+
+namespace cloister::policy {
+
+struct HeldRules {
+  model::Walls walls;
+  std::vector<std::string> by_text;  // rules that no kernel can hold, for a reader
+};
+
+// `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. What is approved
+// for a time is in no wall's way; where it cannot be told what that will run, there is no wall
+// about programs.
+Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now);
+
+}  // namespace cloister::policy

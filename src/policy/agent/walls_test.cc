@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rules of the shipped levels, and of agents, become walls.
+#include "policy/agent/walls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace cloister::policy {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Writes = model::Walls::Writes;
+
+constexpr int64_t kNow = 1'000'000;
+
+const Levels& shipped() {
+  static const Levels kLevels =
+      parseLevels(base::readFile(CLOISTER_SOURCE_DIR "/policies/levels.yaml").value(), "levels")
+          .value();
+  return kLevels;
+}
+
+HeldRules heldAt(const std::string& level, const auto& change) {
+  model::AgentSandbox sandbox;
+  sandbox.tenant = "acme";
+  sandbox.agent = "alice";
+  sandbox.level = level;
+  change(sandbox);
+  return wallsOf(makeAgentRules(shipped(), sandbox).value(), kNow).value();
+}
+HeldRules heldAt(const std::string& level) {
+  return heldAt(level, [](model::AgentSandbox&) {});
+}
+HeldRules approved(const std::string& level, const std::string& operation,
+                   const std::string& pattern, int64_t until = kNow + 1) {
+  return heldAt(level, [&](model::AgentSandbox& sandbox) {
+    sandbox.temporary_permissions = {{operation, pattern, until, "ESC-2026-001"}};
+  });
+}
+
+TEST(Walls, OfTheLevels) {
+  EXPECT_TRUE(heldAt("unrestricted").walls.none());
+  EXPECT_THAT(heldAt("unrestricted").by_text, IsEmpty());
+
+  const HeldRules standard = heldAt("standard");
+  EXPECT_THAT(standard.walls.hidden, ElementsAre("/root/*", "/home/*/.ssh/id_*"));
+  EXPECT_THAT(standard.walls.without, Contains("dd"));
+  EXPECT_THAT(standard.walls.without, Contains("mkfs*"));
+  EXPECT_THAT(standard.walls.without, Not(Contains("rm")));
+  EXPECT_THAT(standard.by_text, Contains("command rm -rf /*"));
+  EXPECT_FALSE(standard.walls.only);
+  EXPECT_TRUE(standard.walls.runs_own);
+  EXPECT_EQ(standard.walls.writes, Writes::kAll);
+
+  const HeldRules restricted = heldAt("restricted");
+  ASSERT_TRUE(restricted.walls.only);
+  for (const char* program : {"cargo", "rustc", "git", "sh", "ld"})
+    EXPECT_THAT(*restricted.walls.only, Contains(program));
+  EXPECT_THAT(*restricted.walls.only, Not(Contains("curl")));
+  EXPECT_TRUE(restricted.walls.runs_own) << "cargo runs what it builds";
+  EXPECT_THAT(restricted.by_text, Contains("path */migrations/*"));
+
+  const HeldRules isolated = heldAt("isolated");
+  ASSERT_TRUE(isolated.walls.only);
+  for (const char* program : {"ls", "grep", "echo", "git", "bash"})
+    EXPECT_THAT(*isolated.walls.only, Contains(program));
+  for (const char* program : {"rm", "python3", "dd", "cargo"})
+    EXPECT_THAT(*isolated.walls.only, Not(Contains(program)));
+  EXPECT_FALSE(isolated.walls.runs_own);
+  EXPECT_EQ(isolated.walls.writes, Writes::kNone);
+  EXPECT_THAT(isolated.by_text, IsEmpty());
+
+  EXPECT_EQ(heldAt("training").walls.writes, Writes::kTemporary);
+}
+
+TEST(Walls, OfAnAgentsOwnRules) {
+  const HeldRules held = heldAt("isolated", [](model::AgentSandbox& sandbox) {
+    sandbox.allowed_commands = {"python3 *"};
+    sandbox.forbidden_commands = {"curl", "git push *", "perl *"};
+    sandbox.forbidden_paths = {"/usr/share/doc/*", "*/secrets/*", "/workspace/private/*",
+                               "/tmp/*",           "/*",          "/etc/../root/x",
+                               "relative/x",       "/usr/lib/x",  "/u*"};
+  });
+  EXPECT_THAT(*held.walls.only, Contains("python3"));
+  EXPECT_THAT(held.walls.without, ElementsAre("curl", "perl"));
+  EXPECT_THAT(held.walls.hidden, ElementsAre("/usr/share/doc/*", "/usr/lib/x"));
+  for (const char* rule :
+       {"command git push *", "path */secrets/*", "path /workspace/private/*", "path /tmp/*",
+        "path /*", "path /etc/../root/x", "path relative/x", "path /u*"})
+    EXPECT_THAT(held.by_text, Contains(rule));
+}
+
+TEST(Walls, ARegularExpressionTellsNoPrograms) {
+  Levels levels = shipped();
+  CommandRule rule;
+  rule.pattern = CommandPattern::parse(CommandPattern::Kind::kRegex, "npm (ci|test)").value();
+  levels.levels.at("isolated").allowed.push_back(rule);
+  const auto held = wallsOf(makeLevelRules(levels, "isolated", "alice").value(), kNow).value();
+  EXPECT_FALSE(held.walls.only);
+  EXPECT_TRUE(held.walls.runs_own);
+  EXPECT_THAT(held.by_text, Contains("programs, of which command npm (ci|test) tells none"));
+}
+
+TEST(Walls, AreNotInTheWayOfWhatWasApproved) {
+  EXPECT_THAT(approved("standard", "command_execution", "dd if=a of=b").walls.without,
+              Not(Contains("dd")));
+  EXPECT_THAT(approved("standard", "command_execution", "dd if=a of=b", kNow).walls.without,
+              Contains("dd"))
+      << "it is over";
+  EXPECT_THAT(*approved("isolated", "command_execution", "tac x && cp a b").walls.only,
+              Contains("tac"));
+  EXPECT_THAT(*approved("isolated", "command_execution", "tac x && cp a b").walls.only,
+              Contains("cp"));
+  const HeldRules doubt = approved("isolated", "command_execution", "$x");
+  EXPECT_FALSE(doubt.walls.only);
+  EXPECT_THAT(doubt.by_text, Contains("programs, while something is approved that may run any"));
+  EXPECT_EQ(approved("isolated", "file_write", "/workspace/a").walls.writes, Writes::kAll);
+  EXPECT_THAT(approved("standard", "file_read", "/root/a").walls.hidden,
+              ElementsAre("/home/*/.ssh/id_*"));
+}
+
+TEST(Walls, FollowWhatIsGrantedAndRevoked) {
+  EXPECT_FALSE(heldAt("isolated", [](auto& sandbox) {
+                 sandbox.granted_operations = {"command_execution"};
+               }).walls.only);
+  EXPECT_EQ(heldAt("isolated", [](auto& sandbox) { sandbox.granted_operations = {"file_create"}; })
+                .walls.writes,
+            Writes::kAll);
+  EXPECT_EQ(heldAt("standard",
+                   [](auto& sandbox) {
+                     sandbox.revoked_operations = {"file_write", "file_create", "file_delete"};
+                   })
+                .walls.writes,
+            Writes::kNone);
+}
+
+TEST(Walls, WhatNoPermitCanCarryIsRefused) {
+  model::AgentSandbox sandbox;
+  sandbox.agent = "alice";
+  sandbox.level = "standard";
+  for (int i = 0; i < 256; ++i) {
+    sandbox.forbidden_paths.push_back("/usr/" + std::string(400, 'a') + std::to_string(i));
+  }
+  const auto held = wallsOf(makeAgentRules(shipped(), sandbox).value(), kNow);
+  ASSERT_FALSE(held);
+  EXPECT_THAT(held.error().message, ::testing::HasSubstr("more paths and programs"));
+}
+
+}  // namespace
+}  // namespace cloister::policy
