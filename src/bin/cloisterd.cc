@@ -511,46 +511,46 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
 }
 
 Result<> serve(const Options& options) {
+  const model::Config& config = options.config;
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
-  api::HttpServer server(io.get_executor(), httpLimits(options.config.http),
-                         options.config.http.allowed_hosts,
-                         TRY(api::ServerTls::open(options.config.tls)));
+  api::HttpServer server(io.get_executor(), httpLimits(config.http), config.http.allowed_hosts,
+                         TRY(api::ServerTls::open(config.tls)));
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
-  const auto tokens = TRY(auth::openTokens(io.get_executor(), options.config.auth.oidc));
-  const auto channels = TRY(openChannels(options.config));
-  const auto by = TRY(openDeciding(io.get_executor(), options.config));
+  const auto tokens = TRY(auth::openTokens(io.get_executor(), config.auth.oidc));
+  const auto channels = TRY(openChannels(config));
+  const auto by = TRY(openDeciding(io.get_executor(), config));
   TRY(confine(options, data.seccomp));
 
   const auto store = TRY(store::openSqlite(storeOptions(options, data)));
   const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
-  const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, options.config.durability));
+  const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, config.durability));
   orchestrator::BlobKeeper keeper = TRY(orchestrator::BlobKeeper::open(*store, *blobs));
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
-  const auto scanner = makeScanner(io.get_executor(), scan_helpers, options.config);
-  orchestrator::AgentGuard agents(*store, data.levels, data.languages,
-                                  options.config.agents.default_level);
+  const auto scanner = makeScanner(io.get_executor(), scan_helpers, config);
+  orchestrator::AgentGuard agents(*store, data.levels, data.languages, config.agents.default_level);
+  const auto quotas = TRY(orchestrator::Quotas::open(quotaConfig(config), store->quotas()));
   orchestrator::RunService service(io.get_executor(),
                                    {*store, keeper, data.languages, *by->engine, data.permit_key,
-                                    metrics, scanner.get(), &agents, &data.levels},
-                                   runConfig(options.config));
-  const model::RequestBounds bounds = requestBounds(options.config);
+                                    metrics, scanner.get(), &agents, &data.levels, quotas.get()},
+                                   runConfig(config));
+  const model::RequestBounds bounds = requestBounds(config);
   asio::thread_pool background(2);
   orchestrator::PolicyService policies(
       {*store, by->current, data.languages, data.levels, bounds, background, service, *by->engine},
-      policyConfig(options.config));
+      policyConfig(config));
   TRY(policies.open(data.policy));
   TRY(service.recover());
-  orchestrator::Sessions sessions(service, sessionConfig(options.config));
+  orchestrator::Sessions sessions(service, sessionConfig(config));
   TRY(sessions.recover());
   Telling telling(io.get_executor(), *store, service, background, channels, metrics);
-  auth::Authenticator authenticator(*store, TRY(authOptions(options.config, tokens.get())));
+  auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));
   orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
-                                          artifactConfig(options.config), scanner.get());
+                                          artifactConfig(config, quotas.get()), scanner.get());
   orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
-                                          snapshotConfig(options.config));
+                                          snapshotConfig(config, quotas.get()));
   const orchestrator::PortLinks port_links(*keyring);
   api::RestParts parts{.service = service,
                        .sessions = sessions,

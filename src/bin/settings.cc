@@ -39,7 +39,22 @@ orchestrator::KernelBounds kernelBounds(const model::Config& config) {
           .interrupt = std::chrono::milliseconds(config.kernels.interrupt_ms)};
 }
 
+model::Quota quotaOf(const model::Config::Quotas::Each& config) {
+  const auto bound = [](uint64_t value) {
+    return value == 0 ? std::nullopt : std::optional(value);
+  };
+  return {.concurrent = bound(config.concurrent),
+          .sessions = bound(config.sessions),
+          .runs_per_minute = bound(config.runs_per_minute),
+          .cpu_seconds_per_hour = bound(config.cpu_seconds_per_hour),
+          .memory_mb = bound(config.memory_mb)};
+}
+
 }  // namespace
+
+orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
+  return {.tenant = quotaOf(config.quotas.tenant), .agent = quotaOf(config.quotas.agent)};
+}
 
 api::HttpLimits httpLimits(const model::Config::Http& config) {
   constexpr size_t kOwnDescriptors = 64;  // ledger, blobs, node, log
@@ -56,11 +71,13 @@ api::HttpLimits httpLimits(const model::Config::Http& config) {
   return limits;
 }
 
-orchestrator::ArtifactConfig artifactConfig(const model::Config& config) {
+orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
+                                            const orchestrator::Quotas* quotas) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   return {.max_bytes = config.artifacts.max_mb * kMiB,
           .quota = {.artifacts = config.artifacts.quota_count,
                     .bytes = config.artifacts.quota_mb * kMiB},
+          .quotas = quotas,
           .ttl_us = config.artifacts.ttl_days * kDayMicros,
           .uploads = config.artifacts.uploads};
 }
@@ -70,13 +87,16 @@ orchestrator::PolicyConfig policyConfig(const model::Config& config) {
       .max = config.limits, .history = config.policies.history, .replay = config.policies.replay};
 }
 
-orchestrator::SnapshotConfig snapshotConfig(const model::Config& config) {
+orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
+                                            const orchestrator::Quotas* quotas) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
-  return {.quota = {.snapshots = config.snapshots.per_tenant, .all = artifactConfig(config).quota},
+  const orchestrator::ArtifactConfig artifacts = artifactConfig(config, quotas);
+  return {.quota = {.snapshots = config.snapshots.per_tenant, .all = artifacts.quota},
+          .quotas = quotas,
           .max_bytes = config.snapshots.max_mb * kMiB,
           .max_entries = config.snapshots.max_entries,
           .at_once = config.snapshots.at_once,
-          .ttl_us = artifactConfig(config).ttl_us};
+          .ttl_us = artifacts.ttl_us};
 }
 
 orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
@@ -110,8 +130,9 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   run.output_artifact_bytes = config.run.output_artifact_bytes;
   run.finished_in_memory = config.run.finished_in_memory;
-  run.artifact_quota = artifactConfig(config).quota;
-  run.artifact_ttl_us = artifactConfig(config).ttl_us;
+  const orchestrator::ArtifactConfig artifacts = artifactConfig(config, nullptr);
+  run.artifact_quota = artifacts.quota;
+  run.artifact_ttl_us = artifacts.ttl_us;
   run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
                    .delete_after_us = config.retention.delete_after_days * kDayMicros,
                    .keep_at_most = config.retention.keep_at_most};

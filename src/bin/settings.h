@@ -11,6 +11,7 @@
 #include "orchestrator/artifact_service.h"
 #include "orchestrator/notifier.h"
 #include "orchestrator/policy_service.h"
+#include "orchestrator/quota.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/sessions.h"
 #include "orchestrator/snapshot_service.h"
@@ -19,11 +20,14 @@ namespace cloister {
 
 // Raises this process's limit of descriptors as far as the connections need.
 api::HttpLimits httpLimits(const model::Config::Http& config);
-orchestrator::ArtifactConfig artifactConfig(const model::Config& config);
-orchestrator::SnapshotConfig snapshotConfig(const model::Config& config);
+orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
+                                            const orchestrator::Quotas* quotas);
+orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
+                                            const orchestrator::Quotas* quotas);
 orchestrator::EscalationConfig escalationConfig(const model::Config& config);
 orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config);
 orchestrator::PolicyConfig policyConfig(const model::Config& config);
+orchestrator::QuotaConfig quotaConfig(const model::Config& config);
 orchestrator::RunConfig runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
 Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);

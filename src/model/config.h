@@ -149,6 +149,19 @@ struct Config {
     uint32_t per_tenant = 10'000;  // sandboxes of agents
   } agents;
 
+  // What each may use that has no value of its own (docs/QUOTAS.md); 0: no bound.
+  struct Quotas {
+    struct Each {
+      uint64_t concurrent = 0;
+      uint64_t sessions = 0;
+      uint64_t runs_per_minute = 0;
+      uint64_t cpu_seconds_per_hour = 0;
+      uint64_t memory_mb = 0;
+    };
+    Each tenant;
+    Each agent;
+  } quotas;
+
   // Answers to agents, over MCP.
   struct Mcp {
     uint32_t wait_seconds = 45;               // for a program, where the client takes no progress

@@ -62,6 +62,9 @@ const std::vector<Grant> kGrants = {
     {Permission::kPolicyRead, "policy.read", of({kOperator, kApprover, kTenantAdmin, kAdmin}),
      "read policies, and ask what they decide"},
     {Permission::kPolicyApply, "policy.apply", kAdmin, "put a policy in force"},
+    {Permission::kQuotaRead, "quota.read", kEveryone, "see quotas, and what of them is used"},
+    {Permission::kQuotaManage, "quota.manage", kManagers, "set the quotas of agents"},
+    {Permission::kQuotaGrant, "quota.grant", kAdmin, "set the quotas of tenants"},
 };
 
 const Grant& grantOf(Permission permission) {

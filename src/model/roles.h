@@ -83,6 +83,9 @@ enum class Permission : uint8_t {
   kAgentManage,
   kPolicyRead,
   kPolicyApply,
+  kQuotaRead,
+  kQuotaManage,
+  kQuotaGrant,
 };
 
 // One row of the table.

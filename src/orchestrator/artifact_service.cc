@@ -8,6 +8,7 @@
 #include "base/content_type.h"
 #include "base/id.h"
 #include "orchestrator/awaiting.h"
+#include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
 
 namespace cloister::orchestrator {
@@ -121,19 +122,25 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
                                   std::move(writer));
 }
 
+model::ArtifactQuota ArtifactService::quotaOf(const std::string& tenant) const {
+  if (config_.quotas == nullptr) return config_.quota;
+  return config_.quotas->storageOf(tenant, config_.quota);
+}
+
 // What the ledger will say at the end, before anything is sent.
 Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, std::optional<uint64_t> size) {
   const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
-  const model::ArtifactQuota& quota = config_.quota;
+  const model::ArtifactQuota quota = quotaOf(tenant);
   if (used.artifacts < quota.artifacts && used.bytes <= quota.bytes &&
       size.value_or(0) <= quota.bytes - used.bytes) {
     return quota.bytes - used.bytes;
   }
-  return fail(Code::kQuota,
-              "uploading: the tenant may keep " + std::to_string(quota.artifacts) +
-                  " artifacts and " + std::to_string(quota.bytes) + " bytes, and keeps " +
-                  std::to_string(used.artifacts) + " and " + std::to_string(used.bytes) +
-                  "; delete some, or raise artifacts.quota_mb or artifacts.quota_count");
+  return fail(
+      Code::kQuota,
+      "uploading: the tenant may keep " + std::to_string(quota.artifacts) + " artifacts and " +
+          std::to_string(quota.bytes) + " bytes, and keeps " + std::to_string(used.artifacts) +
+          " and " + std::to_string(used.bytes) +
+          "; delete some, or have its quota raised (artifacts.quota_mb, artifacts.quota_count)");
 }
 
 ArtifactService::Task<Result<>> ArtifactService::write(std::shared_ptr<Upload> upload,
@@ -166,7 +173,7 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
     }
   }
   const auto named = co_await ledger_.addArtifact(
-      artifact, config_.quota, eventOf("artifact.created", upload->by(), artifact));
+      artifact, quotaOf(artifact.tenant), eventOf("artifact.created", upload->by(), artifact));
   blobs_.release(artifact.blob(), named.has_value());
   CO_TRY(named);
   co_return artifact;

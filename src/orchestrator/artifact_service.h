@@ -30,9 +30,12 @@
 
 namespace cloister::orchestrator {
 
+class Quotas;
+
 struct ArtifactConfig {
   uint64_t max_bytes = uint64_t{4} << 30;  // of one upload
   model::ArtifactQuota quota;              // of each tenant
+  const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
   int64_t ttl_us = 0;                      // at most; 0: none
   uint32_t uploads = 64;                   // at once
 };
@@ -79,6 +82,7 @@ class ArtifactService {
 
  private:
   // Bytes that the tenant may still keep; `size` has to fit in.
+  [[nodiscard]] model::ArtifactQuota quotaOf(const std::string& tenant) const;
   Result<uint64_t> roomFor(const std::string& tenant, std::optional<uint64_t> size);
 
   boost::asio::thread_pool& background_;

@@ -50,6 +50,7 @@ class BrittleStore final : public store::Store {
     orLater([=, this] { real_->updateSession(session, event, done); });
   }
   store::AgentStore& agents() override { return real_->agents(); }
+  store::QuotaStore& quotas() override { return real_->quotas(); }
   void append(model::AuditEvent event, store::Done<void> done) override {
     if (refuse(done)) return;
     real_->append(std::move(event), std::move(done));

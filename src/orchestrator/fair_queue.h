@@ -4,10 +4,12 @@
 // held. Pure: no I/O, no clock. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -64,17 +66,34 @@ class FairQueue {
     size_++;
   }
 
-  // Whose turn it is; not empty(). pop() leaves its place held: release() it.
-  [[nodiscard]] const Item& front() const { return tenants_.at(turns_.front()).waiting.front(); }
-  Item pop() {
-    const std::string tenant = turns_.front();
-    turns_.pop_front();
-    std::deque<Item>& waiting = tenants_[tenant].waiting;
-    Item item = std::move(waiting.front());
-    waiting.pop_front();
-    size_--;
-    if (!waiting.empty()) turns_.push_back(tenant);
-    return item;
+  // The first, by turn and then in order, of those that `may`; nullptr for none.
+  template <class May>
+  [[nodiscard]] const Item* first(May may) const {
+    for (const std::string& tenant : turns_) {
+      const std::deque<Item>& waiting = tenants_.at(tenant).waiting;
+      const auto found = std::ranges::find_if(waiting, may);
+      if (found != waiting.end()) return &*found;
+    }
+    return nullptr;
+  }
+  // Takes that one, which ends its tenant's turn. Its place stays held: release() it.
+  template <class May>
+  std::optional<Item> pop(May may) {
+    for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
+      std::deque<Item>& waiting = tenants_[*turn].waiting;
+      const auto found = std::ranges::find_if(waiting, may);
+      if (found == waiting.end()) continue;
+      Item item = std::move(*found);
+      waiting.erase(found);
+      size_--;
+      if (waiting.empty()) {
+        turns_.erase(turn);
+      } else {
+        turns_.splice(turns_.end(), turns_, turn);
+      }
+      return item;
+    }
+    return std::nullopt;
   }
 
   // False if it does not wait here (any more). Its place stays held: release() it.

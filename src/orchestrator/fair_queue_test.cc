@@ -13,13 +13,21 @@ void add(Queue& queue, const std::string& tenant, int item) {
   queue.push(tenant, item);
 }
 
+bool any(int /*item*/) {
+  return true;
+}
+
+int pop(Queue& queue) {
+  const int* first = queue.first(any);
+  const int expected = first == nullptr ? -1 : *first;
+  EXPECT_EQ(queue.pop(any), expected);
+  return expected;
+}
+
 std::vector<int> drain(Queue& queue) {
   std::vector<int> items;
-  while (!queue.empty()) {
-    const int front = queue.front();
-    items.push_back(queue.pop());
-    EXPECT_EQ(items.back(), front);
-  }
+  while (!queue.empty())
+    items.push_back(pop(queue));
   return items;
 }
 
@@ -38,10 +46,26 @@ TEST(FairQueue, ANewTenantWaitsForOneTurnOnly) {
   Queue queue({});
   for (int i = 1; i <= 100; i++)
     add(queue, "a", i);
-  EXPECT_EQ(queue.pop(), 1);
+  EXPECT_EQ(pop(queue), 1);
   add(queue, "b", 1000);
-  EXPECT_EQ(queue.pop(), 2);
-  EXPECT_EQ(queue.pop(), 1000);
+  EXPECT_EQ(pop(queue), 2);
+  EXPECT_EQ(pop(queue), 1000);
+}
+
+TEST(FairQueue, PassesOverThoseThatMayNot) {
+  Queue queue({});
+  for (int i = 1; i <= 4; i++)
+    add(queue, "a", i);
+  add(queue, "b", 11);
+  add(queue, "b", 12);
+  const auto even = [](int item) { return item % 2 == 0; };
+  EXPECT_EQ(*queue.first(even), 2);
+  EXPECT_EQ(queue.pop(even), 2);
+  EXPECT_EQ(queue.pop(even), 12) << "it is b's turn";
+  EXPECT_EQ(queue.pop(even), 4);
+  EXPECT_EQ(queue.pop(even), std::nullopt);
+  EXPECT_EQ(queue.first(even), nullptr);
+  EXPECT_THAT(drain(queue), testing::ElementsAre(11, 1, 3)) << "b has had one turn, a two";
 }
 
 TEST(FairQueue, HoldsItsBounds) {
@@ -67,7 +91,7 @@ TEST(FairQueue, AHugeOneGetsItsPlaceAlone) {
 TEST(FairQueue, APlaceIsHeldUntilItIsReleased) {
   Queue queue({.items = 1, .items_per_tenant = 1, .bytes = 100});
   add(queue, "a", 1);
-  EXPECT_EQ(queue.pop(), 1);
+  EXPECT_EQ(pop(queue), 1);
   EXPECT_FALSE(queue.reserve("a", 1));
   queue.release("a", 1);
   EXPECT_TRUE(queue.reserve("a", 1));

@@ -48,13 +48,32 @@ size_t keptBytes(const OutputLog& log) {
 }  // namespace
 
 void RunService::Impl::startWaiting() {
-  while (!queue.empty() && mayStart(*queue.front())) {
-    const LivePtr run = queue.pop();
+  const auto has_room = [this](const LivePtr& run) { return hasRoom(*run); };
+  for (const LivePtr* next = queue.first(has_room); next != nullptr && mayStart(**next);
+       next = queue.first(has_room)) {
+    const LivePtr run = *queue.pop(has_room);
     queue.release(run->execution.principal.tenant, run->bytes);
-    run->host->occupy();
+    occupy(*run);
     runtime::spawn(executor, execute(run));
   }
   reportDepth();
+}
+
+// By the quotas of whoever asked for it.
+bool RunService::Impl::hasRoom(const Live& run) const {
+  return parts.quotas == nullptr ||
+         parts.quotas->hasRoom(run.execution.principal, run.facts.limits.memory_bytes);
+}
+
+void RunService::Impl::occupy(Live& run) {
+  run.host->occupy();
+  if (parts.quotas == nullptr || !run.execution.session_id.empty()) return;
+  run.use = parts.quotas->beginRun(run.execution.principal, run.facts.limits.memory_bytes);
+}
+
+void RunService::Impl::vacate(Live& run) {
+  run.host->vacate();
+  run.use.end();
 }
 
 bool RunService::Impl::mayStart(const Live& run) const {
@@ -69,7 +88,7 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   co_await recordEnd(*run);
   while (!run->released)
     co_await changed.wait();
-  run->host->vacate();
+  vacate(*run);
   retire(run);
   startWaiting();
 }
@@ -178,6 +197,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   run.host->complete(execution);
+  if (parts.quotas != nullptr) parts.quotas->charge(execution.principal, execution.usage.cpu_ms);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
   execution.finished_at = base::wallMicros();
   for (model::ArtifactRef& artifact : execution.artifacts) {
@@ -385,7 +405,9 @@ Task<void> RunService::Impl::retainRegularly() {
 model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
   const auto used = parts.store.artifactUsage(tenant);
   if (!used) return {};
-  const model::ArtifactQuota& quota = config.artifact_quota;
+  const model::ArtifactQuota quota = parts.quotas == nullptr
+                                         ? config.artifact_quota
+                                         : parts.quotas->storageOf(tenant, config.artifact_quota);
   return {.artifacts = quota.artifacts - std::min(quota.artifacts, used->artifacts),
           .bytes = quota.bytes - std::min(quota.bytes, used->bytes)};
 }

@@ -19,6 +19,7 @@
 #include "orchestrator/host.h"
 #include "orchestrator/kernel.h"
 #include "orchestrator/ledger.h"
+#include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/verdict.h"
@@ -38,6 +39,7 @@ struct Live {
   RunFacts facts;
   policy::RiskFacts risk_facts;
   Held held;         // of its agent, in the sandbox that it gets
+  Quotas::Use use;   // while it has a place
   Ruling ruling;     // of the engine, when it was asked last: decide() goes by it
   size_t bytes = 0;  // what it holds while it waits
   base::Monotonic accepted_at;
@@ -94,6 +96,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
   std::optional<store::NewStart> begin(Live& live);
   Task<void> abandon(LivePtr live);
+  [[nodiscard]] bool hasRoom(const Live& live) const;
+  // The run's place, and its part of the quotas.
+  void occupy(Live& live);
+  void vacate(Live& live);
   void launch(const LivePtr& live);
   void enqueue(const LivePtr& live);
   void show(const LivePtr& live);

@@ -142,7 +142,10 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   CO_TRY(admit(*run));
   Place place(queue, *run);
   const store::Accepted accepted = CO_TRY(co_await accept(run, std::move(record)));
-  if (accepted.replayed) co_return accepted.execution;
+  if (accepted.replayed) {
+    if (parts.quotas != nullptr) parts.quotas->takeBack(run->execution.principal);
+    co_return accepted.execution;
+  }
   if (accepted.execution.status == model::Status::kRunning) {
     launch(run);
   } else {
@@ -229,9 +232,17 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
 }
 
 Result<> RunService::Impl::admit(const Live& run) {
+  const bool alone = run.execution.session_id.empty();
+  if (parts.quotas != nullptr) {
+    auto within =
+        parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
+    if (!within) parts.metrics.refused("quota");
+    TRY(within);
+  }
   auto place = run.host->startsAtOnce() ? run.host->admit()
                                         : queue.reserve(run.execution.principal.tenant, run.bytes);
   if (place) return {};
+  if (parts.quotas != nullptr) parts.quotas->takeBack(run.execution.principal);
   parts.metrics.refused("quota");
   Error error = std::move(place).error();
   if (error.code == Code::kQuota) error.retry_after_seconds = retryAfter();
@@ -243,10 +254,12 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   record.execution = run->execution;
   model::AuditEvent event = withRuling(acceptedEvent(run->execution, run->facts), run->ruling);
   const bool at_once = run->host->startsAtOnce();
-  if (at_once || (queue.empty() && mayStart(*run))) record.start = begin(*run);
+  const auto has_room = [this](const LivePtr& other) { return hasRoom(*other); };
+  const bool first = queue.first(has_room) == nullptr && hasRoom(*run);
+  if (at_once || (first && mayStart(*run))) record.start = begin(*run);
   const bool begun = record.start.has_value();
   if (at_once && !begun) co_return fail(Code::kDenied, "running in a session: denied of late");
-  if (begun) run->host->occupy();
+  if (begun) occupy(*run);
   // What may be a replay needs no sandbox; otherwise it is got meanwhile, though nothing runs in it
   // before the start is durable.
   if (record.idempotency_key.empty()) askForSandbox(run);
@@ -279,7 +292,7 @@ Task<void> RunService::Impl::abandon(LivePtr run) {
   while (!run->provisioned && !run->permit)
     co_await run->settled.wait();
   co_await tearDown(run);
-  run->host->vacate();
+  vacate(*run);
   startWaiting();
 }
 
@@ -358,6 +371,14 @@ const NodeState& RunService::node() const {
 
 std::optional<model::PoolStats> RunService::pool() const {
   return impl_->node.runtime == nullptr ? std::nullopt : impl_->node.runtime->pool();
+}
+
+Quotas* RunService::quotas() const {
+  return impl_->parts.quotas;
+}
+
+void RunService::quotasChanged() {
+  impl_->startWaiting();
 }
 
 Task<Result<base::json::object>> RunService::plan(model::Principal principal,

@@ -82,6 +82,7 @@ struct Metrics {
 };
 
 class AgentGuard;
+class Quotas;
 
 struct Parts {
   store::Store& store;
@@ -93,6 +94,7 @@ struct Parts {
   Scanner* scanner = nullptr;              // of artifacts; null: none
   AgentGuard* agents = nullptr;            // what agents are held to; null: nothing
   const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
+  Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
 };
 
 class RunService {
@@ -111,6 +113,11 @@ class RunService {
   [[nodiscard]] const NodeState& node() const;
   // What the node keeps ready, as it told last; nullopt while none has.
   [[nodiscard]] std::optional<model::PoolStats> pool() const;
+
+  // Of tenants and agents; null: there are none.
+  [[nodiscard]] Quotas* quotas() const;
+  // Who waited for one may go on.
+  void quotasChanged();
 
   // Accepts and starts a run; returns once its record is durable (kDenied executions too). Errors:
   // kInvalid, kConflict (idempotency), kQuota (with retry_after_seconds), kUnavailable, kNoSpace.

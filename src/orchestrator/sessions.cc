@@ -132,7 +132,7 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
   CO_TRY(impl->admit(*session));
-  impl->take(session);
+  CO_TRY(impl->take(session));
   model::AuditEvent event =
       withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
                               policy::decidingRule(policy, impl->question(*session, ""))),
@@ -260,12 +260,19 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
   return {};
 }
 
-void Sessions::Impl::take(const SessionPtr& session) {
+Result<> Sessions::Impl::take(const SessionPtr& session) {
+  if (Quotas* quotas = runs->parts.quotas; quotas != nullptr) {
+    auto use = quotas->beginSession(session->record.principal, session->record.limits.memory_bytes);
+    if (!use) runs->parts.metrics.refused("quota");
+    session->use = TRY(std::move(use));
+  }
   runs->places.takeSession(session->record.limits.memory_bytes);
   tenants[session->record.principal.tenant]++;
+  return {};
 }
 
 void Sessions::Impl::give(const SessionPtr& session) {
+  session->use.end();
   runs->places.giveSession(session->record.limits.memory_bytes);
   const auto tenant = tenants.find(session->record.principal.tenant);
   if (--tenant->second == 0) tenants.erase(tenant);

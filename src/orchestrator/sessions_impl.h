@@ -41,7 +41,8 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
-  Held held;      // of its agent, in its sandbox
+  Held held;  // of its agent, in its sandbox
+  Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
   Sessions::Fill fill;  // until it has been filled
@@ -81,7 +82,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                           const std::string& permit_id) const;
   Result<> admit(const LiveSession& session);
   Result<> room(const LiveSession& session) const;
-  void take(const SessionPtr& session);
+  Result<> take(const SessionPtr& session);
   void give(const SessionPtr& session);
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);

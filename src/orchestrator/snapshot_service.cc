@@ -13,6 +13,7 @@
 #include "base/crypto.h"
 #include "base/id.h"
 #include "orchestrator/awaiting.h"
+#include "orchestrator/quota.h"
 #include "orchestrator/snapshot_manifest.h"
 
 namespace cloister::orchestrator {
@@ -110,8 +111,8 @@ class SnapshotService::Taking {
     std::ranges::sort(chunks_, {}, &model::SnapshotChunk::sha256);
     const auto twice = std::ranges::unique(chunks_, {}, &model::SnapshotChunk::sha256);
     chunks_.erase(twice.begin(), twice.end());
-    auto kept = co_await service_.ledger_.addSnapshot({snapshot_, std::move(chunks_)},
-                                                      service_.config_.quota, std::move(event));
+    auto kept = co_await service_.ledger_.addSnapshot(
+        {snapshot_, std::move(chunks_)}, service_.quotaOf(snapshot_.tenant), std::move(event));
     kept_ = kept.has_value();
     co_return kept;
   }
@@ -228,6 +229,12 @@ Result<std::shared_ptr<void>> SnapshotService::enter(const std::string& doing) {
   return std::shared_ptr<void>(nullptr, [count = under_way_](void*) { --*count; });
 }
 
+model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
+  model::SnapshotQuota quota = config_.quota;
+  if (config_.quotas != nullptr) quota.all = config_.quotas->storageOf(tenant, quota.all);
+  return quota;
+}
+
 // What the ledger will say at the end, before anything is read.
 Result<uint64_t> SnapshotService::roomFor(const std::string& tenant) {
   if (TRY(store_.snapshotCount(tenant)) >= config_.quota.snapshots) {
@@ -236,7 +243,7 @@ Result<uint64_t> SnapshotService::roomFor(const std::string& tenant) {
                                   "; delete some, or raise snapshots.per_tenant");
   }
   const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
-  const model::ArtifactQuota& all = config_.quota.all;
+  const model::ArtifactQuota all = quotaOf(tenant).all;
   if (used.artifacts < all.artifacts) return all.bytes - std::min(all.bytes, used.bytes);
   return fail(Code::kQuota, "taking a snapshot: the tenant may keep " +
                                 std::to_string(all.artifacts) +

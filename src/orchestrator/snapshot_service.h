@@ -34,6 +34,7 @@ namespace cloister::orchestrator {
 
 struct SnapshotConfig {
   model::SnapshotQuota quota;              // of each tenant
+  const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
   uint64_t max_bytes = uint64_t{4} << 30;  // of one: its files and their names
   uint64_t max_entries = 200'000;          // the same
   uint32_t at_once = 4;                    // taken and restored, of all tenants
@@ -64,6 +65,7 @@ class SnapshotService {
   class Taking;
 
   Result<std::shared_ptr<void>> enter(const std::string& doing);
+  [[nodiscard]] model::SnapshotQuota quotaOf(const std::string& tenant) const;
   Result<uint64_t> roomFor(const std::string& tenant);
   Task<Result<>> check(model::Snapshot snapshot);
   Task<Result<>> fill(model::Snapshot snapshot, FileCall& call);

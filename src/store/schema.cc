@@ -12,13 +12,14 @@
 #include "store/migrations/m007_agents.h"
 #include "store/migrations/m008_escalations.h"
 #include "store/migrations/m009_escalation_rows.h"
+#include "store/migrations/m010_quotas.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 9> kMigrations = {kInitial,   kSessions,    kArtifacts,
-                                                    kSnapshots, kKeyRoles,    kPolicies,
-                                                    kAgents,    kEscalations, kEscalationRows};
+constexpr std::array<const char*, 10> kMigrations = {
+    kInitial,  kSessions, kArtifacts,   kSnapshots,      kKeyRoles,
+    kPolicies, kAgents,   kEscalations, kEscalationRows, kQuotas};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

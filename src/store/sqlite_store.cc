@@ -21,6 +21,7 @@
 #include "store/policies.h"
 #include "store/proof.h"
 #include "store/queries.h"
+#include "store/quotas.h"
 #include "store/readers.h"
 #include "store/retention.h"
 #include "store/schema.h"
@@ -306,6 +307,8 @@ class SqliteStore final : public Store {
 
   AgentStore& agents() override { return agents_; }
 
+  QuotaStore& quotas() override { return quotas_; }
+
  private:
   // What the queue needs to know of a write.
   struct About {
@@ -383,6 +386,31 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
   };
 
+  // And for quotas.
+  class Quotas final : public QuotaStore {
+   public:
+    explicit Quotas(SqliteStore& store) : store_(store) {}
+
+    void put(model::QuotaRecord record, uint64_t most, model::AuditEvent event,
+             Done<void> done) override {
+      store_.submit<void>(
+          {},
+          [record = std::move(record), most, event = std::move(event)](Transaction tx) {
+            return putQuotaRow(tx, record, most, event);
+          },
+          std::move(done));
+    }
+    Result<std::vector<model::QuotaRecord>> all() override {
+      return store_.read("", [](Database& db) { return readQuotas(db); });
+    }
+    Result<std::vector<CpuUse>> cpuSince(int64_t since) override {
+      return store_.read("", [since](Database& db) { return readCpuSince(db, since); });
+    }
+
+   private:
+    SqliteStore& store_;
+  };
+
   Result<> recordRecovery(const std::string& problem);
 
   Fd lock_;
@@ -391,6 +419,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
   Agents agents_{*this};
+  Quotas quotas_{*this};
   std::unique_ptr<SqliteEscalations> escalations_;
 };
 

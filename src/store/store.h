@@ -145,11 +145,13 @@ struct Mismatch {
 };
 
 class AgentStore;
+class QuotaStore;
 
 class Store {
  public:
   virtual ~Store() = default;
   virtual AgentStore& agents() = 0;  // store/agent_store.h
+  virtual QuotaStore& quotas() = 0;  // store/quota_store.h
 
   // Writes the record and its audit row: its subject is the execution, and to its details the
   // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`

@@ -11,5 +11,6 @@
 #include "store/suite/keys.h"
 #include "store/suite/lifecycle.h"
 #include "store/suite/policies.h"
+#include "store/suite/quotas.h"
 #include "store/suite/sessions.h"
 #include "store/suite/snapshots.h"

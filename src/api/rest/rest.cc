@@ -10,7 +10,7 @@ std::vector<Route> restRoutes(RestParts& parts) {
   for (auto routes :
        {executionRoutes, eventRoutes, sessionRoutes, kernelRoutes, fileRoutes, watchRoutes,
         portRoutes, artifactRoutes, snapshotRoutes, escalationRoutes, keyRoutes, auditRoutes,
-        poolRoutes, commandRoutes, agentRoutes, policyRoutes, operationRoutes}) {
+        poolRoutes, commandRoutes, agentRoutes, policyRoutes, quotaRoutes, operationRoutes}) {
     std::vector<Route> some = routes(parts);
     std::ranges::move(some, std::back_inserter(all));
   }

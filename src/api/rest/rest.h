@@ -91,6 +91,7 @@ std::vector<Route> poolRoutes(RestParts& parts);
 std::vector<Route> commandRoutes(RestParts& parts);
 std::vector<Route> agentRoutes(RestParts& parts);
 std::vector<Route> policyRoutes(RestParts& parts);
+std::vector<Route> quotaRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

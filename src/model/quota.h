@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quota: how much of the service a tenant, or one agent of it, may use. A value that is absent is
+// another's to say: the record's says before the configuration's, and where neither does there is
+// no bound.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+struct Quota {
+  std::optional<uint64_t> concurrent = std::nullopt;  // runs in a sandbox at once; others wait
+  std::optional<uint64_t> sessions = std::nullopt;    // at once
+  // Runs, programs of sessions and cells that are accepted; so many at once, too.
+  std::optional<uint64_t> runs_per_minute = std::nullopt;
+  // Of a processor, by what ended in this hour of the clock; from then on nothing new begins.
+  std::optional<uint64_t> cpu_seconds_per_hour = std::nullopt;
+  std::optional<uint64_t> memory_mb = std::nullopt;   // limits of what runs at once; runs wait
+  std::optional<uint64_t> storage_mb = std::nullopt;  // artifacts and snapshots; of tenants only
+
+  friend bool operator==(const Quota&, const Quota&) = default;
+};
+
+// One member, as data.
+struct QuotaDimension {
+  std::string_view name;
+  std::optional<uint64_t> Quota::* bound;
+  bool of_agents;  // an agent can have one of its own
+};
+std::span<const QuotaDimension> quotaDimensions();
+
+inline constexpr uint64_t kMaxQuota = 1'000'000'000;
+
+// Whose it is: a tenant's, or of one agent of it.
+struct QuotaScope {
+  std::string tenant;
+  std::string agent = {};  // "": the whole tenant's
+
+  friend auto operator<=>(const QuotaScope&, const QuotaScope&) = default;
+};
+
+struct QuotaRecord {
+  QuotaScope scope;
+  Quota quota;
+};
+
+// What of each is used now.
+struct QuotaUse {
+  uint64_t running = 0;
+  uint64_t sessions = 0;
+  uint64_t runs_this_minute = 0;
+  uint64_t cpu_seconds = 0;  // in this hour, rounded down
+  uint64_t memory_mb = 0;
+};
+
+// Every member, null where there is none.
+base::json::object toJsonObject(const Quota& quota);
+// kInvalid names the member, below `path`: unknown, no whole number, 0 or more than kMaxQuota, or
+// one that agents cannot have. null is none.
+Result<Quota> parseQuota(const base::json::object& object, const std::string& path, bool of_agent);
+// `first`'s, and where it has none, `second`'s.
+Quota merged(const Quota& first, const Quota& second);
+
+}  // namespace cloister::model

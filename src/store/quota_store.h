@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the ledger that is about quotas, and about what was used of them. A change and its
+// audit row are one transaction. Threads, `done` and durability as in store.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/quota.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+// "quota:TENANT" or "quota:TENANT/AGENT": the subject of audit rows. A / or % of the tenant's name
+// is written as in URLs.
+std::string quotaSubject(const model::QuotaScope& scope);
+
+// What the executions of one agent of a tenant have used ("": those of no agent).
+struct CpuUse {
+  model::QuotaScope of;
+  uint64_t cpu_ms = 0;
+};
+
+class QuotaStore {
+ public:
+  virtual ~QuotaStore() = default;
+
+  // In the place of the one that is there; one without a value is none. kQuota beyond `most` of
+  // the tenant's agents.
+  virtual void put(model::QuotaRecord record, uint64_t most, model::AuditEvent event,
+                   Done<void> done) = 0;
+  // All there are, of every tenant.
+  virtual Result<std::vector<model::QuotaRecord>> all() = 0;
+  // By what ended at `since` (wall-clock microseconds) or later.
+  virtual Result<std::vector<CpuUse>> cpuSince(int64_t since) = 0;
+};
+
+}  // namespace cloister::store
