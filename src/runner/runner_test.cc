@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -43,6 +44,11 @@ class RunnerTest : public ::testing::Test {
   }
   std::unique_ptr<Jail> jail_;
 };
+
+// It is mapped by every sandbox, and sent to some.
+TEST(RunnerAlone, IsSmall) {
+  EXPECT_LT(std::filesystem::file_size(runnerPath()), uintmax_t{1} << 20);
+}
 
 TEST(RunnerAlone, RefusesToRunUnlessPid1) {
   const pid_t pid = fork();

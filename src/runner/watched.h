@@ -17,7 +17,7 @@ class WatchedTree {
  public:
   static constexpr int kNone = -1;
 
-  // Of all directories at once, from now on; at most kMostWatched.
+  // Of all directories at once, from now on; at most kMostWatched. None before.
   void bound(uint32_t most) { most_ = most; }
 
   // kNone where there is no room, or the name is too long for any file system.
@@ -129,8 +129,8 @@ class WatchedTree {
     std::memcpy(end, name.data(), name.size());
   }
 
-  uint32_t most_ = wire::files::kMostWatched;
-  uint32_t used_ = 0;                   // no place from here on has ever been used
+  uint32_t most_ = 0;  // as all here: what is not zero would be in the program's file
+  uint32_t used_ = 0;  // no place from here on has ever been used
   int wds_[wire::files::kMostWatched];  // 0: free
   uint16_t parents_[wire::files::kMostWatched];
   bool seen_[wire::files::kMostWatched];
