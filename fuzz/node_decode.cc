@@ -27,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 'P':
       roundTrip(bytes, wire::decodePermit, wire::encodePermit);
       break;
+    case 'W':
+      roundTrip(bytes, wire::decodeWalls, wire::encodeWalls);
+      break;
     case 'S':
       roundTrip(bytes, wire::decodeSignedPermit, wire::encodeSignedPermit);
       break;
