@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A day of a team with three agents, told on the command line alone: a task that is stopped and may go on once
+somebody said so, a limit that is met, and every line of `sandbox` and `escalation` on the way."""
+
+import pathlib
+import re
+import tempfile
+import unittest
+
+import harness
+
+POLICY = """
+version: 2
+rules:
+  - name: deploys
+    why: what is deployed is looked at first
+    match: {tool_types: [deploy]}
+    effect: approve
+    approve: {roles: [approver]}
+  - {name: rest, why: all else runs, effect: allow}
+"""
+
+
+class Day(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        (folder / "policy.yaml").write_text(POLICY)
+        cls.server = harness.Server(config=f"policy: {folder}/policy.yaml\n")
+        cls.enterClassContext(cls.server)
+        cls.folder = folder
+        cls.keys = {"admin": None}
+        for name, role in (("boss", "tenant-admin"), ("security-lead", "approver"), ("junior-agent", "agent"),
+                           ("alice", "agent")):
+            who = {"agent": name} if role == "agent" else {"user": name}
+            made = cls.server.request("POST", "/v1/keys", {"tenant": "acme", "name": name, "roles": [role], **who})
+            cls.keys[name] = made.json()["secret"]
+
+    def as_(self, who, *line, status=0):
+        """One command line of `who` → what it said, on either stream."""
+        done = self.server.cli(*line, env={"CLOISTER_API_KEY": self.keys[who]} if self.keys[who] else None)
+        self.assertEqual(done.returncode, status, (line, done.stdout, done.stderr))
+        return done.stdout + done.stderr
+
+    def said(self, who, *lines, status=0):
+        return "".join(self.as_(who, *line, status=status) for line in lines)
+
+    def test_1_a_path_that_takes_a_word_of_the_security_team(self):
+        self.as_("boss", "sandbox", "create", "--agent", "junior-agent", "--level", "standard")
+        self.as_("boss", "sandbox", "forbid", "--agent", "junior-agent", "--path", "/workspace/src/security/*")
+        session = self.as_("junior-agent", "session", "create", "-l", "bash").strip()
+        self.as_("junior-agent", "exec", session, "--", "mkdir", "-p", "src")
+        change = self.folder / "auth.rs"
+        change.write_text("fn main() {}\n")
+        target = f"{session}:src/security/auth.rs"
+        blocked = self.as_("junior-agent", "cp", change, target, status=1)
+        self.assertIn("path /workspace/src/security/auth.rs is forbidden for agents at level standard", blocked)
+        self.assertIn("ask for an approval", blocked)
+        made = self.as_("junior-agent", "escalation", "request", "--operation", "file_write", "--path",
+                        "/workspace/src/security/auth.rs", "--reason", "auth refactoring task")
+        self.assertRegex(made, r"✓ Escalation request created: ESC-\d{4}-\d{3}\n")
+        self.assertIn("   Decided by: ", made)
+        escalation = re.search(r"ESC-\d{4}-\d{3}", made).group()
+        pending = self.as_("security-lead", "escalation", "pending")
+        self.assertIn(escalation, pending)
+        self.assertIn("auth refactoring task", self.as_("security-lead", "escalation", "show", escalation))
+        self.as_("junior-agent", "escalation", "approve", escalation, status=1)
+        self.as_("junior-agent", "cp", change, target, status=1)
+        self.assertEqual(self.as_("security-lead", "escalation", "approve", escalation, "--approver", "security-lead"),
+                         "✓ Escalation approved\n   Agent: junior-agent\n"
+                         "   Operation: file_write to /workspace/src/security/auth.rs\n"
+                         "   Temporary permission granted (expires in 2 hours)\n")
+        self.as_("junior-agent", "exec", session, "--", "mkdir", "-p", "src/security")
+        self.as_("junior-agent", "cp", change, target)
+        self.assertIn("Approved for a time: 2",
+                      self.as_("boss", "sandbox", "show", "--agent", "junior-agent"))
+        self.as_("security-lead", "escalation", "deny", "--request", escalation, "--reason", "the task is done")
+        self.as_("junior-agent", "cp", change, target, status=1)
+        self.assertIn("/workspace/src/security", self.as_(
+            "boss", "sandbox", "violations", "--agent", "junior-agent"))
+        self.as_("junior-agent", "session", "end", session)
+
+    def test_2_a_limit_that_is_met(self):
+        self.said("boss", ("sandbox", "create", "--agent", "alice", "--level", "standard"),
+                  ("sandbox", "limit", "--agent", "alice", "--memory", "2GB"),
+                  ("sandbox", "limit", "--agent", "alice", "--cpu", "50%"),
+                  ("sandbox", "limit", "--agent", "alice", "--time", "30min"))
+        session = self.as_("alice", "session", "create", "-l", "bash", "--memory", "1900").strip()
+        shown = self.as_("boss", "sandbox", "monitor", "--agent", "alice")
+        self.assertRegex(shown, r"→ Agent alice resource usage:\n   Memory: 1\.9GB / 2\.0GB \(9\d% - Warning\)\n")
+        self.assertIn("⚠️  WARNING: Memory usage approaching limit", shown)
+        blocked = self.as_("alice", "run", "-l", "bash", "-c", "echo tests", "--memory", "1536", status=125)
+        self.assertIn("insufficient memory_mb: requires 1536, only 148 of 2048 are available to agent alice", blocked)
+        self.assertIn("wait for what the agent runs to end", blocked)
+        self.as_("alice", "session", "end", session)
+        harness.wait_for("its memory to be given back", lambda: "Memory: 0MB" in self.as_(
+            "boss", "sandbox", "monitor", "--agent", "alice"))
+        self.assertEqual(self.as_("alice", "run", "-l", "bash", "-c", "echo tests", "--memory", "1536"), "tests\n")
+
+    def test_3_a_task_goes_on_once_it_is_approved(self):
+        asked = self.server.request("POST", "/v1/executions", {
+            "language": "bash", "code": "echo deployed", "metadata": {"tool_type": "deploy"}},
+            key=self.keys["junior-agent"]).json()
+        self.assertEqual(asked["status"], "blocked")
+        escalation = asked["error"]["details"]["escalation_id"]
+        self.assertIn("echo deployed", self.as_("security-lead", "escalation", "show", escalation))
+        told = self.as_("security-lead", "escalation", "approve", "--request", escalation, "--wait", "30")
+        self.assertIn(f"→ Resuming blocked execution: {asked['id']}\n", told)
+        self.assertIn("✓ Execution completed with the approval (exit code 0", told)
+        self.assertEqual(self.server.wait_end(asked["id"])["stdout"], "deployed\n")
+        again = self.server.request("POST", "/v1/executions", {
+            "language": "bash", "code": "echo twice", "metadata": {"tool_type": "deploy"}},
+            key=self.keys["junior-agent"]).json()
+        denied = self.as_("security-lead", "escalation", "deny", "--request", again["error"]["details"]["escalation_id"],
+                          "--reason", "unsafe")
+        self.assertIn("✓ Escalation denied\n", denied)
+        self.assertEqual(self.server.wait_end(again["id"])["status"], "denied")
+
+    def test_4_what_is_safe_needs_nobody(self):
+        self.as_("boss", "sandbox", "create", "--agent", "helper", "--level", "restricted")
+        self.assertIn("safe", self.as_("boss", "escalation", "policy", "--agent", "helper", "--auto-approve", "safe"))
+        for line in (("audit", "--agent", "helper", "--period", "7d"), ("stats", "--all-agents"), ("health-check",),
+                     ("grant", "--agent", "helper", "--operation", "file_write"),
+                     ("revoke", "--agent", "helper", "--operation", "network"),
+                     ("allow", "--agent", "helper", "--command", "cargo build"),
+                     ("update", "--agent", "helper", "--level", "standard"), ("delete", "--agent", "helper")):
+            self.as_("boss", "sandbox", *line)
+
+
+if __name__ == "__main__":
+    unittest.main()
