@@ -24,6 +24,11 @@ def canonical(entry):
     return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def seal(member):
+    value = json.dumps(member["value"], ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(f"cloister-audit-seal v1\n{member['salt']}\n{value}".encode()).hexdigest()
+
+
 def walk(lines):
     """Yields (seq, hash) of each entry; raises ValueError naming the first bad one."""
     seq, prev = 0, "0" * 64
@@ -31,13 +36,16 @@ def walk(lines):
         seq += 1
         try:
             entry = json.loads(line)
-            known = entry.pop("hash")
+            known, sealed = entry.pop("hash"), entry.pop("sealed", {})
             if entry.keys() != set(MEMBERS):
                 raise ValueError("its members are not those of an entry")
             if entry["seq"] != seq:
                 raise ValueError(f"missing: entry {entry['seq']} stands in its place")
             if hashlib.sha256(canonical(entry)).hexdigest() != known:
                 raise ValueError("its bytes do not match its hash")
+            for name, member in sealed.items():
+                if entry["details"].get(name) != {"sealed": seal(member)}:
+                    raise ValueError(f"its sealed {name} is another")
             if entry["prev"] != prev:
                 raise ValueError("it does not carry the hash of the entry before")
             if entry["action"] == "ledger.recovered":

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "store/checkpoint_file.h"
 
@@ -130,13 +132,49 @@ class Walk {
       return bad(entry.seq, name + ": the ledger was found changed here: " +
                                 base::toJson(entry.event.details));
     }
+    if (!checkSealed(entry)) return false;
     last_ = entry.seq;
     ++report_.entries;
     report_.head = entry.hash;
     return true;
   }
 
+  // What it has sealed is what is beside it, or is said to be redacted by a later entry.
+  bool checkSealed(const model::AuditEntry& entry) {
+    const std::string name = entryName(entry.seq);
+    std::map<std::string, std::string> seals;
+    for (const auto& member : entry.event.details) {
+      std::string seal = model::isSealable(entry.event.action, member.key())
+                             ? model::sealIn(member.value())
+                             : std::string();
+      if (!seal.empty()) seals[member.key()] = std::move(seal);
+    }
+    for (const model::SealedMember& member : entry.sealed) {
+      const auto seal = seals.find(member.name);
+      if (seal == seals.end() || seal->second != model::sealOf(member)) {
+        return bad(entry.seq, name + ": its sealed \"" + member.name + "\" is another");
+      }
+      seals.erase(seal);
+    }
+    for (const auto& [member, seal] : seals)
+      gone_.emplace(entry.seq, member);
+    if (entry.event.action == "audit.redacted") {
+      const auto& details = entry.event.details;
+      const auto* of = details.if_contains("of");
+      const auto* member = details.if_contains("member");
+      if (of != nullptr && of->is_int64() && member != nullptr && member->is_string()) {
+        gone_.erase({static_cast<uint64_t>(of->get_int64()), std::string(member->get_string())});
+      }
+    }
+    return true;
+  }
+
   bool checkTail() {
+    if (!gone_.empty()) {
+      const auto& [seq, member] = *gone_.begin();
+      return bad(seq, entryName(seq) + ": its sealed \"" + member +
+                          "\" is gone, and no entry says that it was redacted");
+    }
     if (!checkpoints_.empty() && checkpoints_.rbegin()->first > last_) {
       return bad(last_ + 1, entryName(last_ + 1) + " is missing: a checkpoint speaks of " +
                                 entryName(checkpoints_.rbegin()->first) +
@@ -165,7 +203,8 @@ class Walk {
   store::Store& store_;
   const base::VerifyKey& key_;
   const std::string checkpoint_file_;
-  std::map<uint64_t, std::string> checkpoints_;  // seq → hash
+  std::map<uint64_t, std::string> checkpoints_;      // seq → hash
+  std::set<std::pair<uint64_t, std::string>> gone_;  // sealed, and not there
   uint64_t last_ = 0;
   Report report_;
 };
@@ -179,7 +218,12 @@ Report verify(store::Store& store, const base::VerifyKey& key, const std::string
 std::string exportLine(const model::AuditEntry& entry) {
   std::string line = model::canonicalForm(entry);
   line.pop_back();
-  return line + ",\"hash\":\"" + entry.hash + "\"}";
+  line += ",\"hash\":\"" + entry.hash + "\"";
+  if (entry.sealed.empty()) return line + "}";
+  base::json::object sealed;
+  for (const model::SealedMember& member : entry.sealed)
+    sealed[member.name] = {{"salt", member.salt}, {"value", member.value}};
+  return line + ",\"sealed\":" + model::canonicalJson(sealed) + "}";
 }
 
 }  // namespace cloister::audit

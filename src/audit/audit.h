@@ -30,8 +30,8 @@ struct Report {
 // 10 µs an entry: call it on a thread of its own; writes may go on meanwhile.
 Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file);
 
-// One JSON line an entry, without the newline: its canonical form with `hash` as the last member
-// (docs/AUDIT.md).
+// One JSON line an entry, without the newline: its canonical form, then `hash` and, where it has
+// some, `sealed` as the last members (docs/AUDIT.md).
 std::string exportLine(const model::AuditEntry& entry);
 
 }  // namespace cloister::audit

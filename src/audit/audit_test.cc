@@ -460,6 +460,111 @@ TEST_F(AuditVerify, TheScriptSaysTheSame) {
   EXPECT_EQ(runScript(log + signed_by + key), 1);
 }
 
+// With a refusal in it, entry 41, whose text is a secret.
+class AuditSealed : public AuditVerify {
+ protected:
+  static constexpr const char* kSecret = "hunter2 in clear";
+
+  void SetUp() override {
+    AuditVerify::SetUp();
+    open();
+    add("agent.violation", {{"what", kSecret}, {"reason", "why"}, {"level", "standard"}}, "acme");
+  }
+
+  void add(const std::string& action, base::json::object details, const std::string& tenant) {
+    const auto added = store::testing::await<void>([&](store::Done<void> done) {
+      store_->append({.action = action,
+                      .subject = "agent:acme/alice",
+                      .principal = store::testing::principal(tenant),
+                      .details = std::move(details)},
+                     std::move(done));
+    });
+    ASSERT_TRUE(added) << added.error().message;
+  }
+
+  Result<void> redact(uint64_t seq, const std::string& member,
+                      const store::Scope& scope = store::Scope::allTenants()) {
+    return store::testing::await<void>([&](store::Done<void> done) {
+      store_->redact(scope, seq, member,
+                     {.action = "audit.redacted",
+                      .subject = "audit:" + std::to_string(seq),
+                      .principal = store::testing::principal("ops"),
+                      .details = {{"of", seq}, {"member", member}, {"reason", "a password"}}},
+                     std::move(done));
+    });
+  }
+
+  model::AuditEntry entry(uint64_t seq) {
+    return store_->audit(store::Scope::allTenants(), seq - 1, 1).value().at(0);
+  }
+};
+
+TEST_F(AuditSealed, TextIsBesideTheEntryAndShownInItsPlace) {
+  const model::AuditEntry it = entry(41);
+  EXPECT_THAT(model::canonicalForm(it), testing::Not(HasSubstr(kSecret)));
+  EXPECT_THAT(model::canonicalForm(it), HasSubstr(R"("level":"standard")"));
+  EXPECT_THAT(exportLine(it), HasSubstr(kSecret));
+  EXPECT_EQ(model::shownDetails(it).at("what"), kSecret);
+  EXPECT_EQ(model::shownDetails(it).at("reason"), "why");
+  add("agent.violation", {{"what", kSecret}, {"reason", "why"}}, "acme");
+  EXPECT_NE(it.event.details.at("what"), entry(42).event.details.at("what")) << "salted";
+  EXPECT_TRUE(verifyNow().ok) << verifyNow().problem;
+  EXPECT_EQ(runScript(exported()), 0);
+}
+
+TEST_F(AuditSealed, WhatWasRedactedIsGoneAndTheLogIsWhole) {
+  const std::string hash = entry(41).hash;
+  ASSERT_TRUE(redact(41, "what"));
+  EXPECT_EQ(redact(41, "what").error().code, Code::kNotFound) << "once";
+  const model::AuditEntry it = entry(41);
+  EXPECT_EQ(it.hash, hash);
+  EXPECT_THAT(exportLine(it), testing::Not(HasSubstr(kSecret)));
+  EXPECT_EQ(model::sealIn(model::shownDetails(it).at("what")).size(), 64U);
+  EXPECT_EQ(model::shownDetails(it).at("reason"), "why") << "the other stays";
+  EXPECT_EQ(model::shownDetails(entry(42)).at("reason"), "a password");
+  EXPECT_TRUE(verifyNow().ok) << verifyNow().problem;
+  EXPECT_EQ(runScript(exported() + " --checkpoints " + checkpoints_ + " --key " +
+                      key_->verifyKey().base64()),
+            0);
+  close();
+  EXPECT_THAT(base::readFile(dir_.file("ledger.db")).value(), testing::Not(HasSubstr(kSecret)));
+  EXPECT_TRUE(reopenAndVerify().ok);
+}
+
+TEST_F(AuditSealed, OnlyWhatIsSealedWithinTheScopeIsRedacted) {
+  store::Scope rival = store::Scope::of(store::testing::principal("rival"));
+  for (const auto& [seq, member, scope] :
+       {std::tuple(uint64_t{41}, "level", store::Scope::allTenants()),
+        std::tuple(uint64_t{41}, "what", rival), std::tuple(uint64_t{7}, "what", rival),
+        std::tuple(uint64_t{999}, "what", store::Scope::allTenants())}) {
+    EXPECT_EQ(redact(seq, member, scope).error().code, Code::kNotFound) << seq << member;
+  }
+  EXPECT_EQ(store_->head().value()->seq, 41U) << "nothing was recorded";
+}
+
+TEST_F(AuditSealed, TamperedTextIsFound) {
+  ASSERT_TRUE(redact(41, "reason"));
+  close();
+  fs::copy(dir_.file("ledger.db"), dir_.file("good.db"));
+  const auto after = [&](const std::string& attack) {
+    fs::copy(dir_.file("good.db"), dir_.file("ledger.db"), fs::copy_options::overwrite_existing);
+    sql(attack);
+    Report report = reopenAndVerify();
+    close();
+    return report;
+  };
+  expectBad(after("UPDATE audit_sealed SET value='\"sudo true\"' WHERE seq=41"), 41,
+            "its sealed \"what\" is another");
+  expectBad(after("UPDATE audit_sealed SET value='{' WHERE seq=41"), 41, "is another");
+  expectBad(after("UPDATE audit_sealed SET salt='00' WHERE seq=41"), 41, "is another");
+  expectBad(after("UPDATE audit_sealed SET name='level' WHERE seq=41"), 41,
+            "its sealed \"level\" is another");
+  expectBad(after("INSERT INTO audit_sealed VALUES(41, 'reason', '00', '1')"), 41, "is another");
+  expectBad(after("DELETE FROM audit_sealed WHERE seq=41"), 41,
+            "its sealed \"what\" is gone, and no entry says that it was redacted");
+  EXPECT_TRUE(after("SELECT 1").ok);
+}
+
 TEST(CanonicalForm, IsAsDocumented) {
   model::AuditEntry entry{.seq = 7,
                           .at = 1'700'000'000'000'000,

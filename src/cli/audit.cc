@@ -147,6 +147,32 @@ Result<int> list(const Invocation& invocation) {
   return 0;
 }
 
+Result<int> redact(const Invocation& invocation) {
+  const auto member = invocation.flags.text("member");
+  const auto reason = invocation.flags.text("reason");
+  if (!member) return fail(Code::kInvalid, "which: give --member NAME, as reason or what");
+  if (!reason) return fail(Code::kInvalid, "why: give --reason TEXT");
+  if (invocation.flags.operands().empty()) {
+    return fail(Code::kInvalid, "which entry: give its number");
+  }
+  const std::string& seq = invocation.flags.operands()[0];
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object answer =
+      TRY(call(client, "POST", "/v1/audit/" + percentEncode(seq) + ":redact",
+               {{"member", *member}, {"reason", *reason}}));
+  if (invocation.globals.json) {
+    printJson(answer);
+  } else {
+    writeTo(STDOUT_FILENO, "✓ " + printable(*member) + " of entry " + printable(seq) +
+                               " is forgotten; the log is as whole as before\n");
+  }
+  return 0;
+}
+
+constexpr Flag kRedactFlags[] = {
+    {.name = "member", .value = "NAME", .help = "of the entry's details, as reason or what"},
+    {.name = "reason", .value = "TEXT", .help = "why; goes into the log"},
+};
 constexpr Flag kAfter = {.name = "after", .value = "SEQ", .help = "only entries after this number"};
 constexpr Flag kExportFlags[] = {kAfter};
 constexpr Flag kVerifyFlags[] = {
@@ -168,6 +194,17 @@ const Command kAuditList = {.name = "audit list",
                             .summary = "list audit entries, oldest first",
                             .flags = kListFlags,
                             .run = list};
+const Command kAuditRedact = {
+    .name = "audit redact",
+    .operands = "SEQ",
+    .max_operands = 1,
+    .summary = "forget free text of one audit entry",
+    .details =
+        "For a secret that got into it. The entry stays, with the text's seal: the log can "
+        "be\nverified as before, and says itself who had what forgotten.",
+    .flags = kRedactFlags,
+    .examples = "cloister audit redact 1027 --member what --reason \"a password\"",
+    .run = redact};
 const Command kAuditVerify = {
     .name = "audit verify",
     .summary = "prove that the audit log is whole",

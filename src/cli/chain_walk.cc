@@ -2,12 +2,14 @@
 #include "cli/chain_walk.h"
 
 #include "base/json.h"
+#include "model/audit_entry.h"
 
 namespace cloister::cli {
 namespace {
 
 constexpr size_t kMaxLine = size_t{16} << 20;
 constexpr std::string_view kHash = ",\"hash\":\"";
+constexpr std::string_view kSealed = ",\"sealed\":";
 constexpr size_t kDigits = 64;
 
 std::string entryName(uint64_t seq) {
@@ -16,6 +18,40 @@ std::string entryName(uint64_t seq) {
 
 std::unexpected<Error> broken(std::string why) {
   return fail(Code::kInvalid, std::move(why));
+}
+
+// What is sealed in an entry has to be what it was sealed as.
+Result<> checkSealed(const base::json::object& entry, const base::json::object& sealed,
+                     const std::string& name) {
+  const base::json::value* details = entry.if_contains("details");
+  for (const auto& [member, given] : sealed) {
+    const base::json::object* object = given.if_object();
+    const base::json::value* salt = object == nullptr ? nullptr : object->if_contains("salt");
+    const base::json::value* value = object == nullptr ? nullptr : object->if_contains("value");
+    const base::json::value* recorded = details != nullptr && details->is_object()
+                                            ? details->get_object().if_contains(member)
+                                            : nullptr;
+    const bool known = salt != nullptr && salt->is_string() && value != nullptr &&
+                       recorded != nullptr &&
+                       model::sealIn(*recorded) ==
+                           model::sealOf({member, std::string(salt->get_string()), *value});
+    if (!known) return broken(name + ": its sealed \"" + std::string(member) + "\" is another");
+  }
+  return {};
+}
+
+// The line without its last member, where that is `sealed`; the line itself where only some text in
+// it looks like that.
+Result<std::string> withoutSealed(std::string_view line, const std::string& name) {
+  const auto parsed = base::parseJson(line, {.max_bytes = kMaxLine});
+  const base::json::object* entry = parsed ? parsed->if_object() : nullptr;
+  const base::json::value* sealed = entry == nullptr ? nullptr : entry->if_contains("sealed");
+  if (sealed == nullptr) return std::string(line);
+  if (!sealed->is_object()) return broken(name + ": is not a line of the log");
+  const std::string tail = std::string(kSealed) + model::canonicalJson(*sealed) + "}";
+  if (!line.ends_with(tail)) return broken(name + ": is not a line of the log");
+  TRY(checkSealed(*entry, sealed->get_object(), name));
+  return std::string(line.substr(0, line.size() - tail.size())) + "}";
 }
 
 }  // namespace
@@ -45,9 +81,15 @@ Result<> ChainWalk::feed(std::string_view bytes) {
   return {};
 }
 
-// The entry's canonical form is the line without `hash`, its last member.
-Result<> ChainWalk::line(std::string_view line) {
+// The entry's canonical form is the line without `hash`, its last member but for what is sealed.
+Result<> ChainWalk::line(std::string_view whole) {
   const std::string next = entryName(last_ + 1);
+  std::string unsealed;
+  std::string_view line = whole;
+  if (whole.contains(kSealed)) {
+    unsealed = TRY(withoutSealed(whole, next));
+    line = unsealed;
+  }
   const size_t tail = kHash.size() + kDigits + 2;  // "}
   if (line.size() < tail || line.substr(line.size() - tail, kHash.size()) != kHash) {
     return broken(next + ": is not a line of the log");

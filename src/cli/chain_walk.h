@@ -32,7 +32,7 @@ class ChainWalk {
   [[nodiscard]] const std::string& head() const { return head_; }
 
  private:
-  Result<> line(std::string_view line);
+  Result<> line(std::string_view whole);
 
   std::map<uint64_t, std::string> published_;  // seq → hash
   uint64_t last_ = 0;

@@ -37,6 +37,18 @@ class ChainWalkTest : public ::testing::Test {
     return line + ",\"hash\":\"" + entry.hash + "\"}\n";
   }
 
+  // As the export has an entry with sealed text.
+  static std::string sealedLine(model::AuditEntry entry, const std::string& value,
+                                const std::string& shown) {
+    const model::SealedMember member{"reason", "00ff", base::json::value(value)};
+    entry.event.details = {{"reason", {{"sealed", model::sealOf(member)}}}};
+    entry.hash = base::sha256Hex(model::canonicalForm(entry));
+    std::string line = lineOf(entry);
+    line.resize(line.size() - 2);
+    const base::json::object sealed = {{"reason", {{"salt", "00ff"}, {"value", shown}}}};
+    return line + ",\"sealed\":" + model::canonicalJson(sealed) + "}\n";
+  }
+
   static std::string text(const std::vector<model::AuditEntry>& entries) {
     std::string out;
     for (const auto& entry : entries)
@@ -136,6 +148,25 @@ TEST_F(ChainWalkTest, RefusesCheckpointsOfOthers) {
   EXPECT_THAT(refused.error().message, HasSubstr("signature that is not valid"));
   EXPECT_FALSE(
       ChainWalk::against({checkpoint(real_[3]), checkpoint(entries(4)[3])}, key_.verifyKey()));
+}
+
+TEST_F(ChainWalkTest, HoldsSealedTextToItsSeal) {
+  model::AuditEntry next;
+  next.seq = 11;
+  next.at = 11;
+  next.event.action = "escalation.approved";
+  next.event.subject = "s";
+  next.prev = real_.back().hash;
+  const std::string tricky = "x\",\"sealed\":{},\"hash\":\"";
+  for (const std::string& value : {std::string("why"), tricky, std::string("ä€\n")}) {
+    const auto walked = walk(text(real_) + sealedLine(next, value, value));
+    ASSERT_TRUE(walked) << walked.error().message;
+    EXPECT_EQ(walked->entries(), 11U);
+  }
+  expectBroken(text(real_) + sealedLine(next, "why", "another"), "entry 11: its sealed \"reason\"");
+  std::string spaced = sealedLine(next, "why", "why");
+  spaced.insert(spaced.rfind("\"salt\""), " ");
+  expectBroken(text(real_) + spaced, "entry 11: is not a line of the log");
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ extern const Command kEscalationDeny;
 extern const Command kEscalationPolicy;
 extern const Command kAuditList;
 extern const Command kAuditVerify;
+extern const Command kAuditRedact;
 extern const Command kAuditExport;
 extern const Command kAuditReceipt;
 extern const Command kAuditVerifyReceipt;

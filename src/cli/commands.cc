@@ -75,6 +75,7 @@ const Command* const kCommands[] = {
     &kEscalationPolicy,
     &kAuditList,
     &kAuditVerify,
+    &kAuditRedact,
     &kAuditExport,
     &kAuditReceipt,
     &kAuditVerifyReceipt,

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crypto.h"
+
 namespace cloister::model {
 namespace {
 
@@ -89,7 +91,44 @@ void writeMember(std::string& out, std::string_view name, std::string_view text)
   writeString(out, text);
 }
 
+// What may have to be forgotten: free text, by the beginning of the action.
+struct Sealable {
+  std::string_view action;
+  std::string_view member;
+};
+constexpr Sealable kSealable[] = {{"agent.violation", "what"}, {"agent.violation", "reason"},
+                                  {"escalation.", "reason"},   {"execution.", "reason"},
+                                  {"policy.", "note"},         {"audit.redacted", "reason"}};
+
 }  // namespace
+
+bool isSealable(std::string_view action, std::string_view member) {
+  return std::ranges::any_of(kSealable, [&](const Sealable& each) {
+    return action.starts_with(each.action) && member == each.member;
+  });
+}
+
+std::string sealOf(const SealedMember& member) {
+  return base::sha256Hex("cloister-audit-seal v1\n" + member.salt + "\n" +
+                         canonicalJson(member.value));
+}
+
+std::string sealIn(const base::json::value& value) {
+  constexpr size_t kDigits = 64;
+  const base::json::object* object = value.if_object();
+  if (object == nullptr || object->size() != 1) return {};
+  const base::json::value* digest = object->if_contains("sealed");
+  if (digest == nullptr || !digest->is_string() || digest->get_string().size() != kDigits)
+    return {};
+  return std::string(digest->get_string());
+}
+
+base::json::object shownDetails(const AuditEntry& entry) {
+  base::json::object details = entry.event.details;
+  for (const SealedMember& member : entry.sealed)
+    details[member.name] = member.value;
+  return details;
+}
 
 std::string canonicalJson(const base::json::value& value) {
   std::string out;

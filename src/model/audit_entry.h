@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "model/principal.h"
@@ -18,13 +20,32 @@ struct AuditEvent {
   base::json::object details;
 };
 
+// Text of persons and agents is not in the entry itself, which cannot be changed: there, the member
+// of `details` is {"sealed": sealOf(it)}. What was sealed is kept beside the log until somebody
+// redacts it; then the chain is as whole as before, and nobody can guess it by its digest.
+struct SealedMember {
+  std::string name;
+  std::string salt;  // 32 hex digits, random
+  base::json::value value;
+};
+
 struct AuditEntry {
   uint64_t seq = 0;  // 1, 2, 3 … without a gap
   int64_t at = 0;    // wall-clock microseconds
   AuditEvent event;
-  std::string prev;  // hex SHA-256 of the entry before; 64 zeros for the first
-  std::string hash;  // hex SHA-256 of canonicalForm(*this)
+  std::string prev;                       // hex SHA-256 of the entry before; 64 zeros for the first
+  std::string hash;                       // hex SHA-256 of canonicalForm(*this)
+  std::vector<SealedMember> sealed = {};  // of its details, by name; what was redacted is gone
 };
+
+// Whether a member of such an entry's details is sealed.
+bool isSealable(std::string_view action, std::string_view member);
+// Hex SHA-256 over the salt and the value's canonical JSON; docs/AUDIT.md.
+std::string sealOf(const SealedMember& member);
+// The digest, where a member's value is {"sealed": digest}; "" for any other.
+std::string sealIn(const base::json::value& value);
+// The details as they were recorded, but for what was redacted.
+base::json::object shownDetails(const AuditEntry& entry);
 
 // The exact bytes that are hashed: one line of JSON with the members seq, at, action, subject,
 // tenant, app, agent, user, key, details, prev in this order, `details` by canonicalJson().

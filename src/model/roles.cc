@@ -47,6 +47,7 @@ const std::vector<Grant> kGrants = {
     {Permission::kAuditRead, "audit.read", of({kApprover, kTenantAdmin, kAdmin}),
      "read and export the audit log"},
     {Permission::kAuditVerify, "audit.verify", kAdmin, "verify the whole audit log"},
+    {Permission::kAuditRedact, "audit.redact", kAdmin, "forget free text of the audit log"},
     {Permission::kPoolRead, "pool.read", kWatchers, "see what the node keeps ready"},
     {Permission::kEscalationRead, "escalation.read", kEveryone, "see escalations"},
     {Permission::kEscalationRequest, "escalation.request", kRunners, "ask for an escalation"},

@@ -73,6 +73,7 @@ enum class Permission : uint8_t {
   kKeyManage,
   kAuditRead,
   kAuditVerify,
+  kAuditRedact,
   kPoolRead,
   kEscalationRead,
   kEscalationRequest,

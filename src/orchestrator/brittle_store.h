@@ -172,6 +172,10 @@ class BrittleStore final : public store::Store {
                                                uint32_t limit) override {
     return real_->audit(scope, after, limit);
   }
+  void redact(store::Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+              store::Done<void> done) override {
+    real_->redact(std::move(scope), seq, std::move(member), std::move(event), std::move(done));
+  }
   Result<std::optional<store::Checkpoint>> head() override { return real_->head(); }
   Result<std::vector<store::Mismatch>> mismatches(uint64_t after, uint32_t limit) override {
     return real_->mismatches(after, limit);

@@ -227,7 +227,7 @@ Result<std::vector<model::AuditEntry>> readAgentAudit(Database& db, const Scope&
   Statement row = TRY(db.use(kAudit));
   row.bind(query.of.tenant, query.of.agent, subject, query.since, bounded(query.before_seq),
            std::clamp(query.limit, 1U, kMaxList));
-  return readAuditRows(row);
+  return readAuditRows(db, row);
 }
 
 Result<AgentStats> readAgentStats(Database& db, const Scope& scope, const AgentName& name) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "store/clean.h"
 
 namespace cloister::store {
@@ -12,11 +13,25 @@ namespace {
 constexpr char kInsert[] =
     "INSERT INTO audit(seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,"
     " hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
+constexpr char kKeep[] = "INSERT INTO audit_sealed(seq, name, salt, value) VALUES (?,?,?,?)";
 constexpr char kSeal[] = "INSERT OR REPLACE INTO audit_head VALUES (1,?,?,?,?,?)";
 constexpr char kReadHead[] = "SELECT seq, hash, at, key_id, signature FROM audit_head";
 constexpr char kLast[] =
     "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
     " FROM audit ORDER BY seq DESC LIMIT 1";
+
+// What of its details is not for the log itself; there, its seal is.
+std::vector<model::SealedMember> sealText(model::AuditEvent& event) {
+  constexpr size_t kSaltBytes = 16;
+  std::vector<model::SealedMember> sealed;
+  for (auto& member : event.details) {
+    if (!model::isSealable(event.action, member.key())) continue;
+    sealed.push_back(
+        {std::string(member.key()), base::randomHex(kSaltBytes), std::move(member.value())});
+    member.value() = base::json::object{{"sealed", sealOf(sealed.back())}};
+  }
+  return sealed;
+}
 
 model::AuditEvent cleanEvent(const model::AuditEvent& event) {
   const model::Principal& who = event.principal;
@@ -71,6 +86,7 @@ Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {
                           .event = cleanEvent(event),
                           .prev = head_.hash,
                           .hash = {}};
+  entry.sealed = sealText(entry.event);
   entry.hash = base::sha256Hex(canonicalForm(entry));
   const model::Principal& who = entry.event.principal;
   const std::string details = model::canonicalJson(entry.event.details);
@@ -78,6 +94,10 @@ Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {
   insert.bind(entry.seq, entry.at, entry.event.action, entry.event.subject, who.tenant, who.app,
               who.agent, who.user, who.key_id, details, entry.prev, entry.hash);
   TRY(insert.run());
+  for (const model::SealedMember& member : entry.sealed) {
+    Statement keep = TRY(db.use(kKeep));
+    TRY(keep.bind(entry.seq, member.name, member.salt, model::canonicalJson(member.value)).run());
+  }
   head_ = {entry.seq, entry.at, std::move(entry.hash)};
   return head_.seq;
 }

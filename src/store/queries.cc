@@ -5,6 +5,7 @@
 
 #include "store/chain.h"
 #include "store/executions.h"
+#include "store/sealed.h"
 
 namespace cloister::store {
 namespace {
@@ -111,21 +112,33 @@ Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scop
   Statement row = TRY(db.use(tenant ? kAuditOfTenant : kAudit));
   if (tenant) row.bind(*tenant);
   row.bind(from, std::clamp(limit, 1U, kMaxAudit));
-  return readAuditRows(row);
+  return readAuditRows(db, row);
 }
 
-Result<std::vector<model::AuditEntry>> readAuditRows(Statement& row) {
+namespace {
+
+std::vector<model::AuditEntry> readRows(Statement& row, std::optional<Error>& trouble) {
   std::vector<model::AuditEntry> out;
   for (;;) {
     // What was read before the trouble is given first; the next call meets it at its front.
     const auto more = row.step();
-    if (!more && out.empty()) return std::unexpected(more.error());
+    if (!more && out.empty()) trouble = more.error();
     if (!more || !*more) return out;
     auto entry = readEntry(row);
-    if (!entry && out.empty()) return std::unexpected(std::move(entry).error());
+    if (!entry && out.empty()) trouble = std::move(entry).error();
     if (!entry) return out;
     out.push_back(*std::move(entry));
   }
+}
+
+}  // namespace
+
+Result<std::vector<model::AuditEntry>> readAuditRows(Database& db, Statement& row) {
+  std::optional<Error> trouble;
+  std::vector<model::AuditEntry> entries = readRows(row, trouble);
+  if (trouble) return std::unexpected(*std::move(trouble));
+  TRY(addSealed(db, entries));
+  return entries;
 }
 
 }  // namespace cloister::store

@@ -20,6 +20,6 @@ Result<std::vector<Pending>> unfinishedExecutions(Database& db);
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit);
 // All that a statement has left, whose columns are those of the log.
-Result<std::vector<model::AuditEntry>> readAuditRows(Statement& row);
+Result<std::vector<model::AuditEntry>> readAuditRows(Database& db, Statement& row);
 
 }  // namespace cloister::store

@@ -13,13 +13,14 @@
 #include "store/migrations/m008_escalations.h"
 #include "store/migrations/m009_escalation_rows.h"
 #include "store/migrations/m010_quotas.h"
+#include "store/migrations/m011_sealed.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 10> kMigrations = {
-    kInitial,  kSessions, kArtifacts,   kSnapshots,      kKeyRoles,
-    kPolicies, kAgents,   kEscalations, kEscalationRows, kQuotas};
+constexpr std::array<const char*, 11> kMigrations = {
+    kInitial, kSessions,    kArtifacts,      kSnapshots, kKeyRoles, kPolicies,
+    kAgents,  kEscalations, kEscalationRows, kQuotas,    kSealed};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

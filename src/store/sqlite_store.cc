@@ -25,6 +25,7 @@
 #include "store/readers.h"
 #include "store/retention.h"
 #include "store/schema.h"
+#include "store/sealed.h"
 #include "store/sessions.h"
 #include "store/snapshots.h"
 #include "store/sqlite_escalations.h"
@@ -287,6 +288,15 @@ class SqliteStore final : public Store {
   Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                uint32_t limit) override {
     return read("", [&](Database& db) { return readAudit(db, scope, after, limit); });
+  }
+
+  void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+              Done<void> done) override {
+    submit<void>(
+        {},
+        [scope = std::move(scope), seq, member = std::move(member), event = std::move(event)](
+            Transaction tx) { return redactRow(tx, scope, seq, member, event); },
+        std::move(done));
   }
 
   Result<std::optional<Checkpoint>> head() override {

@@ -122,7 +122,7 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
       "DROP TABLE escalation_policies; DROP TABLE notifications;"
       "DROP TABLE agent_sandboxes; DROP TABLE violations;"
       "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents; DROP INDEX audit_of_escalations;"
-      "DROP TABLE policies; DROP TABLE quotas;"
+      "DROP TABLE policies; DROP TABLE quotas; DROP TABLE audit_sealed;"
       "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
       " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
       " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
@@ -173,7 +173,7 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
     ASSERT_TRUE(change(*store, approve));
   }
   runSql(dir.file("ledger.db"),
-         "DROP TABLE quotas; DROP INDEX audit_of_escalations;"
+         "DROP TABLE quotas; DROP TABLE audit_sealed; DROP INDEX audit_of_escalations;"
          "ALTER TABLE escalations DROP COLUMN created_row;"
          "ALTER TABLE escalations DROP COLUMN state_row;"
          "PRAGMA user_version=8");

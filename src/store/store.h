@@ -250,6 +250,10 @@ class Store {
   // Entries with seq > after, oldest first, at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;
+  // Forgets what an entry has sealed as `member`, which `event` tells of in the log; the entry
+  // itself stays as it is. kNotFound: not within the scope, not sealed, or redacted before.
+  virtual void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+                      Done<void> done) = 0;
   // The signed head of the audit chain, written by the transaction that made its last entry; none
   // while there is no entry (or no signing key).
   virtual Result<std::optional<Checkpoint>> head() = 0;

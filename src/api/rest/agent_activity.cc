@@ -64,7 +64,7 @@ Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
                                  {"action", entry.event.action},
                                  {"subject", entry.event.subject},
                                  {"by", model::toJsonObject(entry.event.principal)},
-                                 {"details", entry.event.details}});
+                                 {"details", model::shownDetails(entry)}});
   }
   json::value cursor = found.size() == query.limit ? cursorBefore(found.back().seq) : nullptr;
   co_return jsonResponse(

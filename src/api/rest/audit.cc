@@ -2,8 +2,9 @@
 // /v1/audit: the append-only log, to read, to take away, to prove; receipts of executions.
 #include "audit/audit.h"
 
-#include "api/rest/awaiting.h"
-#include "api/rest/rest.h"
+#include <charconv>
+
+#include "api/rest/requests.h"
 #include "audit/receipt.h"
 
 namespace cloister::api {
@@ -13,6 +14,7 @@ namespace json = base::json;
 
 constexpr int64_t kMaxList = 1000;
 constexpr uint32_t kExportPage = 500;
+constexpr size_t kMaxReason = 2000;
 
 std::string lines(const std::vector<model::AuditEntry>& entries) {
   std::string text;
@@ -30,12 +32,43 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
       CO_TRY(parts.store.audit(store::Scope::of(request.principal), static_cast<uint64_t>(after),
                                static_cast<uint32_t>(limit)));
   json::array items;
-  for (const model::AuditEntry& entry : entries)
-    items.push_back(CO_TRY(base::parseJson(audit::exportLine(entry))));
+  for (const model::AuditEntry& entry : entries) {
+    json::value item = CO_TRY(base::parseJson(audit::exportLine(entry)));
+    item.as_object().erase("sealed");
+    item.as_object()["details"] = model::shownDetails(entry);
+    items.push_back(std::move(item));
+  }
   json::value next = nullptr;
   if (entries.size() == static_cast<size_t>(limit)) next = entries.back().seq;
   co_return jsonResponse(
       200, json::object{{"entries", std::move(items)}, {"next_after", std::move(next)}});
+}
+
+Task<Result<Response>> redact(RestParts& parts, Request& request) {
+  const std::string& number = request.params[0];
+  uint64_t seq = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), seq);
+  if (error != std::errc() || end != number.data() + number.size() || seq == 0) {
+    co_return fail(Code::kNotFound, "there is no audit entry " + number);
+  }
+  const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  base::ObjectReader reader(body, "");
+  const auto member = CO_TRY(reader.text("member"));
+  const auto reason = CO_TRY(reader.text("reason"));
+  CO_TRY(reader.finish());
+  if (!member) co_return fail(Code::kInvalid, "member: is required", "member");
+  if (!reason || reason->empty() || reason->size() > kMaxReason) {
+    co_return fail(Code::kInvalid, "reason: is required, of at most 2000 bytes", "reason");
+  }
+  const model::AuditEvent event{.action = "audit.redacted",
+                                .subject = "audit:" + number,
+                                .principal = request.principal,
+                                .details = {{"of", seq}, {"member", *member}, {"reason", *reason}}};
+  auto done = co_await committed<void>([&](auto after) {
+    parts.store.redact(store::Scope::of(request.principal), seq, *member, event, std::move(after));
+  });
+  if (!done) co_return std::unexpected(done.error());
+  co_return jsonResponse(200, json::object{{"seq", seq}, {"member", *member}, {"redacted", true}});
 }
 
 Task<Result<Response>> verify(RestParts& parts, Request&) {
@@ -97,6 +130,12 @@ std::vector<Route> auditRoutes(RestParts& parts) {
            .access = needs(Permission::kAuditVerify),
            .query = {},
            .handle = [&parts](Request& request) { return verify(parts, request); }},
+          {.method = "POST",
+           .pattern = "/v1/audit/{seq}:redact",
+           .access = needs(Permission::kAuditRedact),
+           .query = {},
+           .handle = [&parts](Request& request) { return redact(parts, request); },
+           .json_body = true},
           {.method = "GET",
            .pattern = "/v1/audit/export",
            .access = needs(Permission::kAuditRead),

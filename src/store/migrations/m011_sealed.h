@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schema: what the audit log has sealed.
+#pragma once
+
+namespace cloister::store {
+
+inline constexpr char kSealed[] = R"sql(
+-- Beside the log, so that it can be forgotten without a change of the log (docs/AUDIT.md).
+CREATE TABLE audit_sealed(
+  seq   INTEGER NOT NULL REFERENCES audit(seq),
+  name  TEXT NOT NULL,
+  salt  TEXT NOT NULL,
+  value TEXT NOT NULL,  -- canonical JSON
+  PRIMARY KEY (seq, name)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+}  // namespace cloister::store
