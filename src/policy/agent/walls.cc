@@ -62,7 +62,7 @@ class Builder {
     if (!path.starts_with('/') || plainPath(path) != path || path.size() > Walls::kMaxText) {
       return false;
     }
-    if (deep == 0 && fixed.size() < path.size()) return false;  // "/*", "/a*"
+    if (path == "/" || (deep == 0 && fixed.size() < path.size())) return false;  // "/*", "/a*"
     return std::ranges::none_of(kNotTheImage, [&](std::string_view place) {
       return globMatches(path, place) || fixed == place ||
              fixed.starts_with(std::string(place) + "/");

@@ -82,16 +82,16 @@ TEST(Walls, OfAnAgentsOwnRules) {
   const HeldRules held = heldAt("isolated", [](model::AgentSandbox& sandbox) {
     sandbox.allowed_commands = {"python3 *"};
     sandbox.forbidden_commands = {"curl", "git push *", "perl *"};
-    sandbox.forbidden_paths = {"/usr/share/doc/*", "*/secrets/*", "/workspace/private/*",
-                               "/tmp/*",           "/*",          "/etc/../root/x",
-                               "relative/x",       "/usr/lib/x",  "/u*"};
+    sandbox.forbidden_paths = {
+        "/usr/share/doc/*", "*/secrets/*", "/workspace/private/*", "/tmp/*", "/*",
+        "/etc/../root/x",   "relative/x",  "/usr/lib/x",           "/u*",    "/"};
   });
   EXPECT_THAT(*held.walls.only, Contains("python3"));
   EXPECT_THAT(held.walls.without, ElementsAre("curl", "perl"));
   EXPECT_THAT(held.walls.hidden, ElementsAre("/usr/share/doc/*", "/usr/lib/x"));
   for (const char* rule :
        {"command git push *", "path */secrets/*", "path /workspace/private/*", "path /tmp/*",
-        "path /*", "path /etc/../root/x", "path relative/x", "path /u*"})
+        "path /*", "path /etc/../root/x", "path relative/x", "path /u*", "path /"})
     EXPECT_THAT(held.by_text, Contains(rule));
 }
 
