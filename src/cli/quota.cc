@@ -41,9 +41,10 @@ Result<std::string> tenantOf(HttpClient& client, const Invocation& invocation) {
 
 std::string quotaText(const json::object& quota) {
   const std::string agent = printable(textOf(quota, "agent"));
-  const std::string tenant = "enant " + printable(textOf(quota, "tenant"));
+  const std::string tenant = printable(textOf(quota, "tenant"));
   const bool of_agent = quota.at("agent").is_string();
-  std::string text = of_agent ? "Agent " + agent + " of t" + tenant + "\n" : "T" + tenant + "\n";
+  std::string text = of_agent ? "Agent " + agent + " of tenant " + tenant : "Tenant " + tenant;
+  text += "\n";
   const json::object& bounds = objectOf(quota, "effective");
   const json::object& use = objectOf(quota, "use");
   for (const Dimension& each : kDimensions) {

@@ -29,8 +29,10 @@ uint64_t changes(long abi) {
   return kChanges | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0);
 }
 
+// A link in its place, which a program may have put there, is refused: landlock_add_rule(2) takes
+// these rights for no such file.
 int allow(const char* path, uint64_t access) {
-  const Fd place(open(path, O_PATH | O_CLOEXEC));
+  const Fd place(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!place) return errno;
   const landlock_path_beneath_attr rule{.allowed_access = access & the_handled,
                                         .parent_fd = place.get()};

@@ -283,6 +283,21 @@ class Walls(AgentCase):
         self.assertEqual(self.call("POST", path, {"code": "echo $x"}, key=key, status=200).json()["stdout"], "5\n")
         self.call("DELETE", f"/v1/sessions/{session}", key=key)
 
+    def test_a_kernels_directory_that_is_a_link_opens_nothing(self):
+        self.give("training", allowed_commands=["python3 *"])
+        key = self.secret()
+        session = self.call("POST", "/v1/sessions", {"language": "python"}, key=key, status=201).json()["id"]
+
+        def run(code, **more):
+            return self.call("POST", f"/v1/sessions/{session}/exec?wait=60", {"code": code, **more}, key=key).json()
+
+        made = run("import os; os.symlink('/workspace', '/tmp/.cloister-kernel-python'); print('made')", kernel="none")
+        self.assertEqual(made["stdout"], "made\n", made)
+        run("1 + 1")
+        done = run("open('/workspace/taken', 'w').write('x')", kernel="none")
+        self.assertIn("PermissionError", done["stderr"], done)
+        self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
     def test_the_plan_says_what_is_held_and_what_is_text(self):
         self.give("standard", forbidden_paths=["*/secrets/*"])
         plan = self.call("POST", "/v1/executions?dry_run=true", {"language": "bash", "code": "ls"}, key=self.secret(),
