@@ -1,6 +1,18 @@
 # How a folder of src/ becomes a library (`cloister_<name>`), its *_test.cc a test program
 # (`<name>_test`), and bin/<name>.cc an executable.
 
+# cloister_source_dir(file...): defines CLOISTER_SOURCE_DIR for those that use it; what the others
+# compile to is the same in every clone (cmake/precompiled.cmake).
+function(cloister_source_dir)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} uses REGEX CLOISTER_SOURCE_DIR LIMIT_COUNT 1)
+    if(uses)
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_DEFINITIONS CLOISTER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    endif()
+  endforeach()
+endfunction()
+
 # cloister_folder(NAME [DEPS folder...] [LIBS library...])
 function(cloister_folder name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
@@ -28,7 +40,7 @@ function(cloister_folder name)
     target_link_libraries(${name}_test PRIVATE cloister_${name} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${name}_test REUSE_FROM precompiled_test)
     target_compile_options(${name}_test PRIVATE -O0)  # most of a test's code is run once, and built often
-    target_compile_definitions(${name}_test PRIVATE CLOISTER_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    cloister_source_dir(${tests})
     add_test(NAME unit.${name} COMMAND ${name}_test)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()
