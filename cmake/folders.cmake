@@ -1,5 +1,6 @@
 # How a folder of src/ becomes a library (`cloister_<name>`), its *_test.cc a test program
 # (`<name>_test`), and bin/<name>.cc an executable.
+add_custom_target(units)  # every test program; `all` has none of them
 
 # cloister_source_dir(file...): defines CLOISTER_SOURCE_DIR for those that use it; what the others
 # compile to is the same in every clone (cmake/precompiled.cmake).
@@ -36,7 +37,8 @@ function(cloister_folder name)
   target_link_libraries(cloister_${name} ${scope} ${ARG_DEPS} ${ARG_LIBS})
   if(tests)
     set_property(GLOBAL APPEND PROPERTY CLOISTER_UNIT_TESTS ${name})
-    add_executable(${name}_test ${tests})
+    add_executable(${name}_test EXCLUDE_FROM_ALL ${tests})
+    add_dependencies(units ${name}_test)
     target_link_libraries(${name}_test PRIVATE cloister_${name} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${name}_test REUSE_FROM precompiled_test)
     target_compile_options(${name}_test PRIVATE -O0)  # most of a test's code is run once, and built often

@@ -123,19 +123,20 @@ def fuzz_suites(long):
         yield Suite(name, command, "fuzz", timeout=each + 120, env=dict(SANITIZER_ENV))
 
 
-def discover(long, presets=PRESETS):
+def discover(long, pattern, presets=PRESETS):
     """Every suite of these presets' builds, in the order in which they are started."""
-    suites = release_suites(long) if "release" in presets else []
+    suites = release_suites(long, units=long or bool(pattern)) if "release" in presets else []
     for preset in presets:
         if preset != "release":
             suites += sanitized_suites(preset, long)
-    return suites
+    return [suite for suite in suites if pattern in suite.name]
 
 
-def release_suites(long):
+def release_suites(long, units):
+    """With `units`, the unit tests without sanitizers too, which an ordinary run does not compile."""
     suites = [python_suite(p, alone=False, timeout=3600 if long else 900)
               for p in sorted((HERE / "style").glob("check_*.py"))]
-    suites += unit_suites("release")
+    suites += unit_suites("release") if units else []
     limit = 7200 if long else 600
     for folder in ("integration", "security", "hostile", "fault"):
         suites += [python_suite(p, timeout=limit) for p in sorted((HERE / folder).glob("test_*.py"))]
@@ -373,7 +374,7 @@ def run_all(options):
             broken = Suite(f"{preset}/build", [])
             printer.suite(broken, [Case("build", "failed", f"./dev build {preset} failed")], "", 0)
             continue
-        suites = [suite for suite in discover(options.long, (preset,)) if options.pattern in suite.name]
+        suites = discover(options.long, options.pattern, (preset,))
         printer.more(len(suites))
         failed += run_suites(suites, options.long, printer)
     run_again(failed, options.long, printer)
@@ -391,7 +392,7 @@ def main():
     parser.add_argument("pattern", nargs="?", default="")
     options = parser.parse_args()
     if options.list:
-        names = [suite.name for suite in discover(options.long) if options.pattern in suite.name]
+        names = [suite.name for suite in discover(True, options.pattern)]
         print("\n".join(names))
         return 0 if names else 2
     return 0 if run_all(options) else 1
