@@ -44,14 +44,20 @@
       }
     };
     globalThis.cloisterWait = () => Atomics.wait(shared, 0, 0);
-    globalThis.cloisterWatch = () => { for (;;) watch("cloisterWait()"); };
+    globalThis.cloisterWatch = () => {
+      parentPort.postMessage("watching");
+      for (;;) watch("cloisterWait()");
+    };
     // One within the other: without any, Node would end at a signal.
     for (;;) watch("cloisterWatch()");
   `, { eval: true, workerData: shared });
-  watcher.on("message", ({ id, cell }) => {
-    Atomics.store(shared, 1, id);
-    Atomics.notify(shared, 1);
-    if (cell === cells) current?.interrupted();
+  const watching = new Promise((resolve) => {
+    watcher.on("message", (message) => {
+      if (message === "watching") return resolve();
+      Atomics.store(shared, 1, message.id);
+      Atomics.notify(shared, 1);
+      if (message.cell === cells) current?.interrupted();
+    });
   });
   watcher.unref();
   setInterval(() => {}, 2 ** 30);  // a cell may wait for what never comes
@@ -175,6 +181,7 @@
   }
 
   async function main() {
+    await watching;  // a signal before that would end Node
     for (;;) {
       const code = await nextCode();
       if (code !== null) await cell(code);

@@ -66,10 +66,10 @@ Result<> Supervisor::startDue() {
 
 // Ready is what the service itself says, asked again after every death.
 Result<> Supervisor::announce() {
-  constexpr Millis kBetweenProbes{20};
   if (phase_ != Phase::kRunning || answering_ || !control_.ready() || !node_.ready()) return {};
   if (monotonicNow() < next_probe_) return {};
-  next_probe_ = monotonicNow() + kBetweenProbes;
+  next_probe_ = monotonicNow() + probe_pause_;
+  probe_pause_ = std::min(probe_pause_ * 2, kLongestProbePause);
   if (!config_.probe(signals_.fd())) return {};
   answering_ = true;
   if (!announced_) TRY(config_.on_ready());
@@ -123,6 +123,7 @@ Result<> Supervisor::reap() {
       if (child->pid() != pid) continue;
       child->ended(status);
       answering_ = false;
+      probe_pause_ = kFirstProbePause;
       if (phase_ != Phase::kRunning) continue;
       if (!child->everReady()) {
         return fail(Code::kUnavailable, "starting " + child->name() + ": it " + child->lastEnd());

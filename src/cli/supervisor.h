@@ -64,7 +64,11 @@ class Supervisor {
   bool told_to_stop_ = false;
   base::Monotonic deadline_;  // of the phase
   base::Monotonic next_beat_;
+  // The parts meet within a few milliseconds, and a private server's run waits for it.
+  static constexpr Millis kFirstProbePause{1};
+  static constexpr Millis kLongestProbePause{20};
   base::Monotonic next_probe_;
+  Millis probe_pause_ = kFirstProbePause;
 };
 
 }  // namespace cloister::cli

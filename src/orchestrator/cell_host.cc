@@ -166,7 +166,7 @@ Task<Result<Outcome>> CellHost::judge(Outcome met) {
     co_return met;
   }
   lost_ = true;
-  const bool by_itself = !kernel_->runs() && stage_ != Stage::kStopping;
+  const bool by_itself = !kernel_->runs() && stage_ == Stage::kRuns;
   kernel_->stop();
   co_await kernel_->stopped();
   met.limits.clear();

@@ -316,6 +316,11 @@ class Bash(KernelTest):
             self.assertEqual((done["status"], done["stdout"], done["cell"]["state_lost"]), ("timed_out", "", False), done)
         self.assertEqual(self.cell("echo $x")["stdout"], "1\n")
 
+    def test_dies_of_the_interrupt(self):
+        done = self.cell("trap 'kill -9 $$' INT; while :; do :; done", timeout_seconds=0.5)
+        self.assertEqual((done["status"], done["error"]["type"], done["cell"]["state_lost"]),
+                         ("timed_out", "TIMEOUT", True), done)
+
 
 class Node(KernelTest):
     language = "node"
