@@ -196,6 +196,7 @@ struct Data {
   model::LanguageSet languages;
   orchestrator::StartDocument policy;
   policy::Levels levels;
+  model::ToolSet tools;
   std::string openapi;
   std::string mcp;
   linux::SeccompProgram seccomp;
@@ -237,6 +238,7 @@ Result<Data> readData(const Options& options) {
                  .text = std::move(policy),
                  .chosen = !options.config.policy.empty()},
       .levels = std::move(known_levels),
+      .tools = TRY(readTools(options.config)),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
@@ -495,6 +497,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
     return policy::explainCommand(levels, command);
   };
   parts.agents_per_tenant = options.config.agents.per_tenant;
+  parts.tools = &data.tools;
 }
 
 // The API, until it is told to stop.

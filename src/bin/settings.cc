@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/file.h"
+#include "model/yaml.h"
+
 namespace cloister {
 namespace {
 
@@ -188,6 +191,12 @@ api::mcp::Settings mcpSettings(const model::Config::Mcp& config) {
   settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 32);
   settings.legacy.idle = std::chrono::seconds(config.session_idle_seconds);
   return settings;
+}
+
+Result<model::ToolSet> readTools(const model::Config& config) {
+  const std::string own = base::shareDir() + "/policies/tools.yaml";
+  const std::string path = config.tools.empty() ? own : config.tools;
+  return model::ToolSet::parse(TRY(base::readFile(path, model::kMaxYamlBytes)), path);
 }
 
 }  // namespace cloister

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration file as the settings of each part of cloisterd. Pure, but for httpLimits().
+// The configuration file as the settings of each part of cloisterd. Pure, but for httpLimits() and
+// readTools().
 #pragma once
 
 #include "api/http_server.h"
@@ -8,6 +9,7 @@
 #include "model/config.h"
 #include "model/run_request.h"
 #include "model/session.h"
+#include "model/tool.h"
 #include "orchestrator/artifact_service.h"
 #include "orchestrator/notifier.h"
 #include "orchestrator/policy_service.h"
@@ -35,5 +37,7 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config);
 model::SessionBounds sessionBounds(const model::Config& config);
 model::RequestBounds requestBounds(const model::Config& config);
 api::mcp::Settings mcpSettings(const model::Config::Mcp& config);
+// The registry that it names, or the installation's.
+Result<model::ToolSet> readTools(const model::Config& config);
 
 }  // namespace cloister

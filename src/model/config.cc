@@ -43,6 +43,7 @@ constexpr Key kKeys[] = {
     {SAME(user)},
     {SAME(durability)},
     {SAME(policy)},
+    {SAME(tools)},
     {SAME(policies.history), "versions", 1, 100'000},
     {SAME(policies.replay), "requests", 1, 1000},
     {SAME(policies.engine)},

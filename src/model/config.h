@@ -26,6 +26,7 @@ struct Config {
   std::string user = "cloister";          // what cloisterd becomes when it is started as root
   Durability durability = Durability::kProcess;
   std::string policy;  // path; "" = policies/default.yaml of the installation
+  std::string tools;   // path; "" = policies/tools.yaml of the installation
 
   // The history of the policy document.
   struct Policies {

@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "model/escalation.h"
+#include "model/tool.h"
 
 namespace cloister::model {
 namespace {
@@ -246,6 +247,12 @@ Result<> parseLists(ObjectReader& reader, const RequestBounds& bounds, RunReques
 Result<> parseSurroundings(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   request.deps = TRY(nameList(reader, "deps", namesOf(bounds))).value_or(request.deps);
   request.metadata = TRY(textMap(reader, "metadata", bounds.items, bounds.text_bytes));
+  const auto own = request.metadata.lower_bound(std::string(kReservedMetadata));
+  if (!bounds.own_metadata && own != request.metadata.end() &&
+      own->first.starts_with(kReservedMetadata)) {
+    return invalid("metadata." + own->first,
+                   "names that begin with cloister. are the service's own");
+  }
   request.env = TRY(textMap(reader, "env", bounds.env, bounds.text_bytes));
   for (const auto& [name, value] : request.env) {
     if (!isEnvironmentName(name)) {

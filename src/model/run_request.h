@@ -55,7 +55,8 @@ struct RequestBounds {
   size_t text_bytes = 32'768;              // one argument, environment value, metadata value
   size_t command_bytes = size_t{1} << 20;  // command, arguments and environment together
   size_t items = 64;                       // dependencies, artifact globs, metadata members
-  Limits max;                              // the most a request may ask for; see defaultBounds()
+  bool own_metadata = false;  // members that are the service's own (model/tool.h) may be there
+  Limits max;                 // the most a request may ask for; see defaultBounds()
 };
 RequestBounds defaultBounds();
 

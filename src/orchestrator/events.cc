@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/events.h"
 
+#include "model/tool.h"
+
 namespace cloister::orchestrator {
 namespace {
 
@@ -9,6 +11,8 @@ namespace json = base::json;
 model::AuditEvent about(std::string_view action, const model::Execution& execution,
                         json::object details) {
   if (!execution.session_id.empty()) details["session_id"] = execution.session_id;
+  if (const auto* tool = execution.metadata.if_contains(model::kToolMember))
+    details["tool"] = *tool;
   return {std::string(action), execution.id, execution.principal, std::move(details)};
 }
 

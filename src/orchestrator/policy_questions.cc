@@ -22,7 +22,9 @@ std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
   base::ObjectReader reader(value->get_object(), "");
   model::RunRequest request;
   // A program of a session has members besides; they are not the policy's.
-  if (!model::readRunRequest(reader, parts.bounds, request)) return std::nullopt;
+  model::RequestBounds bounds = parts.bounds;
+  bounds.own_metadata = true;
+  if (!model::readRunRequest(reader, bounds, request)) return std::nullopt;
   auto made = policy::suppose(std::move(request), std::move(recorded.principal), parts);
   made.in_session = !recorded.session_id.empty();
   if (made.in_session) made.operation = "exec";

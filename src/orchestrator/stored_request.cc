@@ -14,6 +14,7 @@ model::RequestBounds storedBounds() {
   bounds.body_bytes = bounds.code_bytes = bounds.input_bytes = kMaxStoredRequest;
   bounds.files_bytes = bounds.text_bytes = bounds.command_bytes = kMaxStoredRequest;
   bounds.files = bounds.args = bounds.env = bounds.items = kItems;
+  bounds.own_metadata = true;
   bounds.max.wall = bounds.max.cpu_time = std::chrono::years(1);
   bounds.max.cpu_millis = bounds.max.open_files = bounds.max.pids = uint32_t{1} << 30;
   bounds.max.memory_bytes = bounds.max.disk_bytes = bounds.max.file_bytes = uint64_t{1} << 50;

@@ -35,6 +35,9 @@
 namespace cloister::orchestrator {
 class PolicyService;
 }
+namespace cloister::model {
+class ToolSet;
+}
 
 namespace cloister::api {
 
@@ -66,6 +69,7 @@ struct RestParts {
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
   uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
   orchestrator::PolicyService* policies = nullptr;   // null: there is no history of them
+  const model::ToolSet* tools = nullptr;             // null: there are no tool calls
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.
@@ -92,6 +96,7 @@ std::vector<Route> commandRoutes(RestParts& parts);
 std::vector<Route> agentRoutes(RestParts& parts);
 std::vector<Route> policyRoutes(RestParts& parts);
 std::vector<Route> quotaRoutes(RestParts& parts);
+std::vector<Route> toolRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 
 }  // namespace cloister::api

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/tool-calls and /v1/capabilities: a ToolCall in, an EffectResult out. A call is an execution,
+// of a run request that the registry makes of it (model/tool.h): its record, audit rows and receipt
+// are that execution's, and so is its id.
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/rest/requests.h"
+#include "model/tool.h"
+
+namespace cloister::api {
+namespace {
+
+namespace json = base::json;
+using model::Execution;
+using model::Tool;
+
+constexpr int kStatusTimedOut = 124;  // as `cloister run` has them
+constexpr int kStatusSignal = 128;
+constexpr std::string_view kScopeMember = "tools";  // of a session's metadata
+
+struct ToolCall {
+  const Tool* tool = nullptr;
+  json::object arguments;
+  std::string session_id;
+  json::object metadata;
+  std::string approval;
+  std::string key;  // Idempotency-Key
+};
+
+Result<const model::ToolSet*> toolsOf(const RestParts& parts) {
+  if (parts.tools != nullptr) return parts.tools;
+  return fail(Code::kUnsupported, "tool calls: this service has no registry");
+}
+
+Result<ToolCall> parseCall(const json::object& body, const model::ToolSet& tools) {
+  base::ObjectReader reader(body, "");
+  ToolCall call;
+  const auto id = TRY(reader.text("tool_id"));
+  if (!id) return fail(Code::kInvalid, "tool_id: is required", "tool_id");
+  call.tool = TRY(tools.find(*id));
+  if (const auto* arguments = TRY(reader.object("arguments"))) call.arguments = *arguments;
+  call.session_id = TRY(reader.text("session_id")).value_or("");
+  if (const auto* metadata = TRY(reader.object("metadata"))) call.metadata = *metadata;
+  call.approval = TRY(reader.text("approval")).value_or("");
+  TRY(reader.finish());
+  return call;
+}
+
+// What the caller says beside its arguments.
+json::object withRest(const ToolCall& call, json::object request) {
+  request["metadata"] = call.metadata;
+  if (!call.approval.empty()) request["approval"] = call.approval;
+  return request;
+}
+
+// The registry's word, whatever the caller's metadata say.
+void mark(const ToolCall& call, const std::string& retry_of, model::RunRequest& request) {
+  request.metadata["tool_type"] = call.tool->tool_type;
+  request.metadata[std::string(model::kToolMember)] = call.tool->id;
+  if (!retry_of.empty()) request.metadata[std::string(model::kRetryMember)] = retry_of;
+}
+
+// A session whose metadata name tools has those and no others.
+Result<> checkScope(const model::Session& session, const Tool& tool) {
+  const json::value* scope = session.metadata.if_contains(kScopeMember);
+  if (scope == nullptr || !scope->is_string()) return {};
+  std::string_view left = scope->get_string();
+  while (!left.empty()) {
+    const size_t end = std::min(left.find_first_of(" ,"), left.size());
+    if (left.substr(0, end) == tool.id) return {};
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return fail(Code::kDenied,
+              "tool_id: " + tool.id + " is not among the tools of this session, " +
+                  std::string(scope->get_string()),
+              "tool_id");
+}
+
+Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& principal,
+                                      const ToolCall& call, std::string key,
+                                      const std::string& retry_of) {
+  if (!model::may(principal.roles, Permission::kSessionUse)) {
+    co_return fail(Code::kDenied, "session_id: needs the permission session.use", "session_id");
+  }
+  const model::Session session = CO_TRY(parts.sessions.get(principal, call.session_id));
+  CO_TRY(checkScope(session, *call.tool));
+  const json::object body =
+      withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
+  model::ExecRequest wanted = CO_TRY(model::parseExecRequest(body, parts.bounds, session));
+  if (!wanted.kernel) wanted.kernel = model::kNoKernel;  // each call is a program of its own
+  mark(call, retry_of, wanted.run);
+  co_return co_await parts.sessions.exec(principal, session.id, std::move(wanted), std::move(key));
+}
+
+// One attempt, from its acceptance on.
+Task<Result<Execution>> attempt(RestParts& parts, const model::Principal& principal,
+                                const ToolCall& call, std::string key, std::string retry_of) {
+  if (!call.session_id.empty()) {
+    co_return co_await callInSession(parts, principal, call, std::move(key), retry_of);
+  }
+  const json::object body = withRest(call, CO_TRY(model::requestOf(*call.tool, call.arguments)));
+  model::RunRequest wanted = CO_TRY(model::parseRunRequest(body, parts.bounds));
+  mark(call, retry_of, wanted);
+  co_return co_await parts.service.run(principal, std::move(wanted), std::move(key));
+}
+
+// How often more than once the call is tried where it ended so.
+uint32_t retriesFor(const Tool& tool, const Execution& execution) {
+  if (!execution.error) return 0;
+  if (execution.error->type == model::error_type::kStartupFailed) return tool.retry.startup;
+  if (execution.error->type == model::error_type::kTimeout) return tool.retry.timeout;
+  return 0;
+}
+
+// ---- the EffectResult --------------------------------------------------------------------------
+
+json::value exitCode(const Execution& execution) {
+  if (execution.exit_code) return *execution.exit_code;
+  if (execution.status == model::Status::kTimedOut) return kStatusTimedOut;
+  const bool limit = execution.error && execution.error->type == model::error_type::kResourceLimit;
+  const int signal = limit ? SIGKILL : model::signalNumber(execution.signal);
+  return signal > 0 ? json::value(kStatusSignal + signal) : json::value(nullptr);
+}
+
+// A limit's value and use once more under its own name, in the unit of that: memory_limit_mb,
+// memory_used_mb.
+void nameLimit(json::object& details) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const json::value* limit = details.if_contains("limit");
+  if (limit == nullptr || !limit->is_string()) return;
+  const std::string name(limit->get_string());
+  const json::value* unit = details.if_contains("unit");
+  const bool bytes = unit != nullptr && unit->is_string() && unit->get_string() == "bytes";
+  if (!name.ends_with("_mb") || !bytes) return;
+  const std::string stem = name.substr(0, name.size() - 3);
+  for (const auto& [member, word] :
+       {std::pair{"value", "_limit_mb"}, std::pair{"used", "_used_mb"}}) {
+    json::error_code error;
+    const json::value* value = details.if_contains(member);
+    const auto number = value != nullptr ? value->to_number<uint64_t>(error) : 0;
+    if (value != nullptr && !error) details[stem + word] = (number + kMiB - 1) / kMiB;
+  }
+}
+
+json::value effectError(const Execution& execution) {
+  if (!execution.error) return nullptr;
+  json::object error = model::toJsonObject(*execution.error);
+  nameLimit(error["details"].get_object());
+  return error;
+}
+
+json::object effectOf(const Execution& execution) {
+  const json::object whole = model::toJsonObject(execution);
+  json::object output;
+  constexpr std::array<std::string_view, 8> kOutput = {
+      "stdout",           "stderr",           "stdout_encoding", "stderr_encoding",
+      "stdout_truncated", "stderr_truncated", "stdout_artifact", "stderr_artifact"};
+  for (const std::string_view member : kOutput) {
+    if (const json::value* value = whole.if_contains(member)) output[member] = *value;
+  }
+  const json::object& metadata = execution.metadata;
+  const json::value* retry_of = metadata.if_contains(model::kRetryMember);
+  const model::Provenance& from = execution.provenance;
+  const std::string& container =
+      execution.session_id.empty() ? from.permit_id : execution.session_id;
+  const auto orNull = [](const std::string& text) {
+    return text.empty() ? json::value(nullptr) : json::value(text);
+  };
+  return {{"id", execution.id},
+          {"tool_id", metadata.at(model::kToolMember)},
+          {"status", model::statusName(execution.status)},
+          {"exit_code", exitCode(execution)},
+          {"output", std::move(output)},
+          {"artifacts", whole.at("artifacts")},
+          {"error", effectError(execution)},
+          {"metadata",
+           {{"container_id", orNull(container)},
+            {"execution_id", execution.id},
+            {"session_id", whole.at("session_id")},
+            {"duration_ms", execution.usage.wall_ms},
+            {"signal", whole.at("signal")},
+            {"output_sha256", orNull(from.output_sha256)},
+            {"runtime", orNull(from.runtime)},
+            {"resource_usage", whole.at("resource_usage")},
+            {"retry_of", retry_of != nullptr ? *retry_of : json::value(nullptr)}}}};
+}
+
+Response effectResponse(const Execution& execution) {
+  return jsonResponse(model::isTerminal(execution.status) ? 200 : 202, effectOf(execution))
+      .with("Location", "/v1/tool-calls/" + execution.id);
+}
+
+// ---- handlers ----------------------------------------------------------------------------------
+
+// Each try has a key of its own, so that the whole call can be repeated.
+std::string keyOf(const std::string& key, uint32_t tries) {
+  return key.empty() || tries == 0 ? key : key + "#" + std::to_string(tries);
+}
+
+Task<Result<Response>> call(RestParts& parts, Request& request) {
+  const model::ToolSet& tools = *CO_TRY(toolsOf(parts));
+  const auto asked = CO_TRY(queryInteger(request, "wait", 0, kMaxWaitSeconds));
+  const auto until = base::monotonicNow() + std::chrono::seconds(asked.value_or(kMaxWaitSeconds));
+  std::string key = CO_TRY(idempotencyKey(request));
+  auto read = co_await readBody<ToolCall>(
+      parts, std::exchange(request.body, {}),
+      [&tools](const json::object& body) { return parseCall(body, tools); });
+  ToolCall wanted = CO_TRY(std::move(read));
+  wanted.key = std::move(key);
+  request.watch_peer();
+  Execution execution;
+  for (uint32_t tries = 0;; ++tries) {
+    auto accepted =
+        co_await attempt(parts, request.principal, wanted, keyOf(wanted.key, tries), execution.id);
+    execution = CO_TRY(std::move(accepted));
+    const auto left = std::chrono::ceil<Millis>(until - base::monotonicNow());
+    auto waited =
+        co_await parts.service.wait(request.principal, execution.id, std::max(left, Millis(0)));
+    execution = CO_TRY(std::move(waited));
+    const bool again = tries < retriesFor(*wanted.tool, execution) && wanted.approval.empty();
+    if (!again || base::monotonicNow() >= until) co_return effectResponse(execution);
+  }
+}
+
+Task<Result<Response>> show(RestParts& parts, Request& request) {
+  auto found = parts.service.get(request.principal, request.params[0]);
+  const bool other = found && !found->metadata.contains(model::kToolMember);
+  if (other || (!found && found.error().code == Code::kNotFound)) {
+    co_return fail(Code::kNotFound, "there is no such tool call");
+  }
+  co_return effectResponse(CO_TRY(std::move(found)));
+}
+
+Task<Result<Response>> capabilities(RestParts& parts, Request& /*request*/) {
+  json::array tools;
+  for (const Tool& tool : CO_TRY(toolsOf(parts))->all())
+    tools.push_back(model::toJsonObject(tool));
+  co_return jsonResponse(200, json::object{{"tools", std::move(tools)}});
+}
+
+}  // namespace
+
+std::vector<Route> toolRoutes(RestParts& parts) {
+  const auto with = [&parts](auto handler) {
+    return [&parts, handler](Request& request) { return handler(parts, request); };
+  };
+  return {{.method = "POST",
+           .pattern = "/v1/tool-calls",
+           .access = needs(Permission::kExecutionRun),
+           .query = {"wait"},
+           .handle = with(call),
+           .json_body = true},
+          {.method = "GET",
+           .pattern = "/v1/tool-calls/{id}",
+           .access = needs(Permission::kExecutionRead),
+           .query = {},
+           .handle = with(show)},
+          {.method = "GET",
+           .pattern = "/v1/capabilities",
+           .access = needs(Permission::kExecutionRun),
+           .query = {},
+           .handle = with(capabilities)}};
+}
+
+}  // namespace cloister::api

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister tool …`: calls of the tools that the server's registry has.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/crypto.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/outline.h"
+#include "cli/terminal.h"
+#include "cli/verdict.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+constexpr Millis kPatience{320'000};  // a call answers within 300 s
+
+std::string capabilityText(const json::object& tool) {
+  std::string text = printable(textOf(tool, "id")) + "  " + printable(textOf(tool, "title")) + "\n";
+  const json::object& schema = objectOf(tool, "arguments");
+  const json::array& required = arrayOf(schema, "required");
+  for (const auto& member : objectOf(schema, "properties")) {
+    const json::object* argument = member.value().if_object();
+    if (argument == nullptr) continue;
+    const bool needed = std::ranges::find(required, json::value(member.key())) != required.end();
+    text += "   " + printable(member.key()) + (needed ? " (required): " : ": ") +
+            printable(textOf(*argument, "description")) + "\n";
+  }
+  return text;
+}
+
+Result<int> list(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object answer = TRY(call(client, "GET", "/v1/capabilities"));
+  if (invocation.globals.json) {
+    printJson(answer);
+    return 0;
+  }
+  for (const json::value& tool : arrayOf(answer, "tools")) {
+    if (tool.is_object()) writeTo(STDOUT_FILENO, capabilityText(tool.get_object()));
+  }
+  return 0;
+}
+
+// --arguments, and --arg over it.
+Result<json::object> argumentsOf(const base::Flags& flags) {
+  json::object arguments;
+  if (const auto text = flags.text("arguments")) arguments = TRY(parseObject(*text));
+  for (const std::string& pair : flags.all("arg")) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return fail(Code::kInvalid, "--arg: give NAME=VALUE, or --arguments with JSON");
+    }
+    arguments[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return arguments;
+}
+
+// What the tool said, made harmless where a person reads it.
+void writeOutput(int fd, const json::object& output, const std::string& stream) {
+  std::string text = textOf(output, stream);
+  if (textOf(output, stream + "_encoding") == "base64") {
+    text = base::fromBase64(text).value_or(std::string());
+  }
+  writeTo(fd, isTerminal(fd) ? TerminalFilter()(text) : text);
+}
+
+// Prints what became of it; the tool's own status, as `cloister run` has it.
+int tell(const Invocation& invocation, const json::object& effect) {
+  if (invocation.globals.json) {
+    printJson(effect);
+  } else {
+    const json::object& output = objectOf(effect, "output");
+    writeOutput(STDOUT_FILENO, output, "stdout");
+    writeOutput(STDERR_FILENO, output, "stderr");
+    const json::object& error = objectOf(effect, "error");
+    if (!error.empty()) {
+      writeTo(STDERR_FILENO, "cloister: " + printable(textOf(error, "type")) + ": " +
+                                 printable(textOf(error, "message")) + "\n");
+    }
+  }
+  const json::value* code = effect.if_contains("exit_code");
+  return code != nullptr && code->is_number() ? static_cast<int>(integerOf(effect, "exit_code"))
+                                              : kStatusService;
+}
+
+Result<std::string> operandOf(const base::Flags& flags, std::string_view what) {
+  if (!flags.operands().empty()) return flags.operands()[0];
+  return fail(Code::kInvalid, "which: give the " + std::string(what));
+}
+
+Result<int> callTool(const Invocation& invocation) {
+  const base::Flags& flags = invocation.flags;
+  json::object body{{"tool_id", TRY(operandOf(flags, "tool's id"))},
+                    {"arguments", TRY(argumentsOf(flags))}};
+  if (const auto session = flags.text("session")) body["session_id"] = *session;
+  HttpClient client = TRY(connect(invocation.globals));
+  const std::string text = base::toJson(body);
+  const HttpResponse answer =
+      TRY(client.exchange({.method = "POST", .target = "/v1/tool-calls", .body = text}, kPatience));
+  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
+  return tell(invocation, TRY(parseObject(answer.body)));
+}
+
+Result<int> show(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const std::string id = percentEncode(TRY(operandOf(invocation.flags, "call's id")));
+  return tell(invocation, TRY(call(client, "GET", "/v1/tool-calls/" + id)));
+}
+
+constexpr Flag kCallFlags[] = {
+    {.name = "arg", .value = "NAME=VALUE", .help = "an argument that is text", .many = true},
+    {.name = "arguments", .value = "JSON", .help = "an object of arguments"},
+    {.name = "session", .value = "ID", .help = "in this session, not in a sandbox of its own"}};
+
+}  // namespace
+
+const Command kToolList = {.name = "tool list",
+                           .summary = "list the tools that can be called",
+                           .examples = "cloister tool list\ncloister tool list --json",
+                           .run = list};
+const Command kToolCall = {
+    .name = "tool call",
+    .operands = "TOOL",
+    .max_operands = 1,
+    .summary = "call a tool in a sandbox",
+    .details =
+        "Its output comes here, and its exit status becomes this command's: 124 the time was\n"
+        "over, 137 killed by the memory limit, 125 the service refused or failed. See\n"
+        "docs/TOOLS.md.",
+    .flags = kCallFlags,
+    .examples =
+        "cloister tool call shell.execute --arg command='ls -l'\n"
+        "cloister tool call python.execute --arguments '{\"code\":\"print(1)\",\"args\":[\"a\"]}'\n"
+        "cloister tool call text.search --arg pattern=needle --session ses_01...",
+    .run = callTool,
+    .failure_status = kStatusService};
+const Command kToolShow = {.name = "tool show",
+                           .operands = "ID",
+                           .max_operands = 1,
+                           .summary = "show what became of a call",
+                           .examples = "cloister tool show exec_01... --json",
+                           .run = show};
+
+}  // namespace cloister::cli

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tool calls: the registry, what becomes of arguments, each way to fail, who may see a call, and its record."""
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+import harness
+from api_case import CONFIG, ApiTest
+
+PAGE = harness.REPO / "docs" / "TOOLS.md"
+OWN = """version: 1
+tools:
+  - {id: slow.call, title: Slow, why: w, tool_type: run_code, risk: low, retry: {timeout: 2},
+     request: {command: [sleep, "60"], timeout_seconds: 0.3}}
+  - {id: built.in, title: Built in, why: w, tool_type: send_message, risk: low, request: {command: ["true"]}}
+  - {id: asks.person, title: Asks, why: w, tool_type: run_code, risk: high,
+     request: {command: ["true"], tier: HumanApprove}}
+  - {id: nothing.there, title: None, why: w, tool_type: run_code, risk: low, retry: {startup: 1},
+     request: {command: [/no/such/program]}}
+"""
+
+
+def setUpModule():
+    folder = unittest.enterModuleContext(tempfile.TemporaryDirectory(prefix="cloister-tools."))
+    os.chmod(folder, 0o755)
+    text = (harness.REPO / "policies" / "tools.yaml").read_text()
+    path = pathlib.Path(folder, "tools.yaml")
+    path.write_text(text + OWN.split("tools:\n", 1)[1])
+    # Without gVisor too, there is something to approve.
+    policy = pathlib.Path(folder, "policy.yaml")
+    text = (harness.REPO / "policies" / "default.yaml").read_text()
+    policy.write_text(text.replace("{runtime: gvisor,", "{runtime: process,"))
+    ApiTest.server = harness.Server(config=CONFIG + f"tools: {path}\npolicy: {policy}\n")
+    unittest.enterModuleContext(ApiTest.server)
+
+
+class ToolCase(ApiTest):
+    def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, **arguments):
+        body = {"tool_id": tool, "arguments": arguments}
+        if session:
+            body["session_id"] = session
+        if metadata:
+            body["metadata"] = metadata
+        return self.call("POST", "/v1/tool-calls" + query, body, headers, key)
+
+    def effect(self, tool, status=200, **more):
+        answer = self.ask(tool, **more)
+        self.assertEqual(answer.status, status, answer.body[:1000])
+        return answer.json()
+
+
+class Calls(ToolCase):
+    def test_a_call_and_its_effect(self):
+        effect = self.effect("python.execute", code="import sys; print(sys.argv[1:], input())", args=["a", "b c"], input="in\n",
+                             metadata={"step": "3", "tool_type": "send_message"})
+        self.assertEqual((effect["status"], effect["exit_code"], effect["error"]), ("completed", 0, None))
+        self.assertEqual(effect["output"]["stdout"], "['a', 'b c'] in\n")
+        self.assertEqual(self.effect("node.execute", code="console.log(6 * 7)")["output"]["stdout"], "42\n")
+        self.assertEqual(self.effect("shell.execute", command="echo out; echo err >&2; exit 3")["exit_code"], 3)
+        shown = self.call("GET", f"/v1/tool-calls/{effect['id']}", status=200).json()
+        self.assertEqual(shown, effect)
+        execution = self.call("GET", f"/v1/executions/{effect['id']}", status=200).json()
+        self.assertEqual(execution["metadata"], {"step": "3", "tool_type": "run_code", "cloister.tool": "python.execute"})
+        self.assertEqual(effect["metadata"]["container_id"], execution["provenance"]["permit_id"])
+        self.assertEqual(effect["metadata"]["output_sha256"], execution["provenance"]["output_sha256"])
+        self.assertEqual(effect["metadata"]["duration_ms"], execution["resource_usage"]["wall_ms"])
+
+    def test_what_is_shown_of_tools(self):
+        tools = self.call("GET", "/v1/capabilities", status=200).json()["tools"]
+        shell = next(tool for tool in tools if tool["id"] == "shell.execute")
+        self.assertEqual(shell["arguments"]["required"], ["command"])
+        self.assertEqual(shell["arguments"]["properties"]["timeout_seconds"]["maximum"], 300)
+
+    def test_arguments_are_words_and_no_more(self):
+        for pattern in ("x; touch made", "$(touch made)", "`touch made`", "x\ntouch made", "' touch made '", "-f/etc/passwd",
+                        "{path}", "--include=made", "\\"):
+            effect = self.effect("text.search", pattern=pattern, path=".")
+            self.assertEqual((effect["output"]["stdout"], effect["artifacts"]), ("", []), pattern)
+        effect = self.effect("text.search", pattern="root", path="--no-such-flag")
+        self.assertIn("--no-such-flag: No such file", effect["output"]["stderr"])
+
+    def test_what_is_refused(self):
+        for body, status, field in (
+                ({"tool_id": "shell.exec"}, 404, "tool_id"), ({}, 422, "tool_id"),
+                ({"tool_id": "shell.execute"}, 422, "arguments.command"),
+                ({"tool_id": "shell.execute", "arguments": {"command": 1}}, 422, "arguments.command"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "ls", "env": {}}}, 422, "arguments.env"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "x" * 65537}}, 413, "arguments.command"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "a\0b"}}, 422, "command"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "ls", "timeout_seconds": 301}}, 422,
+                 "arguments.timeout_seconds"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "ls"}, "metadata": {"cloister.tool": "x"}}, 422,
+                 "metadata.cloister.tool"),
+                ({"tool_id": "shell.execute", "arguments": {"command": "ls"}, "runtime": "process"}, 422, "runtime")):
+            self.assertProblem(self.call("POST", "/v1/tool-calls", body), status, field=field)
+        self.assertIn("did you mean shell.execute",
+                      self.ask("shell.exec").json()["error"]["message"])
+        forged = self.call("POST", "/v1/executions", {"command": ["ls"], "metadata": {"cloister.tool": "shell.execute"}})
+        self.assertProblem(forged, 422, field="metadata.cloister.tool")
+
+
+class Failures(ToolCase):
+    def test_memory(self):
+        effect = self.effect("python.execute", code="b = bytearray(1 << 30)\nfor i in range(0, len(b), 4096): b[i] = 1")
+        self.assertEqual((effect["exit_code"], effect["error"]["type"]), (137, "RESOURCE_LIMIT_EXCEEDED"), effect)
+        details = effect["error"]["details"]
+        self.assertEqual((details["limit"], details["memory_limit_mb"]), ("memory_mb", 512))
+        self.assertGreaterEqual(details["memory_used_mb"], 400)
+        self.assertIsNone(effect["metadata"]["retry_of"])
+
+    def test_time_and_its_retries(self):
+        effect = self.effect("slow.call")
+        self.assertEqual((effect["status"], effect["exit_code"], effect["error"]["type"]), ("timed_out", 124, "TIMEOUT"), effect)
+        tries = [effect]
+        while tries[-1]["metadata"]["retry_of"]:
+            tries.append(self.call("GET", f"/v1/tool-calls/{tries[-1]['metadata']['retry_of']}", status=200).json())
+        self.assertEqual([each["status"] for each in tries], ["timed_out"] * 3)
+        self.assertIsNone(self.effect("shell.execute", command="sleep 60", timeout_seconds=1)["metadata"]["retry_of"])
+
+    def test_a_program_that_is_not_there(self):
+        effect = self.effect("nothing.there")
+        self.assertIn(effect["exit_code"], (126, 127, None), effect)
+        self.assertNotEqual(effect["status"], "running")
+
+    def test_denied(self):
+        effect = self.effect("built.in")
+        self.assertEqual((effect["status"], effect["exit_code"], effect["error"]["type"]),
+                         ("denied", None, "PERMISSION_DENIED"), effect)
+
+    def test_what_a_person_must_approve(self):
+        effect = self.effect("asks.person", status=202, query="?wait=0")
+        self.assertEqual(effect["status"], "blocked", effect)
+        self.cancel(effect)
+
+    def test_over_a_quota(self):
+        key = self.new_key("tools-quota", roles=["agent"])["secret"]
+        self.call("PUT", "/v1/quotas/tenants/tools-quota", {"runs_per_minute": 1}, status=200)
+        self.assertEqual(self.ask("shell.execute", key=key, command="true").status, 200)
+        answer = self.ask("shell.execute", key=key, command="true")
+        self.assertProblem(answer, 429, "QUOTA_EXCEEDED")
+        self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
+
+    def test_an_agents_level_holds_its_tools(self):
+        self.call("POST", "/v1/agents/tooled/sandbox", {"level": "training"}, status=201)
+        key = self.new_key("default", roles=["agent"], agent="tooled")["secret"]
+        self.assertEqual(self.effect("shell.execute", key=key, command="git status")["status"], "completed")
+        effect = self.effect("shell.execute", key=key, command="curl example.test")
+        self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
+
+
+class Record(ToolCase):
+    def test_other_tenants_see_nothing(self):
+        mine = self.effect("shell.execute", command="echo mine")
+        other = self.new_key("tools-other", roles=["agent"])["secret"]
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        none = "exec_" + "0" * 26
+        for path in (f"/v1/tool-calls/{mine['id']}", f"/v1/tool-calls/{none}"):
+            answer = self.call("GET", path, key=other)
+            self.assertProblem(answer, 404)
+            self.assertEqual(answer.json()["detail"], "there is no such tool call")
+        refused = [self.ask("shell.execute", key=other, session=id, command="true").json()["detail"]
+                   for id in (session, "ses_" + "0" * 26)]
+        self.assertEqual(refused[0].replace(session, "ses_" + "0" * 26), refused[1])
+        plain = self.run_code("1")
+        self.assertProblem(self.call("GET", f"/v1/tool-calls/{plain['id']}"), 404)
+        viewer = self.new_key("default", roles=["viewer"])["secret"]
+        self.assertProblem(self.ask("shell.execute", key=viewer, command="true"), 403, "PERMISSION_DENIED")
+
+    def test_the_same_key_is_the_same_call(self):
+        once = {"Idempotency-Key": "tools-once"}
+        first, second = (self.effect("slow.call", headers=once) for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertProblem(self.ask("shell.execute", headers=once, command="true"), 409)
+
+    def test_log_and_receipt(self):
+        effect = self.effect("shell.execute", command="echo x")
+        events = [entry for entry in self.call("GET", "/v1/audit?limit=500", status=200).json()["entries"]
+                  if entry["subject"] == effect["id"]]
+        self.assertEqual({entry["action"] for entry in events},
+                         {"execution.accepted", "execution.started", "execution.finished"})
+        self.assertEqual({entry["details"]["tool"] for entry in events}, {"shell.execute"})
+        receipt = self.server.cli("audit", "receipt", effect["id"], "--json")
+        self.assertEqual(receipt.returncode, 0, receipt.stderr)
+
+    def test_in_a_session(self):
+        session = self.call("POST", "/v1/sessions", {"language": "bash", "metadata": {"tools": "shell.execute, text.search"}},
+                            status=201).json()["id"]
+        self.effect("shell.execute", session=session, command="echo needle > hay")
+        found = self.effect("text.search", session=session, pattern="needle")
+        self.assertEqual(found["output"]["stdout"], "./hay:1:needle\n")
+        self.assertEqual((found["metadata"]["container_id"], found["metadata"]["session_id"]), (session, session))
+        refused = self.ask("python.execute", session=session, code="1")
+        self.assertProblem(refused, 403, "PERMISSION_DENIED", field="tool_id")
+        self.assertProblem(self.ask("asks.person", session=session), 403, "PERMISSION_DENIED")
+        self.call("DELETE", f"/v1/sessions/{session}", status=200)
+        free = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        self.assertProblem(self.ask("asks.person", session=free), 422, field="session_id")
+        self.assertEqual(self.effect("python.execute", session=free, code="print(1)")["output"]["stdout"], "1\n")
+
+
+class CommandLine(ToolCase):
+    def test_list_call_and_show(self):
+        listed = self.server.cli("tool", "list")
+        self.assertIn("shell.execute  Run a shell command\n   command (required): The command line for bash.\n", listed.stdout)
+        called = self.server.cli("tool", "call", "shell.execute", "--arg", "command=echo out; echo err >&2; exit 4")
+        self.assertEqual((called.returncode, called.stdout, called.stderr), (4, "out\n", "err\n"))
+        late = self.server.cli("tool", "call", "slow.call", "--json")
+        self.assertEqual(late.returncode, 124, late.stderr)
+        shown = self.server.cli("tool", "show", re.search(r'"id": ?"(exec_\w+)"', late.stdout)[1], "--json")
+        self.assertEqual(shown.stdout, late.stdout)
+        wrong = self.server.cli("tool", "call", "shell.exec")
+        self.assertEqual(wrong.returncode, 125)
+        self.assertIn("did you mean shell.execute", wrong.stderr)
+
+    def test_the_pages_examples_work(self):
+        block = re.search(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]
+        steps = [step.split("\n", 1) for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+        self.assertGreater(len(steps), 2)
+        env = {**os.environ, "CLOISTER_URL": self.server.url, "CLOISTER_API_KEY": self.server.key,
+               "PATH": f"{harness.BIN}:{os.environ['PATH']}"}
+        for command, expected in steps:
+            done = subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, timeout=120,
+                                  stdin=subprocess.DEVNULL, check=False)
+            self.assertEqual(done.stdout, expected, command + "\n" + done.stderr)
+
+    def test_a_registry_with_a_fault(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            path = pathlib.Path(folder, "tools.yaml")
+            path.write_text(OWN.replace("[sleep, \"60\"]", "[sleep, \"{seconds}\"]"))
+            config = pathlib.Path(folder, "config.yaml")
+            config.write_text(f"tools: {path}\n")
+            done = harness.cli("serve", "--state", f"{folder}/state", "--listen", "127.0.0.1:0", "--config", config)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("tools[0].request.command[1]: braces may hold the name of an argument only", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
