@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/nearest.h"
+#include "model/run_request.h"
 #include "model/yaml.h"
 
 namespace cloister::model {
@@ -201,6 +202,51 @@ Result<> checkTemplate(const Tool& tool, const json::value& value, const std::st
   return invalid(path, "braces may hold the name of an argument only, and must stand alone");
 }
 
+// What an argument gives to a command is behind "--", where no program takes it for an option.
+Result<> checkCommand(const json::object& request, const std::string& path) {
+  const json::value* command = request.if_contains("command");
+  const json::array* argv = command != nullptr ? command->if_array() : nullptr;
+  if (argv == nullptr) return {};
+  bool operands = false;
+  for (size_t i = 0; i < argv->size(); ++i) {
+    const json::string* word = (*argv)[i].if_string();
+    if (word == nullptr) continue;
+    operands = operands || *word == "--";
+    if (!operands && !placeholder(*word).empty()) {
+      return invalid(path + ".command[" + std::to_string(i) + "]",
+                     "an argument must come behind \"--\", or it could be an option");
+    }
+  }
+  return {};
+}
+
+json::value sampleOf(const ToolArgument& argument) {
+  const json::value text =
+      argument.choices.empty() ? json::value("x") : json::value(argument.choices[0]);
+  switch (argument.type) {
+    case Type::kText:
+      return text;
+    case Type::kInteger:
+      return std::max<int64_t>(argument.min, std::min<int64_t>(argument.max, 1));
+    case Type::kBoolean:
+      return true;
+    case Type::kList:
+      return json::array{text};
+  }
+  return nullptr;
+}
+
+// It becomes a request that there can be.
+Result<> tryOut(const Tool& tool, const std::string& path) {
+  json::object arguments;
+  for (const ToolArgument& argument : tool.arguments)
+    arguments[argument.name] = sampleOf(argument);
+  const auto run = parseRunRequest(TRY(requestOf(tool, arguments)), defaultBounds());
+  if (run) return {};
+  return invalid(path + (run.error().field.empty() ? "" : "." + run.error().field),
+                 run.error().message);
+}
+
 Result<Tool> readTool(const json::object& object, const std::string& path) {
   base::ObjectReader reader(object, path);
   Tool tool;
@@ -222,8 +268,10 @@ Result<Tool> readTool(const json::object& object, const std::string& path) {
     return invalid(path + ".request.metadata", "is the caller's");
   }
   TRY(checkTemplate(tool, *request, path + ".request"));
+  TRY(checkCommand(*request, path + ".request"));
   tool.request = *request;
   TRY(reader.finish());
+  TRY(tryOut(tool, path + ".request"));
   return tool;
 }
 
@@ -262,7 +310,13 @@ std::optional<json::value> filled(const json::value& value, const json::object& 
   if (const json::array* items = value.if_array()) {
     json::array whole;
     for (const json::value& item : *items) {
-      if (auto inner = filled(item, arguments)) whole.push_back(*std::move(inner));
+      auto inner = filled(item, arguments);
+      const json::array* list = inner && item.is_string() ? inner->if_array() : nullptr;
+      if (list != nullptr) {
+        whole.insert(whole.end(), list->begin(), list->end());
+      } else if (inner) {
+        whole.push_back(*std::move(inner));
+      }
     }
     return whole;
   }

@@ -27,7 +27,7 @@ tools:
       seconds: {type: integer, min: 1, max: 9, description: How long.}
       loud: {type: boolean, description: Whether.}
     request:
-      command: [grep, -e, "{pattern}", --, "{path}"]
+      command: [grep, --, "{pattern}", "{path}", "{words}"]
       args: "{words}"
       timeout_seconds: "{seconds}"
       memory_mb: 64
@@ -69,10 +69,10 @@ TEST(ToolSet, ArgumentsTakeThePlaceOfWholeValues) {
   const auto request = ask(R"({"pattern":"; rm","words":["a","{b}"],"seconds":3,"mode":"slow"})");
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(json::serialize(*request),
-            R"({"command":["grep","-e","; rm","--","."],"args":["a","{b}"],)"
+            R"({"command":["grep","--","; rm",".","a","{b}"],"args":["a","{b}"],)"
             R"("timeout_seconds":3,"memory_mb":64,"env":{"MODE":"slow"}})");
   EXPECT_EQ(json::serialize(ask(R"({"pattern":"p"})").value()),
-            R"({"command":["grep","-e","p","--","."],"memory_mb":64,"env":{}})");
+            R"({"command":["grep","--","p","."],"memory_mb":64,"env":{}})");
 }
 
 TEST(ToolSet, RefusesArgumentsByName) {
@@ -137,8 +137,11 @@ TEST(ToolSet, RefusesARegistryByLineAndKey) {
         {"type: text, required", "type: json, required",
          "tools.yaml:10: tools[0].arguments.pattern.type: "},
         {"default: .", "default: 1", "tools.yaml:11: tools[0].arguments.path.default: "},
-        {"\"{path}\"", "\"{nothing}\"", "tools[0].request.command[4]: "},
-        {"\"{path}\"", "\"in {path}\"", "tools[0].request.command[4]: "},
+        {"\"{path}\"", "\"{nothing}\"", "tools[0].request.command[3]: "},
+        {"\"{path}\"", "\"in {path}\"", "tools[0].request.command[3]: "},
+        {"grep, --", "grep, -e", "tools[0].request.command[2]: "},
+        {"memory_mb: 64", "memory_mb: lots", "tools.yaml:20: tools[0].request.memory_mb: "},
+        {"memory_mb: 64", "colour: red", "tools[0].request.colour: "},
         {"memory_mb: 64", "metadata: {a: b}", "tools[0].request.metadata: "},
         {"why: It reads.", "color: red", "tools[0].why: "},
         {"version: 1", "version: 2", "version: "}}) {

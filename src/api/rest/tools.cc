@@ -122,7 +122,8 @@ json::value exitCode(const Execution& execution) {
   if (execution.exit_code) return *execution.exit_code;
   if (execution.status == model::Status::kTimedOut) return kStatusTimedOut;
   const bool limit = execution.error && execution.error->type == model::error_type::kResourceLimit;
-  const int signal = limit ? SIGKILL : model::signalNumber(execution.signal);
+  const int told = model::signalNumber(execution.signal);
+  const int signal = limit && told == 0 ? SIGKILL : told;
   return signal > 0 ? json::value(kStatusSignal + signal) : json::value(nullptr);
 }
 
@@ -196,9 +197,10 @@ Response effectResponse(const Execution& execution) {
 
 // ---- handlers ----------------------------------------------------------------------------------
 
-// Each try has a key of its own, so that the whole call can be repeated.
+// Each try has a key of its own, so that the whole call can be repeated; with a space, which no
+// client's key has.
 std::string keyOf(const std::string& key, uint32_t tries) {
-  return key.empty() || tries == 0 ? key : key + "#" + std::to_string(tries);
+  return key.empty() || tries == 0 ? key : key + " " + std::to_string(tries);
 }
 
 Task<Result<Response>> call(RestParts& parts, Request& request) {
