@@ -2,7 +2,7 @@
 # The shell kernel: runs cells one after the other in one shell, which keeps its directory, variables,
 # functions and options. src/wire/kernel.h says how it is spoken to: `bash -c THIS bash DIR`. All
 # that is here is named __cloister, and a cell may break it: it only has to serve code that means well.
-__cloister_dir=$1 __cloister_status=0 __cloister_options= __cloister_stop= __cloister_code=
+__cloister_dir=$1 __cloister_status=0 __cloister_options= __cloister_stop= __cloister_code= __cloister_tag=
 set --
 
 # Nothing more of the cell is begun: a DEBUG trap that fails with 2 returns from where it is.
@@ -12,7 +12,7 @@ __cloister_leave() {
   set -T
   trap '((${#BASH_SOURCE[@]} == 0)) || __cloister_return 2' DEBUG
 }
-__cloister_say() { builtin printf '%s\n' "$1" >"$__cloister_dir/report"; }
+__cloister_say() { builtin printf '%s %s\n' "$1" "$__cloister_tag" >"$__cloister_dir/report"; }
 __cloister_return() { builtin return "$1"; }
 
 # Ends the cell, and not the shell with all it keeps.
@@ -25,7 +25,8 @@ exit() {
 while [[ -p $__cloister_dir/code ]]; do
   trap : INT
   IFS= builtin read -r -d '' __cloister_code <"$__cloister_dir/code" || continue
-  builtin printf '%s\n' "$__cloister_code" >"$__cloister_dir/cell"
+  __cloister_tag=${__cloister_code%%$'\n'*}
+  builtin printf '%s\n' "${__cloister_code#*$'\n'}" >"$__cloister_dir/cell"
   exec <"$__cloister_dir/in"
   # What runs in the foreground has the signal too.
   trap "builtin printf 'Interrupted\n' >&2; __cloister_leave 130" INT

@@ -88,7 +88,7 @@
   function display(...values) {
     for (const value of values) {
       const text = Buffer.from(JSON.stringify(bundle(value)));
-      current?.say(Buffer.concat([Buffer.from(`R${text.length}\n`), text]));
+      current?.say(Buffer.concat([Buffer.from(`R${text.length} ${current.tag}\n`), text]));
     }
   }
 
@@ -137,19 +137,20 @@
     return 0;
   }
 
-  async function cell(code) {
+  async function cell(tag, code) {
     Atomics.store(shared, 2, ++cells);
     const stdin = fs.openSync(`${dir}/in`, "r");
     const report = fs.openSync(`${dir}/report`, "w");
     input = null;
     current = {
+      tag,
       stdin,
       interrupted: () => {},
       say: (bytes) => {
         for (let at = 0; at < bytes.length;) at += fs.writeSync(report, bytes, at);
       }
     };
-    current.say(Buffer.from("B\n"));
+    current.say(Buffer.from(`B ${tag}\n`));
     let status = 1;
     try {
       status = await run(code);
@@ -160,7 +161,7 @@
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     const said = current;
     current = null;
-    said.say(Buffer.from(`D${status}\n`));
+    said.say(Buffer.from(`D${status} ${tag}\n`));
     fs.closeSync(report);
     if (!input) fs.closeSync(stdin);
   }
@@ -184,7 +185,8 @@
     await watching;  // a signal before that would end Node
     for (;;) {
       const code = await nextCode();
-      if (code !== null) await cell(code);
+      const end = code?.indexOf("\n");
+      if (code !== null) await cell(code.slice(0, end), code.slice(end + 1));
     }
   }
 

@@ -31,8 +31,9 @@ class Interrupts:
 class Report:
     """What is said of a cell, where its program listens."""
 
-    def __init__(self):
+    def __init__(self, tag):
         self.fd = os.open(os.path.join(DIR, "report"), os.O_WRONLY)
+        self.tag = tag.encode("utf-8", "surrogateescape")
 
     def say(self, text):
         rest = memoryview(text)
@@ -42,7 +43,13 @@ class Report:
     def result(self, data):
         import json
         text = json.dumps(data, allow_nan=False, default=str).encode()
-        self.say(b"R%d\n" % len(text) + text)
+        self.say(b"R%d %s\n" % (len(text), self.tag) + text)
+
+    def begun(self):
+        self.say(b"B %s\n" % self.tag)
+
+    def done(self, code):
+        self.say(b"D%d %s\n" % (code, self.tag))
 
     def close(self):
         os.close(self.fd)
@@ -270,9 +277,10 @@ def cell(code, namespace):
     os.dup2(fd, 0)
     os.close(fd)
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
-    report = Report()
+    tag, _, code = code.partition("\n")
+    report = Report(tag)
     interrupts.arm()
-    report.say(b"B\n")
+    report.begun()
     code = run(code, namespace)
     interrupts.arm()
     flush()
@@ -281,7 +289,7 @@ def cell(code, namespace):
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    report.say(b"D%d\n" % code)
+    report.done(code)
     report.close()
 
 

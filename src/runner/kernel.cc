@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,9 +76,22 @@ bool writeAll(int fd, const char* data, size_t size) {
   return true;
 }
 
-// What a kernel reports, read as it comes.
+using Tag = char[wire::kernel::kTagSize + 1];  // and the end of its line
+
+bool makeTag(Tag& tag) {
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) return false;
+  char text[sizeof tag + 1];
+  snprintf(text, sizeof text, "%016llx\n", static_cast<unsigned long long>(random));
+  std::memcpy(tag, text, sizeof tag);
+  return true;
+}
+
+// What a kernel reports of the cell with this tag, read as it comes.
 class Report {
  public:
+  explicit Report(std::string_view tag) : tag_(tag) {}
+
   enum class Said : uint8_t { kNothing, kBegun, kResult, kPiece, kDone, kNonsense };
 
   // Takes one statement off the front of `bytes`; `number` and `piece` are what it says.
@@ -87,7 +101,7 @@ class Report {
       piece = bytes.substr(0, left_);
       bytes.remove_prefix(piece.size());
       left_ -= static_cast<uint32_t>(piece.size());
-      return Said::kPiece;
+      return late_ ? Said::kNothing : Said::kPiece;
     }
     while (!bytes.empty()) {
       const char c = bytes.front();
@@ -101,8 +115,18 @@ class Report {
 
  private:
   Said line(uint32_t& number) {
-    const std::string_view text(line_, size_);
+    std::string_view text(line_, size_);
     size_ = 0;
+    if (text.size() < tag_.size() + 2 || text[text.size() - tag_.size() - 1] != ' ') {
+      return Said::kNonsense;
+    }
+    late_ = !text.ends_with(tag_);
+    text.remove_suffix(tag_.size() + 1);
+    const Said said = word(text, number);
+    return late_ && said != Said::kNonsense ? Said::kNothing : said;
+  }
+
+  Said word(std::string_view text, uint32_t& number) {
     if (text == "B") return Said::kBegun;
     if (text.size() < 2 || (text[0] != 'R' && text[0] != 'D')) return Said::kNonsense;
     number = 0;
@@ -116,16 +140,20 @@ class Report {
     return number > 0 ? Said::kResult : Said::kNonsense;
   }
 
-  char line_[16];
+  std::string_view tag_;
+  char line_[16 + wire::kernel::kTagSize];
   size_t size_ = 0;
   uint32_t left_ = 0;  // of a result
+  bool late_ = false;  // said of another cell
 };
 
 char the_buffer[kFrameHead + kMaxFrame];  // of the one cell that this process is
 
 class Cell {
  public:
-  Cell(const char* dir, const char* code) : code_(code, std::strlen(code) + 1) {
+  // `tag`: a line of its own, which outlives this.
+  Cell(const char* dir, std::string_view tag, const char* code)
+      : tag_(tag), code_(code, std::strlen(code) + 1), report_(tag.substr(0, tag.size() - 1)) {
     sigemptyset(&none_);
     for (size_t i = 0; i < kCount; ++i)
       fifos_[i] = openFifo(dir, kFifos[i], O_NONBLOCK);
@@ -186,8 +214,9 @@ class Cell {
   }
 
   void hand() {
-    const ssize_t n = write(fd(kCode), code_.data(), code_.size());
-    if (n > 0) code_.remove_prefix(static_cast<size_t>(n));
+    std::string_view& next = tag_.empty() ? code_ : tag_;
+    const ssize_t n = write(fd(kCode), next.data(), next.size());
+    if (n > 0) next.remove_prefix(static_cast<size_t>(n));
   }
 
   void readInput() {
@@ -256,7 +285,8 @@ class Cell {
   static constexpr int kDrains = 20;
 
   Fd fifos_[kCount];
-  sigset_t none_;  // blocked while it waits: SIGTERM comes only then
+  sigset_t none_;         // blocked while it waits: SIGTERM comes only then
+  std::string_view tag_;  // what is left to hand over, as the next
   std::string_view code_;
   std::string_view input_;
   char input_bytes_[4096];
@@ -299,7 +329,9 @@ int runCell(char** argv) {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigprocmask(SIG_BLOCK, &set, nullptr);
-  Cell cell(argv[1], argv[2]);
+  Tag tag;
+  if (!makeTag(tag)) return kCannotBegin;
+  Cell cell(argv[1], {tag, sizeof tag}, argv[2]);
   return cell.run();
 }
 

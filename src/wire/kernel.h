@@ -8,12 +8,16 @@
 //   cell DIR CODE             hands CODE to the kernel of DIR, is its stdin, stdout and stderr, and
 //                             says on stdout, in frames, what became of it
 //
-// An interpreter reads a cell from DIR/code: the text and a NUL; without the NUL it is none. Then
-// it opens DIR/in, its stdin until the end of the cell, and DIR/report, where it says:
+// An interpreter reads a cell from DIR/code: a line with its TAG, the text and a NUL; without the
+// NUL it is none. Then it opens DIR/in, its stdin until the end of the cell, and DIR/report, where
+// it says:
 //
-//   B\n            the cell begins: from here on SIGINT interrupts it
-//   R<SIZE>\n…     a result, SIZE bytes of JSON: {"mime type": data}
-//   D<CODE>\n      the cell has ended and all it wrote is out; its exit code, 0 to 255
+//   B TAG\n          the cell begins: from here on SIGINT interrupts it
+//   R<SIZE> TAG\n…   a result, SIZE bytes of JSON: {"mime type": data}
+//   D<CODE> TAG\n    the cell has ended and all it wrote is out; its exit code, 0 to 255
+//
+// What has another cell's tag is late, and passed over: code that ends its cell by a word of its
+// own leaves the interpreter's to come.
 //
 // A frame is u8 type, u32 size, and `size` bytes. Nothing of this is trusted: code in a cell may
 // say whatever an interpreter may, and can so deceive its own session.
@@ -37,6 +41,7 @@ enum class Frame : uint8_t {
   kDone = 6,  // u32 exit code; the last
 };
 
+inline constexpr uint32_t kTagSize = 16;  // hexadecimal digits
 inline constexpr uint32_t kFrameHead = 5;
 inline constexpr uint32_t kMaxFrame = 65'536;
 // Beyond any result that could be kept; larger ones break the protocol.

@@ -21,7 +21,8 @@ kernels:
 """
 LIMITS = {"python": 192, "bash": 64, "node": 512}
 SPEAK = ("import os\nfd = os.open('/tmp/.cloister-kernel-python/report', os.O_WRONLY)\n"
-         "def say(text): os.write(fd, text)\n")
+         "def say(text): os.write(fd, text)\n"
+         "tag = display.__globals__['report'].tag\n")
 
 
 def setUpModule():
@@ -237,17 +238,27 @@ class Hostile(KernelTest):
         return done
 
     def test_forged_words(self):
-        self.assertEqual(self.end("say(b'D5\\n')")["exit_code"], 5)
-        for words in (b"nonsense\n", b"D256\n", b"D\n", b"R0\n", b"R99999999999\n", b"\xff" * 4096, b"D-1\n"):
+        self.assertEqual(self.end("say(b'D5 %s\\n' % tag)")["exit_code"], 5)
+        for words in (b"nonsense\n", b"D256 %s\n", b"D %s\n", b"R0 %s\n", b"R99999999999 %s\n", b"\xff" * 4096, b"D-1 %s\n",
+                      b"D5\n", b"B\n", b" %s\n"):
             with self.subTest(words):
-                done = self.end(f"say({words!r})\nimport time; time.sleep(20)")
+                forged = f"{words!r} % tag" if b"%s" in words else f"{words!r}"
+                done = self.end(f"say({forged})\nimport time; time.sleep(20)")
                 self.assertEqual((done["status"], done["signal"], done["cell"]["state_lost"]), ("completed", "SIGKILL", True))
+
+    def test_words_for_another_cell_are_passed_over(self):
+        for n in range(20):  # the kernel says its own word when the cell has ended already
+            done = self.end(f"say(b'D{n} %s\\n' % tag)")
+            self.assertEqual(done["exit_code"], n)
+            self.assertEqual(self.value(f"'mine' * {n}"), repr("mine" * n))
+        done = self.end("other = b'0' * 16\nsay(b'B %s\\nR4 %s\\n\\n\\nD\\nD7 %s\\n' % (other, other, other))\nprint('on')")
+        self.assertEqual((done["exit_code"], done["stdout"], done["results"]), (0, "on\n", []))
 
     def test_forged_results(self):
         for text in ("[]", "1", '{"no type": 1}', '{"a/b": ', "\udcff", '{"a/b":' + "[" * 100 + "]" * 100 + "}"):
             with self.subTest(text):
                 raw = text.encode("utf-8", "surrogateescape")
-                done = self.end(f"raw = {raw!r}\nsay(b'R%d\\n' % len(raw) + raw)")
+                done = self.end(f"raw = {raw!r}\nsay(b'R%d %s\\n' % (len(raw), tag) + raw)")
                 self.assertEqual((done["results"], done["results_truncated"]), ([], True))
         done = self.end("display({'a/b': ['<script>']}, raw=True)")
         self.assertEqual(done["results"], [{"a/b": ["<script>"]}])
@@ -261,7 +272,7 @@ class Hostile(KernelTest):
                          (["b", "c", "c"], True))
 
     def test_a_result_that_never_ends(self):
-        done = self.end("say(b'R1000000\\n')\nimport time; time.sleep(60)", timeout_seconds=1)
+        done = self.end("say(b'R1000000 %s\\n' % tag)\nimport time; time.sleep(60)", timeout_seconds=1)
         self.assertEqual(done["status"], "timed_out")
 
     def test_its_own_descriptors_and_directory(self):
