@@ -79,7 +79,8 @@ class Watch(ApiTest):
         return watcher
 
     def sh(self, script):
-        self.assertEqual(self.session.exec(script)["exit_code"], 0)
+        done = self.session.exec(script, timeout_seconds=55)  # thousands of files, beside builds
+        self.assertEqual(done["exit_code"], 0, done)
 
     def test_tells_what_happens(self):
         watcher = self.watch(recursive="true")
