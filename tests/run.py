@@ -20,6 +20,7 @@ which is `N passed, N failed, N skipped`.
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import os
@@ -45,6 +46,8 @@ SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "ru
 FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
 # Units whose programs run in sandboxes, at the lowest weight: beside another suite they would starve.
 UNITS_ALONE = ("runtime",)
+# What counts on sandboxes that are made ahead, of which there are none while processors are short.
+QUIET = ("fault/claims", "fault/soak")
 # What asan and tsan run beside their unit tests: all, and the suites that drive the server.
 SANITIZED_SUITES = {
     "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),
@@ -198,12 +201,14 @@ def json_cases(report):
     return cases
 
 
+def send(pid, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def end_tree(process):
     for pid in reversed(harness.descendants(process.pid)):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+        send(pid, signal.SIGKILL)
 
 
 def run_suite(suite, long):
@@ -318,6 +323,7 @@ class Builder:
     """Makes the presets' builds one after the other beside the suites, at the lowest priority."""
 
     def __init__(self, presets):
+        self._process = None
         self._builds = {preset: concurrent.futures.Future() for preset in presets}
         if presets:
             threading.Thread(target=self._run, daemon=True).start()
@@ -325,14 +331,33 @@ class Builder:
     def _run(self):
         for preset, done in self._builds.items():
             command = ["chrt", "--idle", "0", "nice", "-n", "19", str(REPO / "dev"), "build", preset]
-            done.set_result(subprocess.run(command, stdin=subprocess.DEVNULL).returncode)
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+            done.set_result(self._process.wait())
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Nothing is compiled meanwhile."""
+        process, stopped = self._process, []
+        try:
+            # Parents come first, so that soon nothing is left that could start more.
+            while process is not None and process.returncode is None:
+                running = [pid for pid in (process.pid, *harness.descendants(process.pid)) if pid not in stopped]
+                if not running:
+                    break
+                for pid in running:
+                    send(pid, signal.SIGSTOP)
+                stopped += running
+            yield
+        finally:
+            for pid in reversed(stopped):
+                send(pid, signal.SIGCONT)
 
     def wait(self, preset):
         """→ whether there is a build of it; at once for one that nobody asked for."""
         return preset not in self._builds or self._builds[preset].result() == 0
 
 
-def run_suites(suites, long, printer):
+def run_suites(suites, long, printer, builder):
     """→ [(suite, output)] of those that failed."""
     failed = []
 
@@ -347,7 +372,8 @@ def run_suites(suites, long, printer):
         list(pool.map(one, [suite for suite in suites if not suite.alone]))
     for suite in suites:
         if suite.alone:
-            one(suite)
+            with builder.paused() if suite.name.endswith(QUIET) else contextlib.nullcontext():
+                one(suite)
     return failed
 
 
@@ -376,7 +402,7 @@ def run_all(options):
             continue
         suites = discover(options.long, options.pattern, (preset,))
         printer.more(len(suites))
-        failed += run_suites(suites, options.long, printer)
+        failed += run_suites(suites, options.long, printer, builder)
     run_again(failed, options.long, printer)
     if not printer.cases:
         print(f"no suite has {options.pattern!r} in its name; --list names them", file=sys.stderr)
