@@ -43,14 +43,13 @@ json::object chainOf(const model::AuditEntry& entry) {
   return {{"seq", entry.seq}, {"prev", entry.prev}, {"hash", entry.hash}};
 }
 
-Result<json::array> approvalsOf(store::Store& store, const store::Scope& scope,
-                                const std::string& execution_id) {
+json::array approvalsOf(const store::Recorded& recorded) {
   json::array out;
-  const auto escalation = TRY(store.escalations().ofExecution(scope, execution_id));
-  if (!escalation) return out;
-  for (const model::EscalationDecision& decision : escalation->decisions) {
-    out.push_back({{"escalation", escalation->id},
-                   {"bound_to", escalation->digest},
+  if (!recorded.approval) return out;
+  const model::Escalation& escalation = *recorded.approval;
+  for (const model::EscalationDecision& decision : escalation.decisions) {
+    out.push_back({{"escalation", escalation.id},
+                   {"bound_to", escalation.digest},
                    {"by", toJsonObject(decision.by)},
                    {"key", decision.by.key_id},
                    {"approve", decision.approve},
@@ -98,7 +97,7 @@ Result<json::object> receiptOf(store::Store& store, const store::Scope& scope,
       {"request", requestOf(recorded)},
       {"policy", {{"id", provenance.policy_id}, {"rule", accepted(recorded, "rule")}}},
       {"permit_id", provenance.permit_id},
-      {"approvals", TRY(approvalsOf(store, scope, execution_id))},
+      {"approvals", approvalsOf(recorded)},
       {"sandbox",
        {{"runtime", provenance.runtime},
         {"node", provenance.node},

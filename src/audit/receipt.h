@@ -12,7 +12,8 @@
 
 namespace cloister::audit {
 
-// kNotFound outside of `scope`; kConflict while it has not ended. Reads the ledger.
+// kNotFound outside of `scope`; kConflict while it has not ended, and where the ledger's records
+// are not those that its audit log tells of. Reads the ledger.
 Result<base::json::object> receiptOf(store::Store& store, const store::Scope& scope,
                                      const std::string& execution_id, const base::SigningKey& key);
 

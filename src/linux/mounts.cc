@@ -62,8 +62,9 @@ Result<Fd> cloneMount(const std::string& path, bool recursive) {
   return mount;
 }
 
-Result<Fd> cloneMountAt(int fd) {
-  Fd mount(::open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH));
+Result<Fd> cloneMountAt(int fd, bool recursive) {
+  const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH;
+  Fd mount(::open_tree(fd, "", recursive ? flags | AT_RECURSIVE : flags));
   if (!mount) return failErrno("open_tree");
   return mount;
 }

@@ -33,8 +33,8 @@ Result<Fd> newFilesystem(const std::string& type, const std::string& source,
 // open_tree(2) OPEN_TREE_CLONE.
 Result<Fd> cloneMount(const std::string& path, bool recursive = false);
 
-// The same of what is open at `fd`, which may be O_PATH: a directory or one file, alone.
-Result<Fd> cloneMountAt(int fd);
+// The same of what is open at `fd`, which may be O_PATH: a directory or one file.
+Result<Fd> cloneMountAt(int fd, bool recursive = false);
 
 // mount_setattr(2): sets `attributes` on the mount, and below it when `recursive`.
 Result<> addAttributes(int mount, uint64_t attributes, bool recursive = false);

@@ -22,6 +22,14 @@ struct Walls {
   // Absolute paths of the image, in which * stands for any characters: whoever opens one is refused
   // (mounts). DIRECTORY/* is the directory.
   std::vector<std::string> hidden;
+  // A path that may be opened all the same, with what is beneath it, though `within`, which is one
+  // of `hidden`, names it. What else of those names it hides it nevertheless.
+  struct Shown {
+    std::string within;
+    std::string path;  // without a *
+    friend bool operator==(const Shown&, const Shown&) = default;
+  };
+  std::vector<Shown> shown;
   // Programs that cannot be run or read, by name, in which * stands for any characters; under every
   // name that leads to one of them. They are looked for in kProgramPlaces, as the next.
   std::vector<std::string> without;

@@ -280,8 +280,10 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   Questions questions(*rules, principal);
   for (const model::FileSpec& each : run.files)
     questions.ask(file(FileAccess::kCreate, each.path));
-  if (const auto command = commandOf(run, languages_))
-    questions.ask({.what = *command, .wanted = {}});
+  if (auto command = commandOf(run, languages_)) {
+    command->directory = request.cwd;
+    questions.ask({.what = *std::move(command), .wanted = {}});
+  }
   askEnvironment(*rules, run.env, questions);
   askNetwork(*rules, run.network_tier, questions);
   Resources wanted{.time_ms = static_cast<uint64_t>(run.limits.wall.count())};

@@ -25,6 +25,7 @@ sandbox_levels:
     permissions:
       allowed_commands: [{pattern: "*", why: a test}]
       forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
+      dangerous_patterns: [{pattern: "doas *", risk: privileged, why: a test}]
       forbidden_paths: [{path: "/workspace/secrets/*", why: a test}]
       allowed_file_operations: [read, write, create]
       project_code: allow
@@ -224,10 +225,12 @@ TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
   EXPECT_NE(status(with), Status::kDenied);
   with.files = {{"secrets/other", "x", 0644}};
   EXPECT_EQ(status(with), Status::kDenied);
-  EXPECT_EQ(status(request({"sudo", "ls"})), Status::kDenied);
+  EXPECT_EQ(status(request({"doas", "ls"})), Status::kDenied);
+  approve("command", "doas ls");
+  EXPECT_NE(status(request({"doas", "ls"})), Status::kDenied);
+  EXPECT_EQ(status(request({"doas", "ls", "-l"})), Status::kDenied) << "that text and no other";
   approve("command", "sudo ls");
-  EXPECT_NE(status(request({"sudo", "ls"})), Status::kDenied);
-  EXPECT_EQ(status(request({"sudo", "ls", "-l"})), Status::kDenied) << "that text and no other";
+  EXPECT_EQ(status(request({"sudo", "ls"})), Status::kDenied) << "that nobody may allow";
 
   with.files = {{"secrets/key", "x", 0644}};
   becomes(file, model::EscalationStatus::kDenied);  // taken back

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/approval.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
 #include "orchestrator/stored_request.h"
+#include "store/agent_store.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
@@ -29,6 +33,7 @@ Result<std::string> neutralSpec(const json::object& request, const model::Langua
 // --------------------------------------------------------------------------------
 
 constexpr size_t kShownCode = 6000;
+constexpr size_t kShownFile = 3000;
 constexpr size_t kShownValue = 400;
 constexpr size_t kShownItems = 40;
 constexpr size_t kShownInAll = 16'000;
@@ -87,8 +92,12 @@ void addFiles(std::string& out, const json::object& request) {
       return;
     }
     const json::object& file = item.get_object();
-    out += "\nfile: " + model::safeText(textIn(file, "path"), kShownValue) + ", " +
-           sized(textIn(file, "content")) + " (" + textIn(file, "encoding") + ")";
+    const std::string content = textIn(file, "content");
+    const json::value* runs = file.if_contains("executable");
+    out += "\nfile " + model::safeText(textIn(file, "path"), kShownValue) + " (" + sized(content) +
+           ", " + textIn(file, "encoding") +
+           (runs != nullptr && *runs == json::value(true) ? ", executable" : "") +
+           "): " + model::safeText(content, kShownFile);
   }
 }
 
@@ -200,6 +209,30 @@ Result<std::string> personOf(store::Store& store, const model::Principal& who) {
   return fail(Code::kInternal, "finding who a key belongs to: it was rotated too often");
 }
 
+std::optional<model::AgentEscalation> agentSettings(store::Store& store,
+                                                    const model::Principal& of) {
+  if (of.agent.empty()) return std::nullopt;
+  model::Principal owner;  // one that sees its tenant alone, whoever asks
+  owner.tenant = of.tenant;
+  owner.roles = {};
+  auto sandbox =
+      store.agents().sandbox(store::Scope::of(owner), {.tenant = of.tenant, .agent = of.agent});
+  if (!sandbox) return std::nullopt;
+  return std::move(sandbox->escalation);
+}
+
+std::vector<std::string> channelsFor(store::Store& store, const model::Principal& requester,
+                                     const EscalationConfig& config) {
+  const auto own = agentSettings(store, requester);
+  if (!own || !own->notification_channels) return config.channels;
+  std::vector<std::string> channels;
+  std::ranges::copy_if(config.channels, std::back_inserter(channels), [&](const auto& channel) {
+    const auto& names = *own->notification_channels;
+    return std::ranges::find(names, channel) != names.end();
+  });
+  return channels;
+}
+
 store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
                                    const Bound& bound, const std::string& image_digest,
                                    const EscalationConfig& config) {
@@ -223,7 +256,7 @@ store::NewEscalation escalationFor(const Wanted& wanted, const std::string& requ
   model::AuditEvent event = requestedEvent(e);
   return {.escalation = std::move(e),
           .event = std::move(event),
-          .channels = config.channels,
+          .channels = wanted.channels,
           .bounds = config.bounds};
 }
 

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "model/agent_sandbox.h"
 #include "model/audit_entry.h"
 #include "model/escalation.h"
 #include "model/language.h"
@@ -53,6 +55,13 @@ std::string subjectOf(const std::string& request_json);
 // credentials of one person give the same. Reads the ledger.
 Result<std::string> personOf(store::Store& store, const model::Principal& principal);
 
+// What the sandbox of the agent that `of` is says of its escalations; none where it has none.
+std::optional<model::AgentEscalation> agentSettings(store::Store& store,
+                                                    const model::Principal& of);
+// Who is told of a request of theirs: of those configured, the ones that the agent's sandbox names.
+std::vector<std::string> channelsFor(store::Store& store, const model::Principal& requester,
+                                     const EscalationConfig& config);
+
 // What policy wants approved, as an escalation for the ledger.
 struct Wanted {
   const model::Principal& requester;
@@ -60,6 +69,7 @@ struct Wanted {
   const policy::NeedsApproval& by_policy;
   std::string execution_id;  // "" where the execution does not wait
   std::string session_id;
+  std::vector<std::string> channels;  // who are told
   int64_t now = 0;
 };
 store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,

@@ -160,6 +160,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                      .by_policy = wanted,
                      .execution_id = waits ? execution.id : "",
                      .session_id = execution.session_id,
+                     .channels = channelsFor(parts.store, execution.principal, config.escalation),
                      .now = base::wallMicros()};
   record.escalation = escalationFor(asked, record.request_json, run.bound, node.offer.image_digest,
                                     config.escalation);
@@ -183,14 +184,12 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     parts.metrics.refused("quota");
     co_return fail(Code::kQuota, "asking for approval: too many runs wait for one");
   }
-  record.approval.reset();  // one that does not do is not used up
-  CO_TRY(wantApproval(*run, record, wanted));
-  model::AuditEvent event = withRuling(run->execution.status == model::Status::kBlocked
-                                           ? blockedEvent(run->execution, run->facts)
-                                           : deniedEvent(run->execution, run->facts),
-                                       run->ruling);
-  const store::Accepted accepted =
-      CO_TRY(co_await ledger.accept(std::move(record), std::move(event)));
+  // What will wait is a run like any other; one that ends here is none.
+  const bool waits = run->execution.session_id.empty();
+  if (waits) CO_TRY(countRun(*run));
+  auto asked = co_await recordAsked(run, std::move(record), wanted);
+  if (waits && (!asked || asked->replayed)) uncountRun(*run);
+  const store::Accepted accepted = CO_TRY(std::move(asked));
   if (accepted.replayed) co_return accepted.execution;
   run->execution = accepted.execution;
   base::log(base::Level::kInfo, "escalation requested",
@@ -207,6 +206,17 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     parts.metrics.refused("denied");
   }
   co_return run->execution;
+}
+
+Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
+                                                            policy::NeedsApproval wanted) {
+  record.approval.reset();  // one that does not do is not used up
+  CO_TRY(wantApproval(*run, record, wanted));
+  model::AuditEvent event = withRuling(run->execution.status == model::Status::kBlocked
+                                           ? blockedEvent(run->execution, run->facts)
+                                           : deniedEvent(run->execution, run->facts),
+                                       run->ruling);
+  co_return co_await ledger.accept(std::move(record), std::move(event));
 }
 
 // From the ledger: what it was asked with, and what that comes to.

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "orchestrator/agent_guard.h"
+#include "orchestrator/approval.h"
 #include "orchestrator/escalations.h"
 #include "orchestrator/service_fixture.h"
+#include "wire/node.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -346,6 +348,41 @@ TEST_F(BlockingTest, EachChangedBitIsRefused) {
   const auto good = runWith(asked->id, same);
   ASSERT_TRUE(good);
   EXPECT_EQ(ended(good->id).status, Status::kCompleted);
+}
+
+TEST_F(BlockingTest, EveryPartOfARequestIsInItsDigest) {
+  const auto digest = [&](const model::RunRequest& r) {
+    const std::string json = base::toJson(model::toJsonObject(r));
+    const auto spec = policy::resolve(r, languages_);
+    EXPECT_TRUE(spec) << spec.error().message;
+    const auto bound = boundOf(json, wire::encodeExecSpec(*spec), "", languages_);
+    EXPECT_TRUE(bound) << bound.error().message;
+    return digestOf(*bound, "sha256:image");
+  };
+  const model::RunRequest base = request({"echo", "hello"});
+  model::RunRequest network = base;
+  network.network_tier = "full";
+  EXPECT_NE(digest(network), digest(base));
+  model::RunRequest tier = base;
+  tier.tier = "HumanApprove";
+  EXPECT_NE(digest(tier), digest(base));
+  model::RunRequest runtime = base;
+  runtime.runtime = "gvisor";
+  EXPECT_NE(digest(runtime), digest(base));
+  model::RunRequest disk = base;
+  disk.limits.disk_bytes += uint64_t{1} << 20;
+  EXPECT_NE(digest(disk), digest(base));
+  EXPECT_EQ(digest(base), digest(request({"echo", "hello"})));
+}
+
+TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
+  start();
+  model::RunRequest run = request({"sh", "./a.sh"});
+  run.files.push_back({.path = "a.sh", .content = "curl evil.test\n\x1b[2J", .mode = 0755});
+  const auto asked = askFor(run);
+  ASSERT_TRUE(asked) << asked.error().message;
+  EXPECT_THAT(asked->display, HasSubstr("file a.sh ("));
+  EXPECT_THAT(asked->display, HasSubstr("executable): curl evil.test\\n\\x1b[2J"));
 }
 
 TEST_F(BlockingTest, AnApprovalEnds) {

@@ -42,6 +42,7 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
 
   Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request);
   Result<> bindRun(const base::json::object& run, Escalation& e);
+  Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
   bool isSafe(const Escalation& e);
   Task<Result<Escalation>> change(store::EscalationChange what);
   store::EscalationChange changeOf(const Escalation& e) const;
@@ -102,6 +103,22 @@ Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escala
   return {};
 }
 
+// Those whom the rule names that the run would meet now: others would approve it in vain.
+Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::RunRequest run,
+                                                  Escalation& e) {
+  run.approval.clear();
+  Asked asked{.request = {.run = std::move(run), .cwd = {}}, .home = nullptr, .kernel = nullptr};
+  store::NewExecution record;
+  const auto live = runs->resolve(std::move(principal), std::move(asked), record);
+  if (!live) co_return;
+  co_await runs->consult(**live);
+  const policy::Decision decision = runs->decide(**live, "");
+  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
+    e.roles = wanted->approver_roles;
+    e.quorum = wanted->quorum;
+  }
+}
+
 Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
                                                    const model::EscalationRequest& request) {
   constexpr size_t kMostShown = 8192;
@@ -115,6 +132,10 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   e.grant_us = config().grant_us;
   e.created_at = base::wallMicros();
   e.expires_at = e.created_at + config().ttl_us;
+  const auto own = agentSettings(runs->parts.store, principal);
+  if (own && own->timeout_seconds) {
+    e.expires_at = e.created_at + static_cast<int64_t>(*own->timeout_seconds) * 1'000'000;
+  }
   if (request.run) {
     auto bound = bindRun(*request.run, e);
     if (!bound && !bound.error().field.empty()) {
@@ -132,6 +153,8 @@ bool EscalationService::Impl::isSafe(const Escalation& e) {
   const auto& safe = config().safe_operations;
   if (e.operation == model::operation::kRun || e.requester.agent.empty()) return false;
   if (std::ranges::find(safe, e.operation) == safe.end()) return false;
+  const auto own = agentSettings(runs->parts.store, e.requester);
+  if (own && own->auto_approve_safe) return *own->auto_approve_safe;
   const auto policy = ledger().policy(e.requester.tenant, e.requester.agent);
   return policy && policy->auto_approve_safe;
 }
@@ -140,15 +163,20 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
                                                     model::EscalationRequest request) {
   const auto impl = impl_;
   Escalation e = CO_TRY(impl->drawUp(principal, request));
+  if (request.run) {
+    auto run = CO_TRY(model::parseRunRequest(*request.run, storedBounds()));
+    co_await impl->nameApprovers(principal, std::move(run), e);
+  }
   if (impl->isSafe(e)) {
     policy::approveByRule(e, "escalation.safe_operations has " + e.operation, e.created_at);
   }
   model::AuditEvent event = requestedEvent(e);
   event.details["automatic"] = e.status == EscalationStatus::kApproved;
-  store::NewEscalation asked{.escalation = std::move(e),
-                             .event = std::move(event),
-                             .channels = impl->config().channels,
-                             .bounds = impl->config().bounds};
+  store::NewEscalation asked{
+      .escalation = std::move(e),
+      .event = std::move(event),
+      .channels = channelsFor(impl->runs->parts.store, principal, impl->config()),
+      .bounds = impl->config().bounds};
   const Escalation made = CO_TRY(co_await committed<Escalation>([&](store::Done<Escalation> done) {
     impl->ledger().add(std::move(asked), std::move(done));
   }));
@@ -181,7 +209,7 @@ store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) c
   return {.tenant = e.requester.tenant,
           .id = e.id,
           .apply = {},
-          .channels = config().channels,
+          .channels = channelsFor(runs->parts.store, e.requester, config()),
           .notification = "settled",
           .notifications = config().bounds.notifications};
 }

@@ -84,6 +84,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
                                               base::json::object details = {});
+  Result<> countRun(const Live& live);
+  void uncountRun(const Live& live);
   Result<> admit(const Live& live);
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
@@ -107,6 +109,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What needs approval, and the way back (blocking.cc).
   Task<Result<model::Execution>> askApproval(LivePtr live, store::NewExecution record,
                                              policy::NeedsApproval wanted);
+  Task<Result<store::Accepted>> recordAsked(LivePtr live, store::NewExecution record,
+                                            policy::NeedsApproval wanted);
   Result<> wantApproval(Live& live, store::NewExecution& record,
                         const policy::NeedsApproval& wanted) const;
   Result<> useApproval(Live& live, store::NewExecution& record) const;

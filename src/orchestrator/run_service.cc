@@ -143,7 +143,7 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   Place place(queue, *run);
   const store::Accepted accepted = CO_TRY(co_await accept(run, std::move(record)));
   if (accepted.replayed) {
-    if (parts.quotas != nullptr) parts.quotas->takeBack(run->execution.principal);
+    uncountRun(*run);
     co_return accepted.execution;
   }
   if (accepted.execution.status == model::Status::kRunning) {
@@ -231,18 +231,26 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   co_return accepted.execution;
 }
 
-Result<> RunService::Impl::admit(const Live& run) {
+// Counts it, if the quotas of whoever asks have room for one more.
+Result<> RunService::Impl::countRun(const Live& run) {
+  if (parts.quotas == nullptr) return {};
   const bool alone = run.execution.session_id.empty();
-  if (parts.quotas != nullptr) {
-    auto within =
-        parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
-    if (!within) parts.metrics.refused("quota");
-    TRY(within);
-  }
+  auto within =
+      parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
+  if (!within) parts.metrics.refused("quota");
+  return within;
+}
+
+void RunService::Impl::uncountRun(const Live& run) {
+  if (parts.quotas != nullptr) parts.quotas->takeBack(run.execution.principal);
+}
+
+Result<> RunService::Impl::admit(const Live& run) {
+  TRY(countRun(run));
   auto place = run.host->startsAtOnce() ? run.host->admit()
                                         : queue.reserve(run.execution.principal.tenant, run.bytes);
   if (place) return {};
-  if (parts.quotas != nullptr) parts.quotas->takeBack(run.execution.principal);
+  uncountRun(run);
   parts.metrics.refused("quota");
   Error error = std::move(place).error();
   if (error.code == Code::kQuota) error.retry_after_seconds = retryAfter();

@@ -26,9 +26,9 @@ bool isRequester(const Escalation& e, const Ballot& ballot) {
   return (!by.user.empty() && by.user == who.user) || (!by.agent.empty() && by.agent == who.agent);
 }
 
-bool hasRole(const Escalation& e, const Principal& by) {
+bool hasRole(const std::vector<std::string>& roles, const Principal& by) {
   if (by.isAdmin()) return true;
-  return std::ranges::any_of(e.roles, [&](const std::string& name) {
+  return std::ranges::any_of(roles, [&](const std::string& name) {
     const auto role = model::roleFromName(name);
     return role && by.roles.has(*role);
   });
@@ -44,7 +44,7 @@ Result<> mayVote(const Escalation& e, const Ballot& ballot) {
     return fail(Code::kDenied,
                 "deciding on " + e.id + ": a credential that runs code cannot decide");
   }
-  if (hasRole(e, ballot.by)) return {};
+  if (hasRole(e.roles, ballot.by)) return {};
   std::string roles;
   for (const std::string& role : e.roles)
     roles += (roles.empty() ? "" : " or ") + role;
@@ -88,6 +88,15 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
                    "what is about to run is not what " + e.id + " was approved for; ask anew");
   }
   return {};
+}
+
+// Of those who approved, whom the policy takes now: it may not have been asked then, or have named
+// others.
+uint32_t approvalsOf(const Escalation& e, const std::vector<std::string>& roles) {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(e.decisions, [&](const model::EscalationDecision& decision) {
+        return decision.approve && !decision.automatic && hasRole(roles, decision.by);
+      }));
 }
 
 Result<> isInTime(const Escalation& e, const Use& use) {
@@ -169,9 +178,12 @@ Result<> stands(const Escalation& e, const Use& use, const NeedsApproval* wanted
   }
   TRY(isInTime(e, use));
   TRY(isBoundTo(e, use));
-  if (wanted != nullptr && wanted->quorum > e.approvals()) {
-    return refused(approval::kMismatch,
-                   "the policy wants more approvals now than " + e.id + " has; ask anew");
+  if (wanted == nullptr) return {};
+  if (const uint32_t have = approvalsOf(e, wanted->approver_roles); have < wanted->quorum) {
+    return refused(approval::kMismatch, "the policy wants " + std::to_string(wanted->quorum) +
+                                            " approvals of those that " + wanted->rule +
+                                            " names, and " + e.id + " has " + std::to_string(have) +
+                                            "; ask anew");
   }
   return {};
 }

@@ -55,7 +55,8 @@ struct Use {
 // Spends the approval on the execution: approved → used.
 Result<> use(model::Escalation& escalation, const Use& use);
 // Whether the approval that this execution has used still stands, when its program is about to
-// start. `wanted`: what policy wants now, null if it wants none; a larger quorum does not stand.
+// start. `wanted`: what policy wants now, null if it wants none. Only approvals of those with one
+// of its roles count, whoever was asked.
 Result<> stands(const model::Escalation& escalation, const Use& use, const NeedsApproval* wanted);
 
 // Its time is over: pending or approved → expired. kConflict before that.

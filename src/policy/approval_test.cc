@@ -237,6 +237,25 @@ TEST(Approval, StandsOnlyWhileAllOfItDoes) {
   EXPECT_EQ(stands(e, useOf(e), &wanted).error().field, approval::kMismatch);
 }
 
+// Who asks by hand is told of the configuration's approvers; the rule that the run meets may name
+// others.
+TEST(Approval, CountsOnlyThoseWhomTheRuleNames) {
+  Escalation e = asked();
+  ASSERT_TRUE(vote(e, ballot("boss")));
+  ASSERT_TRUE(use(e, useOf(e)));
+  NeedsApproval wanted{.rule = "release", .reason = "w", .approver_roles = {"tenant-admin"}};
+  const auto refused = stands(e, useOf(e), &wanted);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().field, approval::kMismatch);
+  EXPECT_NE(refused.error().message.find("release"), std::string::npos);
+  e.decisions.front().by.roles = model::Role::kTenantAdmin;
+  EXPECT_TRUE(stands(e, useOf(e), &wanted));
+  e.decisions.front().by.roles = model::Role::kAdmin;
+  EXPECT_TRUE(stands(e, useOf(e), &wanted));
+  e.decisions.front().automatic = true;
+  EXPECT_FALSE(stands(e, useOf(e), &wanted)) << "no person looked at it";
+}
+
 TEST(Approval, ByARuleCountsForTheWholeQuorum) {
   Escalation e = asked();
   e.quorum = 3;

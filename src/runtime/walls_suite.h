@@ -266,6 +266,16 @@ TYPED_TEST_P(WallsSuite, WhatCannotBeLookedThroughIsRefused) {
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 
+TYPED_TEST_P(WallsSuite, WhatIsShownIsAloneInWhatIsHidden) {
+  this->walls_.hidden = {"/etc/*", "/etc/ssl/private"};
+  for (const char* path : {"/etc/hosts", "/etc/ssl", "/etc/ssl/openssl.cnf", "/etc/no/ne"})
+    this->walls_.shown.push_back({"/etc/*", path});
+  EXPECT_EQ(this->tries({"ls /etc", "cat /etc/passwd", "ls /etc/ssl/private", "touch /etc/new"}),
+            "end\n");
+  EXPECT_EQ(this->run("test -s /etc/hosts && echo hosts; ls -d /etc/ssl/certs\n"),
+            "hosts\n/etc/ssl/certs\n");
+}
+
 TYPED_TEST_P(WallsSuite, ThePlanShowsThem) {
   this->walls_.hidden = {"/etc/hosts"};
   this->walls_.only = {"sh"};
@@ -283,7 +293,8 @@ TYPED_TEST_P(WallsSuite, ThePlanShowsThem) {
 REGISTER_TYPED_TEST_SUITE_P(WallsSuite, WhatIsHiddenCannotBeOpened,
                             AForbiddenProgramCanNeitherBeRunNorRead, OnlyListedProgramsAreThere,
                             AForbiddenProgramIsNotAmongThoseListed, WhatMayNotBeWrittenIsNot,
-                            WallsAreOfOneSandboxAlone, ASessionsProgramsAreBehindThem,
-                            WhatCannotBeLookedThroughIsRefused, ThePlanShowsThem);
+                            WhatIsShownIsAloneInWhatIsHidden, WallsAreOfOneSandboxAlone,
+                            ASessionsProgramsAreBehindThem, WhatCannotBeLookedThroughIsRefused,
+                            ThePlanShowsThem);
 
 }  // namespace cloister::runtime

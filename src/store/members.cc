@@ -27,8 +27,13 @@ json::object encode(const model::Provenance& from) {
 }
 
 json::object encode(const model::Principal& who) {
-  return {{"tenant", who.tenant}, {"app", who.app},         {"agent", who.agent},
-          {"user", who.user},     {"admin", who.isAdmin()}, {"key", who.key_id}};
+  json::array roles;
+  for (const std::string_view role : model::names(who.roles))
+    roles.emplace_back(role);
+  return {{"tenant", who.tenant},      {"app", who.app},
+          {"agent", who.agent},        {"user", who.user},
+          {"roles", std::move(roles)}, {"admin", who.isAdmin()},
+          {"key", who.key_id}};
 }
 
 json::value encode(const std::optional<model::RunError>& error) {
@@ -62,6 +67,15 @@ void decode(Members from, model::Principal& who) {
   who.user = from.text("user");
   who.roles = from.boolean("admin") ? model::Role::kAdmin : model::Role::kAgent;
   who.key_id = from.text("key");
+  if (from.isNull("roles")) return;  // as it was recorded once
+  std::vector<std::string> names;
+  for (const json::value& name : from.array("roles")) {
+    if (!name.is_string()) return from.refuse();
+    names.emplace_back(name.get_string());
+  }
+  const auto roles = model::rolesFromNames(names);
+  if (!roles) return from.refuse();
+  who.roles = *roles;
 }
 
 void decode(Members from, model::RunError& error) {

@@ -126,7 +126,35 @@ Result<std::vector<Mismatch>> find(Database& db, const Table& table, uint64_t af
   return out;
 }
 
+std::string member(const base::json::object& details, std::string_view name) {
+  const base::json::value* found = details.if_contains(name);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+}
+
 }  // namespace
+
+Result<> proveEntry(const std::string& subject, const model::AuditEntry& entry) {
+  if (entry.event.subject == subject &&
+      base::sha256Hex(model::canonicalForm(entry)) == entry.hash) {
+    return {};
+  }
+  return fail(Code::kConflict, "audit entry " + std::to_string(entry.seq) + ", which tells of " +
+                                   subject +
+                                   ", is not as it was written; see `cloister audit "
+                                   "verify`");
+}
+
+Result<> proveRecord(const std::string& subject, std::string_view status, std::string_view record,
+                     const model::AuditEntry& state) {
+  TRY(proveEntry(subject, state));
+  const base::json::object& details = state.event.details;
+  if (member(details, "status") == status &&
+      member(details, "record_sha256") == base::sha256Hex(record)) {
+    return {};
+  }
+  return fail(Code::kConflict, "the record of " + subject + " is not the one of audit entry " +
+                                   std::to_string(state.seq) + "; see `cloister audit verify`");
+}
 
 Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit) {
   return find(db, kExecutions, after, limit);

@@ -3,13 +3,22 @@
 // Escalations.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "model/audit_entry.h"
 #include "store/db.h"
 #include "store/store.h"
 
 namespace cloister::store {
+
+// kConflict: the entry is not about `subject`, or not what its hash is of.
+Result<> proveEntry(const std::string& subject, const model::AuditEntry& entry);
+// kConflict: that, or `record` is not the one that `state`, its last entry, was written with.
+Result<> proveRecord(const std::string& subject, std::string_view status, std::string_view record,
+                     const model::AuditEntry& state);
 
 Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit);
 Result<std::vector<Mismatch>> findSessionMismatches(Database& db, uint64_t after, uint32_t limit);

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "store/chain.h"
+#include "store/escalation_record.h"
 #include "store/executions.h"
+#include "store/proof.h"
 #include "store/sealed.h"
 
 namespace cloister::store {
@@ -15,6 +17,9 @@ constexpr char kGet[] =
 constexpr char kRecorded[] =
     "SELECT seq, record, archived_at, accepted_row, state_row FROM executions"
     " WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+constexpr char kApproval[] =
+    "SELECT record, state_row FROM escalations WHERE execution=?1 AND tenant=?2"
+    " ORDER BY seq DESC LIMIT 1";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
@@ -52,6 +57,17 @@ Result<model::AuditEntry> entryAt(Database& db, int64_t seq) {
   return fail(Code::kInternal, "audit entry " + std::to_string(seq) + " is missing");
 }
 
+Result<std::optional<model::Escalation>> provenApproval(Database& db,
+                                                        const model::Execution& execution) {
+  Statement row = TRY(db.use(kApproval));
+  row.bind(execution.id, execution.principal.tenant);
+  if (!TRY(row.step())) return std::optional<model::Escalation>();
+  model::Escalation e = TRY(decodeEscalation(row.text(0)));
+  const model::AuditEntry state = TRY(entryAt(db, row.integer(1)));
+  TRY(proveRecord(e.id, model::statusName(e.status), row.text(0), state));
+  return e;
+}
+
 }  // namespace
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id) {
@@ -72,9 +88,14 @@ Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::
   Statement row = TRY(db.use(kRecorded));
   if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
   Record record = TRY(readRecord(row));
-  return Recorded{.execution = std::move(record.execution),
-                  .accepted = TRY(entryAt(db, row.integer(3))),
-                  .state = TRY(entryAt(db, row.integer(4)))};
+  Recorded recorded{.execution = std::move(record.execution),
+                    .accepted = TRY(entryAt(db, row.integer(3))),
+                    .state = TRY(entryAt(db, row.integer(4))),
+                    .approval = {}};
+  TRY(proveEntry(id, recorded.accepted));
+  TRY(proveRecord(id, model::statusName(recorded.execution.status), row.text(1), recorded.state));
+  recorded.approval = TRY(provenApproval(db, recorded.execution));
+  return recorded;
 }
 
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,

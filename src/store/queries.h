@@ -13,6 +13,7 @@
 namespace cloister::store {
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id);
+// kConflict where the record is not the one that the audit log tells of.
 Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
                                                      const ListQuery& query);

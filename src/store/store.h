@@ -103,6 +103,7 @@ struct Recorded {
   model::Execution execution;  // without output bytes
   model::AuditEntry accepted;
   model::AuditEntry state;
+  std::optional<model::Escalation> approval;  // that it has used, or asked for
 };
 
 // A snapshot, and the chunks it uses, each once.
@@ -212,6 +213,7 @@ class Store {
   // Newest first, without output bytes (totals and flags are there).
   virtual Result<std::vector<model::Execution>> list(const Scope& scope,
                                                      const ListQuery& query) = 0;
+  // kConflict where a record is not the one that the audit log tells of: somebody changed it.
   virtual Result<Recorded> recorded(const Scope& scope, const std::string& id) = 0;
   // An artifact within `scope` that has not expired: an upload, one of an execution's `artifacts`,
   // or the whole of an output (KeptOutput::artifact; unless `artifacts` lists it too, it is

@@ -57,6 +57,7 @@ model::PermitFields samplePermit() {
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
   p.walls.hidden = {"/root/*", "/etc/ssl/private"};
+  p.walls.shown = {{"/root/*", "/root/notes"}};
   p.walls.without = {"dd", "mkfs*"};
   p.walls.only = {"bash", "ls"};
   p.walls.runs_own = false;

@@ -45,6 +45,10 @@ void describe(A& a, T& v) {
   using model::Walls;
   const auto some = [&](auto& list) { texts(a, list, Walls::kMaxEntries, Walls::kMaxText); };
   some(v.hidden);
+  a.list(v.shown, Walls::kMaxEntries, [&](auto& each) {
+    a.text(each.within, Walls::kMaxText);
+    a.text(each.path, Walls::kMaxText);
+  });
   some(v.without);
   a.maybe(v.only, some);
   a.flag(v.runs_own);

@@ -6,6 +6,8 @@ import io
 import itertools
 import json
 import re
+import signal
+import subprocess
 import tarfile
 import unittest
 
@@ -93,6 +95,23 @@ class CommandLine(AgentCase):
         self.assertEqual(self.show()["allowed_commands"], [])
         self.assertIn("deleted", self.cli("delete", *who))
         self.assertIn("has no sandbox", self.cli("show", *who, status=1))
+
+    def test_monitor_goes_on_until_it_is_interrupted(self):
+        self.give("standard")
+        watching = subprocess.Popen(
+            [harness.BIN / "cloister", "sandbox", "monitor", "--agent", self.agent, "--real-time"],
+            stdout=subprocess.PIPE, text=True,
+            env={"PATH": "/usr/bin:/bin", "CLOISTER_URL": self.server.url, "CLOISTER_API_KEY": self.server.key})
+        self.addCleanup(watching.stdout.close)
+        self.addCleanup(watching.wait)
+        self.addCleanup(watching.kill)
+        for _ in range(2):
+            self.assertEqual(watching.stdout.readline(), f"→ Agent {self.agent} resource usage:\n")
+            self.assertRegex(watching.stdout.readline(), r"   Memory: 0MB / 4\.0GB\n")
+            for _ in range(3):
+                watching.stdout.readline()
+        watching.send_signal(signal.SIGINT)
+        self.assertIn(watching.wait(30), (-signal.SIGINT, 130))
 
     def test_json(self):
         who = ("--agent", self.agent)

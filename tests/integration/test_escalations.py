@@ -24,9 +24,19 @@ rules:
   - {name: closed, why: nothing runs here, effect: deny, match: {tenants: [evil]}}
   - name: release
     why: what runs here is looked at first
-    match: {tenants: [acme, other]}
+    match: {tenants: [acme, other, counted]}
     effect: approve
     approve: {roles: [approver]}
+  - name: owners
+    why: their own administrators look first
+    match: {tenants: [owned], languages: [bash]}
+    effect: approve
+    approve: {roles: [tenant-admin]}
+  - name: owners of deployments
+    why: their own administrators look first
+    match: {tenants: [owned], tool_types: [deploy]}
+    effect: approve
+    approve: {roles: [tenant-admin]}
   - name: two
     why: two look first
     match: {tenants: [two]}
@@ -130,6 +140,17 @@ class Blocked(Escalations):
         for each in held:
             self.call("DELETE", f"/v1/executions/{each['id']}", key=self.agent(), status=200)
         self.assertEqual(self.show(self.id_of(held[0]))["status"], "expired")
+
+    def test_counts_as_any_other_run(self):
+        self.call("PUT", "/v1/quotas/tenants/counted", {"runs_per_minute": 2, "memory_mb": 512}, status=200)
+        body = {"language": "bash", "code": "echo hello"}
+        large = self.call("POST", "/v1/executions", {**body, "memory_mb": 513}, key=self.agent("counted"), status=429)
+        self.assertEqual(large.json()["error"]["type"], "QUOTA_EXCEEDED")
+        held = [self.ask("counted", **body) for _ in range(2)]
+        more = self.call("POST", "/v1/executions", body, key=self.agent("counted"), status=429)
+        self.assertEqual(more.json()["error"]["type"], "QUOTA_EXCEEDED")
+        for each in held:
+            self.call("DELETE", f"/v1/executions/{each['id']}", key=self.agent("counted"), status=200)
 
     def test_nobody_in_time(self):
         held = self.ask("hurried")
@@ -288,6 +309,21 @@ class Binding(Escalations):
         replay = self.ask(**self.RUN, approval=self.id_of(held))
         self.assertEqual(replay["error"]["details"]["reason"], "approval_used")
 
+    def test_is_for_those_whom_the_rule_names(self):
+        """One that is asked for by hand too, and whatever metadata the run has then."""
+        run = {"language": "bash", "code": "echo mine"}
+        owner = self.key("owned", "tenant-admin", user="owner")
+        asked = self.call("POST", "/v1/escalations", {"operation": "run", "reason": "release", "request": run},
+                          key=self.agent("owned"), status=201).json()["id"]
+        self.vote(asked, self.boss("owned"), status=403)
+        self.vote(asked, owner)
+        self.assertEqual(self.server.wait_end(self.ask("owned", **run, approval=asked)["id"])["stdout"], "mine\n")
+        asked = self.approved("owned", {**run, "language": "python", "code": "print(1)"})
+        refused = self.ask("owned", language="python", code="print(1)", metadata={"tool_type": "deploy"}, approval=asked)
+        self.assertEqual((refused["status"], refused["error"]["details"]["reason"]), ("denied", "approval_mismatch"))
+        self.assertIn("owners", refused["error"]["message"])
+        self.assertEqual(self.show(asked, self.boss("owned"))["status"], "approved", "it is not used up")
+
     def test_bad_requests_name_the_field(self):
         run = {"language": "bash", "code": "echo x"}
         for field, body in (("approval", {**run, "approval": "ESC-1"}), ("approval", {**run, "approval": "../x"})):
@@ -396,6 +432,24 @@ class Notified(Escalations):
             return all(f"[{escalation}] pending" in text for escalation in asked)
 
         harness.wait_for("the mails of all five", told, 30)
+
+    def test_an_agents_own_settings(self):
+        """Who of those configured is told, and how long one has to answer."""
+        quiet, hasty = (self.call("POST", "/v1/keys", {"tenant": "default", "name": "test", "roles": ["agent"], "agent": agent},
+                                  status=201).json()["secret"] for agent in ("quiet", "hasty"))
+        for agent, settings in (("quiet", {"notification_channels": ["smtp"]}), ("hasty", {"timeout_seconds": 1})):
+            self.call("POST", f"/v1/agents/{agent}/sandbox", {"level": "standard", "escalation": settings}, status=201)
+        body = {"operation": "file_write", "path": "/workspace/x", "reason": "why"}
+        self.call("POST", "/v1/escalations", body, key=quiet, status=201)
+        late = self.call("POST", "/v1/escalations", body, key=hasty, status=201).json()["id"]
+        harness.wait_for("the mail", lambda: any("file_write by agent quiet" in mail[3] for mail in self.relay.received), 20)
+        harness.wait_for("its end", lambda: self.show(late, self.boss("default"))["status"] == "expired", 20)
+
+        def hooked(agent):
+            return any(f'"agent":"{agent}"' in body.decode() for _, body in self.hook.received)
+
+        harness.wait_for("the other's webhook", lambda: hooked("hasty"), 20)
+        self.assertFalse(hooked("quiet"), "it was asked for before the other, of which the webhook has heard")
 
 
 class MailWithAPassword(Escalations):

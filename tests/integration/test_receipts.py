@@ -6,6 +6,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 
@@ -122,6 +123,35 @@ class Receipts(ReceiptTest):
             with self.subTest(text[:40]):
                 verified = self.verify(text)
                 self.assertEqual(verified.returncode, 1, verified.stdout)
+
+    def test_none_is_signed_of_a_record_that_was_changed(self):
+        """By somebody who can write the ledger: the key must not vouch for it."""
+        done = self.run_code("exit 3", "bash")
+        receipt = self.receipt(done)
+        database = sqlite3.connect(pathlib.Path(self.server.state) / "ledger" / "ledger.db", isolation_level=None)
+        self.addCleanup(database.close)
+        (record,) = database.execute("SELECT record FROM executions WHERE id=?", (done["id"],)).fetchone()
+        self.assertIn('"exit_code":3', record)
+        forge = "UPDATE executions SET record=? WHERE id=?"
+        database.execute(forge, (record.replace('"exit_code":3', '"exit_code":0'), done["id"]))
+        try:
+            answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
+            self.assertIn("is not the one of audit entry", answer.json()["detail"])
+            seq = receipt["audit"]["ended"]["seq"]
+            (details,) = database.execute("SELECT details FROM audit WHERE seq=?", (seq,)).fetchone()
+            of_forged = hashlib.sha256(record.replace('"exit_code":3', '"exit_code":0').encode()).hexdigest()
+            digest = hashlib.sha256(record.encode()).hexdigest()
+            self.assertIn(digest, details)
+            (trigger,) = database.execute("SELECT sql FROM sqlite_master WHERE name='audit_is_not_changed'").fetchone()
+            database.execute("DROP TRIGGER audit_is_not_changed")
+            database.execute("UPDATE audit SET details=? WHERE seq=?", (details.replace(digest, of_forged), seq))
+            answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
+            self.assertIn("is not as it was written", answer.json()["detail"])
+            database.execute("UPDATE audit SET details=? WHERE seq=?", (details, seq))
+            database.execute(trigger)
+        finally:
+            database.execute(forge, (record, done["id"]))
+        self.assertEqual(self.receipt(done), receipt)
 
     def test_keys(self):
         receipt = self.receipt(self.run_code(":", "bash"))

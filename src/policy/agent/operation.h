@@ -25,6 +25,7 @@ struct FileOperation {
 struct CommandOperation {
   std::optional<std::string> text;  // as bash reads it
   std::vector<std::string> argv;
+  std::string directory = {};  // where it begins, absolute; "" for /workspace
 };
 struct NetworkOperation {
   std::string url;

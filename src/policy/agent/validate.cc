@@ -92,7 +92,16 @@ std::string wordsOf(std::string_view text, Span span) {
   return model::shownText(text.substr(begin, length));
 }
 
-Validation refusedCommand(const Verdict& verdict, const std::string& text) {
+// Whether a person may allow it for a time. What a rule forbids by name is not for that.
+bool asks(const Level& level, const Risk& risk) {
+  if (risk.outcome == Outcome::kEscalate) return true;
+  if (risk.kind != "forbidden_path") return risk.kind == "not_allowed" || risk.kind == "parameter";
+  return std::ranges::none_of(level.forbidden_paths, [&](const PathRule& rule) {
+    return rule.path == risk.rule && !rule.escalation;
+  });
+}
+
+Validation refusedCommand(const Level& level, const Verdict& verdict, const std::string& text) {
   Validation v;
   bool escalation = true;
   bool only_not_allowed = true;
@@ -101,10 +110,7 @@ Validation refusedCommand(const Verdict& verdict, const std::string& text) {
     if (risk.outcome == Outcome::kAllow) continue;
     if (risk.outcome == verdict.outcome && worst == nullptr) worst = &risk;
     only_not_allowed = only_not_allowed && risk.kind == "not_allowed";
-    // What a rule forbids by name is not for a moment's approval; all else may be asked for.
-    const bool asks = risk.kind == "not_allowed" || risk.kind == "parameter" ||
-                      risk.kind == "forbidden_path" || risk.outcome == Outcome::kEscalate;
-    escalation = escalation && asks;
+    escalation = escalation && asks(level, risk);
     if (!has(v.mitigations, risk.mitigation)) v.mitigations.push_back(risk.mitigation);
     v.risk_factors.push_back(risk);
   }
@@ -119,10 +125,11 @@ Validation refusedCommand(const Verdict& verdict, const std::string& text) {
 
 Validation validateCommand(const AgentRules& rules, const CommandOperation& command,
                            const std::string& text) {
-  Effects effects = command.text ? effectsOf(*command.text, rules.bounds)
-                                 : effectsOfArgv(command.argv, rules.bounds);
+  const std::string_view directory = command.directory.empty() ? kWorkspace : command.directory;
+  Effects effects = command.text ? effectsOf(*command.text, rules.bounds, {}, directory)
+                                 : effectsOfArgv(command.argv, rules.bounds, {}, directory);
   const Verdict verdict = judgeCommand(rules.level, std::move(effects));
-  if (verdict.outcome != Outcome::kAllow) return refusedCommand(verdict, text);
+  if (verdict.outcome != Outcome::kAllow) return refusedCommand(rules.level, verdict, text);
   Validation v;
   v.monitoring_required = !verdict.risks.empty();
   for (const Risk& risk : verdict.risks) {
@@ -207,15 +214,19 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   const std::string_view name = nameOf(operation);
   const std::string target = targetOf(operation);
   Validation v;
-  if (const auto* temporary = temporaryFor(rules, name, target, now)) {
-    v.escalation_id = temporary->escalation_id;
-    v.monitoring_required = true;
-    v.conditions = {"approved for a time by " + temporary->escalation_id};
-  } else if (rules.revoked.contains(name)) {
+  if (rules.revoked.contains(name)) {
     v = denied(std::string(name) + " was revoked for agent " + rules.agent);
     v.mitigations = {"have " + std::string(name) + " granted"};
   } else {
     v = judge(rules, operation, target);
+  }
+  // What nobody may allow, nobody has.
+  const auto* temporary = v.escalation_available ? temporaryFor(rules, name, target, now) : nullptr;
+  if (temporary != nullptr) {
+    v = {};
+    v.escalation_id = temporary->escalation_id;
+    v.monitoring_required = true;
+    v.conditions = {"approved for a time by " + temporary->escalation_id};
   }
   if (!v.approved()) {
     v.human_approval =

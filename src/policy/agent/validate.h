@@ -2,7 +2,8 @@
 // Whether an agent may do what it is about to do: its rules and an operation in, one of four
 // outcomes out. Pure: no I/O and no clock; thread-safe. Silence denies.
 //
-// Order: temporary permission → revoked → forbidden path → what the level allows → what it takes.
+// Order: revoked → forbidden path → what the level allows; of what that refuses, what was approved
+// for a time, unless nobody may approve it (escalation_available) → what it takes.
 // Paths are compared as text: what a link in a sandbox leads to is for the kernel there.
 #pragma once
 

@@ -248,6 +248,29 @@ TEST(ValidateTemporary, HonouredUntilItExpires) {
   EXPECT_FALSE(validateOperation(rules, later, {}, kNow + 1).approved());
 }
 
+// P48: an approval, however it came about, is none for what a rule lets nobody allow.
+TEST(ValidateTemporary, IsNoWordOnHardRules) {
+  auto sandbox = sandboxAt("standard");
+  sandbox.temporary_permissions = {
+      {"command_execution", "sudo ls", kNow + 1, "ESC-2026-001"},
+      {"command_execution", "mkfs.ext4 disk", kNow + 1, "ESC-2026-002"},
+      {"file_read", "/home/dev/.ssh/id_rsa", kNow + 1, "ESC-2026-003"},
+      {"file_read", "*", kNow + 1, "ESC-2026-004"}};
+  AgentRules rules = makeAgentRules(shipped(), sandbox).value();
+  const Validation hard = command(rules, "sudo ls");
+  EXPECT_FALSE(hard.approved());
+  EXPECT_FALSE(hard.escalation_available);
+  EXPECT_FALSE(file(rules, FileAccess::kRead, "/home/dev/.ssh/id_rsa").approved());
+  EXPECT_FALSE(command(rules, "mkfs.ext4 disk").approved());
+  for (CommandRule& rule : rules.level.dangerous)
+    rule.outcome = Outcome::kEscalate;
+  EXPECT_EQ(command(rules, "mkfs.ext4 disk").escalation_id, "ESC-2026-002")
+      << "that a person may allow";
+  EXPECT_EQ(file(rules, FileAccess::kRead, "/root/notes").escalation_id, "ESC-2026-004");
+  EXPECT_TRUE(file(rules, FileAccess::kRead, "mine").escalation_id.empty())
+      << "it needs no approval";
+}
+
 TEST(Operations, AreReadStrictly) {
   const auto parse = [](const char* text) {
     return parseOperation(base::parseJson(text)->as_object(), "operation");

@@ -51,8 +51,34 @@ class Builder {
       if (!inImage(rule.path) && rule.path != "*") byText("path " + rule.path);
       return;
     }
-    if (!inImage(rule.path) || grantedFile(rule.path)) return byText("path " + rule.path);
+    if (!inImage(rule.path) || (rule.escalation && isGranted(rule.path))) {
+      return byText("path " + rule.path);
+    }
     held_.walls.hidden.push_back(rule.path);
+    if (rule.escalation) addShown(rule.path);
+  }
+
+  static bool reads(const model::TemporaryPermission& grant) {
+    return grant.operation == "file_read";
+  }
+
+  // All that the rule hides may be read.
+  bool isGranted(const std::string& rule) const {
+    return std::ranges::any_of(grants_, [&](const model::TemporaryPermission* grant) {
+      return reads(*grant) && globMatches(grant->pattern, rule);
+    });
+  }
+
+  // What of it may be read. A pattern that is no path, nor DIRECTORY/*, says so for requests alone.
+  void addShown(const std::string& rule) {
+    for (const model::TemporaryPermission* grant : grants_) {
+      std::string path = grant->pattern;
+      if (path.ends_with("/*")) path.resize(path.size() - 2);
+      if (!reads(*grant) || path.contains('*') || !globMatches(rule, grant->pattern)) continue;
+      const model::Walls::Shown shown{rule, path};
+      const bool known = std::ranges::find(held_.walls.shown, shown) != held_.walls.shown.end();
+      if (plainPath(path) == path && !known) held_.walls.shown.push_back(shown);
+    }
   }
 
   // All that it can match is beneath a directory of the image that it names.
@@ -69,17 +95,12 @@ class Builder {
     });
   }
 
-  bool grantedFile(const std::string& path) const {
-    return std::ranges::any_of(grants_, [&](const model::TemporaryPermission* grant) {
-      return grant->operation.starts_with("file_") &&
-             (globMatches(path, grant->pattern) || globMatches(grant->pattern, path));
-    });
-  }
-
   // --- programs
 
   // What the agent was allowed to run for a time; nothing: that cannot be told.
-  std::optional<std::set<std::string>> grantedPrograms() const {
+  using Granted = std::optional<std::set<std::string>>;
+
+  Granted grantedPrograms() const {
     std::set<std::string> programs;
     for (const model::TemporaryPermission* grant : grants_) {
       if (grant->operation != "command_execution") continue;
@@ -95,14 +116,14 @@ class Builder {
   }
 
   void addPrograms() {
-    const auto granted = grantedPrograms();
-    if (!granted) return byText("programs, while something is approved that may run any");
+    const Granted granted = grantedPrograms();
     for (const std::vector<CommandRule>* rules : {&rules_.level.forbidden, &rules_.level.dangerous})
-      forbid(*rules, *granted);
+      forbid(*rules, granted);
+    if (!granted) return byText("programs, while something is approved that may run any");
     allow(*granted);
   }
 
-  void forbid(const std::vector<CommandRule>& rules, const std::set<std::string>& granted) {
+  void forbid(const std::vector<CommandRule>& rules, const Granted& granted) {
     for (const CommandRule& rule : rules) {
       const auto programs = rule.pattern.programs();
       if (!programs || !programs->whole) {
@@ -110,15 +131,21 @@ class Builder {
         continue;
       }
       for (const std::string& name : programs->names) {
-        const bool wanted = std::ranges::any_of(
-            granted, [&](const std::string& each) { return globMatches(name, each); });
-        if (wanted) {
+        if (mayRun(rule, name, granted)) {
           byText("command " + rule.pattern.text());
         } else {
           held_.walls.without.push_back(name);
         }
       }
     }
+  }
+
+  // What a rule denies, nobody can allow for a time; what it escalates may be what was approved.
+  static bool mayRun(const CommandRule& rule, const std::string& name, const Granted& granted) {
+    if (rule.outcome == Outcome::kDeny) return false;
+    return !granted || std::ranges::any_of(*granted, [&](const std::string& each) {
+      return globMatches(name, each);
+    });
   }
 
   // A level that lists its programs has those alone, and what they start.
@@ -176,6 +203,8 @@ class Builder {
 // More than a permit can carry.
 bool tooLarge(const Walls& walls) {
   size_t bytes = 0;
+  for (const Walls::Shown& each : walls.shown)
+    bytes += each.within.size() + each.path.size() + 8;
   const auto count = [&](const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
       bytes += text.size() + 4;
@@ -184,7 +213,7 @@ bool tooLarge(const Walls& walls) {
   };
   const bool many =
       count(walls.hidden) || count(walls.without) || (walls.only && count(*walls.only));
-  return many || bytes > Walls::kMaxBytes;
+  return many || walls.shown.size() > Walls::kMaxEntries || bytes > Walls::kMaxBytes;
 }
 
 }  // namespace

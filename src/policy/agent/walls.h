@@ -19,8 +19,8 @@ struct HeldRules {
 };
 
 // `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. What is approved
-// for a time is in no wall's way; where it cannot be told what that will run, there is no wall
-// about programs.
+// for a time is in no wall's way, and all around it stays behind its wall; where it cannot be told
+// what an approved command will run, there is no wall about programs but those that are forbidden.
 Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now);
 
 }  // namespace cloister::policy

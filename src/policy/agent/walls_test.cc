@@ -14,6 +14,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using Shown = model::Walls::Shown;
 using Writes = model::Walls::Writes;
 
 constexpr int64_t kNow = 1'000'000;
@@ -108,10 +109,8 @@ TEST(Walls, ARegularExpressionTellsNoPrograms) {
 
 TEST(Walls, AreNotInTheWayOfWhatWasApproved) {
   EXPECT_THAT(approved("standard", "command_execution", "dd if=a of=b").walls.without,
-              Not(Contains("dd")));
-  EXPECT_THAT(approved("standard", "command_execution", "dd if=a of=b", kNow).walls.without,
               Contains("dd"))
-      << "it is over";
+      << "nobody may allow it";
   EXPECT_THAT(*approved("isolated", "command_execution", "tac x && cp a b").walls.only,
               Contains("tac"));
   EXPECT_THAT(*approved("isolated", "command_execution", "tac x && cp a b").walls.only,
@@ -120,8 +119,41 @@ TEST(Walls, AreNotInTheWayOfWhatWasApproved) {
   EXPECT_FALSE(doubt.walls.only);
   EXPECT_THAT(doubt.by_text, Contains("programs, while something is approved that may run any"));
   EXPECT_EQ(approved("isolated", "file_write", "/workspace/a").walls.writes, Writes::kAll);
-  EXPECT_THAT(approved("standard", "file_read", "/root/a").walls.hidden,
-              ElementsAre("/home/*/.ssh/id_*"));
+}
+
+TEST(Walls, OpenForWhatAPersonMayAllow) {
+  const auto without = [](const std::string& command, int64_t until) {
+    model::AgentSandbox sandbox;
+    sandbox.level = "standard";
+    sandbox.temporary_permissions = {{"command_execution", command, until, "ESC-2026-001"}};
+    AgentRules rules = makeAgentRules(shipped(), sandbox).value();
+    for (CommandRule& rule : rules.level.dangerous)
+      rule.outcome = Outcome::kEscalate;
+    return wallsOf(rules, kNow).value().walls.without;
+  };
+  EXPECT_THAT(without("mkfs.ext4 disk", kNow + 1), Not(Contains("mkfs*")));
+  EXPECT_THAT(without("mkfs.ext4 disk", kNow + 1), Contains("sudo"));
+  EXPECT_THAT(without("mkfs.ext4 disk", kNow), Contains("mkfs*")) << "it is over";
+  EXPECT_THAT(without("$x", kNow + 1), ElementsAre("sudo", "dd")) << "it may run any other";
+}
+
+TEST(Walls, StandAroundWhatWasApproved) {
+  const auto read = [](const std::string& pattern) {
+    return approved("standard", "file_read", pattern).walls;
+  };
+  EXPECT_THAT(read("/root/a").hidden, ElementsAre("/root/*", "/home/*/.ssh/id_*"));
+  EXPECT_THAT(read("/root/a").shown, ElementsAre(Shown{"/root/*", "/root/a"}));
+  EXPECT_THAT(read("/root/a/*").shown, ElementsAre(Shown{"/root/*", "/root/a"}));
+  EXPECT_THAT(read("/root/*.txt").shown, IsEmpty()) << "no path";
+  EXPECT_THAT(read("/root/*.txt").hidden, Contains("/root/*"));
+  EXPECT_THAT(read("/etc/hosts").shown, IsEmpty()) << "nothing hides it";
+  EXPECT_THAT(read("/home/dev/.ssh/id_rsa").shown, IsEmpty()) << "nobody may allow it";
+  EXPECT_THAT(read("/root/../root/a").shown, IsEmpty());
+  for (const char* all : {"/root/*", "*"}) {
+    EXPECT_THAT(read(all).hidden, ElementsAre("/home/*/.ssh/id_*")) << all;
+    EXPECT_THAT(read(all).shown, IsEmpty()) << all;
+  }
+  EXPECT_THAT(approved("standard", "file_write", "/root/a").walls.shown, IsEmpty());
 }
 
 TEST(Walls, FollowWhatIsGrantedAndRevoked) {

@@ -42,12 +42,7 @@ void EffectReader::builtin(Words argv, const Program& program, Execution& execut
     case kTrap:
       return trap(argv);
     case kCd:
-      for (const Value& word : argv.subspan(1)) {
-        moved_ = moved_ || !word.known || word.text.starts_with('/') || word.text.contains("..") ||
-                 word.text == "-";
-      }
-      moved_ = moved_ || argv.size() == 1;
-      return;
+      return changeDirectory(argv);
     case kSet:
     case kShopt:
       return setOptions(argv);
@@ -64,6 +59,33 @@ void EffectReader::builtin(Words argv, const Program& program, Execution& execut
       return testWords(argv);
     default:
       return assignsNames(argv, program);
+  }
+}
+
+void EffectReader::changeDirectory(Words argv) {
+  for (const Value& word : argv.subspan(1)) {
+    moved_ = moved_ || !word.known || word.text.starts_with('/') || word.text.contains("..") ||
+             word.text == "-";
+    goesTo(word);
+  }
+  if (argv.size() == 1) moved_ = effects_.anywhere = true;
+}
+
+// It may go there from wherever it may be; whether it does, nobody knows.
+void EffectReader::goesTo(const Value& directory) {
+  constexpr size_t kMost = 32;
+  const bool option = directory.known && directory.text.starts_with('-');
+  if (option && directory.text != "-") return;
+  std::vector<std::string>& all = effects_.directories;
+  if (!directory.known || option || 2 * all.size() > kMost) {
+    effects_.anywhere = true;
+    return;
+  }
+  const bool absolute = directory.text.starts_with('/');
+  const size_t from = absolute ? 1 : all.size();
+  for (size_t i = 0; i < from; ++i) {
+    std::string to = plainPath(absolute ? directory.text : all[i] + "/" + directory.text);
+    if (std::ranges::find(all, to) == all.end()) all.push_back(std::move(to));
   }
 }
 

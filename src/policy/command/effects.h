@@ -60,16 +60,21 @@ struct Effects {
   std::vector<Finding> findings = {};
   std::vector<Value> writes = {};    // files that redirections write
   std::vector<Value> assigned = {};  // what variables are given
+  // Where relative names may begin: first where the command itself does, then wherever it goes.
+  std::vector<std::string> directories = {};
+  bool anywhere = false;  // it goes where the text does not tell
 };
 
 // The canonical path of what `name` runs: by PATH when it has no slash, through symbolic links.
 // Nothing: it is not known, and the name is judged as it is written.
 using Resolver = std::function<std::optional<std::string>(std::string_view name)>;
 
+// `directory`: where it begins, absolute.
+inline constexpr std::string_view kWorkspace = "/workspace";
 Effects effectsOf(std::string_view command, const CommandBounds& bounds,
-                  const Resolver& resolver = {});
+                  const Resolver& resolver = {}, std::string_view directory = kWorkspace);
 Effects effectsOfArgv(const std::vector<std::string>& argv, const CommandBounds& bounds,
-                      const Resolver& resolver = {});
+                      const Resolver& resolver = {}, std::string_view directory = kWorkspace);
 
 // `//`, `/./` and `/x/..` taken out of a path, without looking at any file.
 std::string plainPath(std::string_view path);

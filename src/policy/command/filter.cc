@@ -46,6 +46,55 @@ std::string_view lastPart(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// Which operands of a program are files that it makes, changes or removes.
+enum class Changes : uint8_t {
+  kAll,
+  kButFirst,  // which is a mode or an owner
+  kLast,      // the others are read
+  kInPlace,   // all but the script, with -i
+  kOutput,    // of=
+};
+
+std::optional<Changes> changesOf(std::string_view program) {
+  using enum Changes;
+  constexpr std::pair<std::string_view, Changes> kPrograms[] = {
+      {"mv", kAll},         {"rm", kAll},      {"rmdir", kAll},      {"unlink", kAll},
+      {"shred", kAll},      {"tee", kAll},     {"touch", kAll},      {"truncate", kAll},
+      {"mkfifo", kAll},     {"patch", kAll},   {"chmod", kButFirst}, {"chown", kButFirst},
+      {"chgrp", kButFirst}, {"cp", kLast},     {"ln", kLast},        {"install", kLast},
+      {"rsync", kLast},     {"sed", kInPlace}, {"dd", kOutput}};
+  for (const auto& [name, changes] : kPrograms) {
+    if (name == program) return changes;
+  }
+  return std::nullopt;
+}
+
+struct Operands {
+  std::vector<Value> words;  // those of long options too
+  bool in_place = false;     // -i, --in-place
+  bool into = false;         // -t, --target-directory: the last is not where it goes
+};
+
+Operands operandsOf(const Execution& one) {
+  Operands out;
+  bool options = true;
+  for (const Value& word : std::span(one.argv).subspan(1)) {
+    if (!options || word.text.size() < 2 || !word.text.starts_with('-')) {
+      out.words.push_back(word);
+      continue;
+    }
+    options = word.text != "--";
+    const bool letters = !word.text.starts_with("--");
+    out.in_place |= letters ? word.text.contains('i') : word.text.starts_with("--in");
+    out.into |= letters ? word.text.contains('t') : word.text.starts_with("--t");
+    const size_t equals = letters ? std::string::npos : word.text.find('=');
+    if (equals == std::string::npos) continue;
+    out.words.push_back(word);
+    out.words.back().text.erase(0, equals + 1);
+  }
+  return out;
+}
+
 class Judge {
  public:
   Judge(const Level& level, Effects effects) : level_(level), effects_(std::move(effects)) {
@@ -61,9 +110,12 @@ class Judge {
       general(finding);
     for (const Execution& one : effects_.executions) {
       if (!one.program.empty()) command(one);
+      changes(one);
     }
-    for (const Value& value : effects_.writes)
-      write(value);
+    for (const auto* values : {&effects_.writes, &changed_}) {
+      for (const Value& value : *values)
+        write(value);
+    }
     for (const Value& value : effects_.assigned)
       mention(value, "a variable");
     writtenAndRun();
@@ -188,16 +240,55 @@ class Judge {
     }
   }
 
-  // A relative path is beneath wherever the command begins, most often the workspace.
-  static bool matchesPath(const std::string& glob, const std::string& text) {
-    if (globMatches(glob, plainPath(text))) return true;
-    return !text.starts_with('/') && globMatches(glob, plainPath("/workspace/" + text));
+  // The files that programs make, change or remove by their operands.
+  void changes(const Execution& one) {
+    const std::optional<Changes> which = changesOf(one.program);
+    if (!which) return;
+    Operands given = operandsOf(one);
+    if (*which == Changes::kOutput) {
+      std::erase_if(given.words, [](const Value& word) { return !word.text.starts_with("of="); });
+      for (Value& word : given.words)
+        word.text.erase(0, 3);
+    }
+    const size_t count = given.words.size();
+    const size_t first = *which == Changes::kButFirst  ? 1
+                         : *which == Changes::kInPlace ? (given.in_place ? 1 : count)
+                         : *which == Changes::kLast
+                             ? (given.into ? 0 : std::max(count, size_t{1}) - 1)
+                             : 0;
+    std::ranges::copy(std::span(given.words).subspan(std::min(first, count)),
+                      std::back_inserter(changed_));
+  }
+
+  // As a file, or as a directory in which something is.
+  static bool names(const std::string& glob, const std::string& path) {
+    return globMatches(glob, path) || globMatches(glob, path + "/");
+  }
+
+  // How sure it is that what is written is what the rule names.
+  Match written(const PathRule& rule, const Value& target) const {
+    const bool absolute = target.text.starts_with('/');
+    if (!target.text.empty() && names(rule.path, plainPath(target.text))) return Match::kYes;
+    const std::vector<std::string>& all = effects_.directories;
+    for (size_t i = 0; i < all.size() && !absolute && !target.text.empty(); ++i) {
+      if (!names(rule.path, plainPath(all[i] + "/" + target.text))) continue;
+      return i == 0 ? Match::kYes : Match::kMaybe;
+    }
+    // Of the image nothing can be written, whatever it is.
+    const bool ours = rule.path.starts_with('*') || rule.path.starts_with(kWorkspace);
+    const bool open = (!target.known && !target.glob) || (effects_.anywhere && !absolute);
+    return ours && open ? Match::kMaybe : Match::kNo;
   }
 
   void write(const Value& target) {
     for (const PathRule& rule : level_.forbidden_paths) {
-      if (target.text.empty() || !matchesPath(rule.path, target.text)) continue;
-      add(Outcome::kDeny, "forbidden_path", "the command writes to " + target.text, target.span);
+      const Match match = written(rule, target);
+      if (match == Match::kNo) continue;
+      const bool sure = match == Match::kYes;
+      add(sure ? Outcome::kDeny : Outcome::kEscalate, "forbidden_path",
+          "the command " + std::string(sure ? "writes" : "may write") + " to " +
+              (target.text.empty() ? rule.path : target.text),
+          target.span);
       verdict_.risks.back().rule = rule.path;
       verdict_.risks.back().why = rule.why;
     }
@@ -257,6 +348,7 @@ class Judge {
 
   const Level& level_;
   Effects effects_;
+  std::vector<Value> changed_;  // files, by operands
   std::vector<std::string_view> names_;
   Verdict verdict_;
 };

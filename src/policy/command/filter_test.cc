@@ -264,6 +264,80 @@ TEST(Filter, JudgesByResolvedPath) {
   EXPECT_EQ(judge("isolated", "/usr/bin/ls"), Outcome::kAllow);
 }
 
+constexpr std::string_view kGuarded = R"(
+version: 1
+sandbox_levels:
+  test:
+    description: everything but two places
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "*", why: a test}]
+      forbidden_paths:
+        - {path: "*/src/security/*", access: write, why: a test}
+        - {path: /workspace/db/migrations/*, access: write, why: a test}
+)";
+
+TEST(Filter, KnowsWhatProgramsWrite) {
+  using enum Outcome;
+  const Levels levels = parseLevels(kGuarded, "test").value();
+  for (const std::string_view command : {"cp x src/security/auth.rs",
+                                         "cp x src/security/",
+                                         "cp x src/security",
+                                         "cp -rt src/security x y",
+                                         "cp --target-directory=src/security x",
+                                         "mv src/security/a b",
+                                         "mv a ./src//security/b",
+                                         "ln -s x src/security/l",
+                                         "install -m 644 x src/security/a",
+                                         "tee -a src/security/a",
+                                         "touch db/migrations/1.sql",
+                                         "truncate -s 0 -- src/security/a",
+                                         "sed -i s/a/b/ src/security/a",
+                                         "sed -Ei.bak -e s/a/b/ x src/security/a",
+                                         "sed --in-place p src/security/a",
+                                         "dd if=x of=src/security/a",
+                                         "rm -r src/security",
+                                         "chmod +x src/security/a",
+                                         "env cp x src/security/a",
+                                         "sh -c 'cp x src/security/a'",
+                                         "x=$(cp x src/security/a)",
+                                         "echo x > src/security/a"}) {
+    EXPECT_EQ(judge("test", command, levels), kDeny) << command;
+  }
+  for (const std::string_view command :
+       {"cp src/security/auth.rs /tmp/x", "cat src/security/a > out", "sed -n p src/security/a",
+        "dd if=src/security/a of=/tmp/a", "cp x src/other/security", "touch migrations/1.sql",
+        "cd db && touch notes", "mkdir -p src/security", "grep -r x src/security"}) {
+    EXPECT_EQ(judge("test", command, levels), kAllow) << command;
+  }
+}
+
+TEST(Filter, KnowsWhereACommandGoes) {
+  using enum Outcome;
+  const Levels levels = parseLevels(kGuarded, "test").value();
+  for (const std::string_view command :
+       {"cd db/migrations && echo > 1.sql", "cd db; cd migrations; touch 1.sql",
+        "cd /workspace/db/migrations; touch 1.sql", "pushd db; pushd migrations; touch 1.sql",
+        "(cd src; cp x security/a)", "cd x/../db/migrations && touch 1.sql"}) {
+    EXPECT_EQ(judge("test", command, levels), kEscalate) << command;
+  }
+  for (const std::string_view command :
+       {"cd \"$x\" && touch 1.sql", "cp x \"$d/a\"", "echo > \"$log\"", "touch ~/a"}) {
+    EXPECT_EQ(judge("test", command, levels), kEscalate) << command;
+  }
+  EXPECT_EQ(judge("test", "rm *.o; cp a.c b.c", levels), kAllow);
+  const auto in = [&](std::string_view directory, std::string_view command, const Levels& of,
+                      std::string_view level) {
+    return judgeCommand(of.levels.find(level)->second, effectsOf(command, of.bounds, {}, directory))
+        .outcome;
+  };
+  EXPECT_EQ(in("/workspace/db/migrations", "touch 1.sql", levels, "test"), kDeny);
+  EXPECT_EQ(in("/workspace/db/./migrations/", "touch 1.sql", levels, "test"), kDeny);
+  EXPECT_EQ(in("/workspace/db", "touch 1.sql", levels, "test"), kAllow);
+  EXPECT_NE(in("/", "rm -rf *", shipped(), "standard"), kAllow);
+  EXPECT_EQ(in("/workspace/a", "rm -rf *", shipped(), "standard"), kAllow);
+}
+
 struct LevelCase {
   std::string_view level;
   std::string_view command;

@@ -15,8 +15,7 @@ namespace cloister::policy {
 
 class EffectReader {
  public:
-  EffectReader(const CommandBounds& bounds, const Resolver& resolver)
-      : bounds_(bounds), resolver_(resolver) {}
+  EffectReader(const CommandBounds& bounds, const Resolver& resolver, std::string_view directory);
 
   // The text of a command, or of a shell in it (`inside`).
   void text(std::string_view text, Dialect dialect, std::string_view via, const Span* inside);
@@ -57,6 +56,8 @@ class EffectReader {
   void declare(Words argv);
   void assignsNames(Words argv, const Program& program);
   void setOptions(Words argv);
+  void changeDirectory(Words argv);
+  void goesTo(const Value& directory);
   void trap(Words argv);
   void source(Words argv, Execution& execution);
   void nested(Words argv, std::string_view via);

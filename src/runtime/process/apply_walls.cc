@@ -108,9 +108,17 @@ class Root {
     return linux::findInRoot(root_.get(), path, flags, follow);
   }
 
-  [[nodiscard]] Result<> hide(const std::string& path) const {
+  // But for what is `shown`, paths of which none is beneath another.
+  [[nodiscard]] Result<> hide(const std::string& path,
+                              const std::vector<std::string>& shown) const {
+    std::vector<std::string> within;
+    for (const std::string& each : shown) {
+      if (path == each || path.starts_with(each + "/")) return {};
+      if (each.starts_with(path + "/")) within.push_back(each);
+    }
     const Fd target = find(path);
-    return target ? hide(target.get()) : Result<>();
+    if (!target) return {};
+    return within.empty() ? hide(target.get()) : cover(target.get(), path, within);
   }
 
   [[nodiscard]] Result<> hide(int target) const {
@@ -122,6 +130,48 @@ class Root {
   }
 
  private:
+  // Over the directory at `path` one that nobody can list, with `shown` of the old one in it. What
+  // was hidden in those is hidden still.
+  [[nodiscard]] Result<> cover(int target, const std::string& path,
+                               const std::vector<std::string>& shown) const {
+    std::vector<std::pair<std::string, Fd>> kept;
+    for (const std::string& each : shown) {
+      const Fd what = find(each);
+      if (what)
+        kept.emplace_back(each.substr(path.size() + 1), TRY(linux::cloneMountAt(what.get(), true)));
+    }
+    const Fd fresh = TRY(linux::newFilesystem(
+        "tmpfs", "tmpfs", {{"size", "64k"}, {"nr_inodes", "4096"}, {"mode", "711"}},
+        linux::kNoSuid | linux::kNoDev | linux::kNoExec));
+    TRY(linux::attachMountAt(fresh.get(), target));
+    for (const auto& [name, mount] : kept) {
+      const Fd spot = TRY(makeSpot(fresh.get(), name, S_ISDIR(Identity::of(mount.get()).mode)));
+      TRY(linux::attachMountAt(mount.get(), spot.get()));
+    }
+    // Its owner may be who runs in the sandbox, where there is one user for all.
+    if (::fchmodat(fresh.get(), ".", 0111, 0) != 0) return failErrno("chmod");
+    return linux::addAttributes(fresh.get(), linux::kReadOnly);
+  }
+
+  // An empty file or directory, and all directories that lead to it.
+  static Result<Fd> makeSpot(int root, const std::string& name, bool directory) {
+    Fd at(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (size_t begin = 0; at && begin < name.size();) {
+      const size_t end = std::min(name.find('/', begin), name.size());
+      const std::string part = name.substr(begin, end - begin);
+      begin = end + 1;
+      if (end == name.size() && !directory) {
+        at = Fd(::openat(at.get(), part.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0));
+        break;
+      }
+      if (::mkdirat(at.get(), part.c_str(), 0711) != 0 && errno != EEXIST) at.reset();
+      if (at)
+        at = Fd(::openat(at.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    }
+    if (!at) return failErrno("making a place for " + name);
+    return at;
+  }
+
   Fd root_;
   Fd file_;
   Fd directory_;
@@ -138,7 +188,8 @@ bool mayLeadTo(const std::string& pattern, const std::string& directory) {
 
 // Everything beneath the directory that the pattern names which is of its form; of DIRECTORY/* the
 // directory, so that its names are hidden too.
-Result<> hideMatching(const Root& root, const std::string& pattern) {
+Result<> hideMatching(const Root& root, const std::string& pattern,
+                      const std::vector<std::string>& shown) {
   const std::string whole = pattern.ends_with("/*") ? pattern.substr(0, pattern.size() - 2) : "";
   const size_t deep = pattern.rfind('/', pattern.find('*'));
   std::vector<std::string> todo = {pattern.substr(0, deep)};
@@ -156,7 +207,7 @@ Result<> hideMatching(const Root& root, const std::string& pattern) {
       const std::string path = place + "/" + name;
       const Fd entry(::openat(dir.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
       if (globMatches(pattern, path) || globMatches(whole, path)) {
-        TRY(root.hide(path));
+        TRY(root.hide(path, shown));
       } else if (mayLeadTo(pattern, path) && S_ISDIR(Identity::of(entry.get()).mode)) {
         todo.push_back(path);
       }
@@ -165,13 +216,30 @@ Result<> hideMatching(const Root& root, const std::string& pattern) {
   return {};
 }
 
-Result<> hidePath(const Root& root, const std::string& pattern) {
+Result<> hidePath(const Root& root, const std::string& pattern,
+                  const std::vector<std::string>& shown) {
   const size_t star = pattern.find('*');
-  if (star == std::string::npos) return root.hide(pattern);
+  if (star == std::string::npos) return root.hide(pattern, shown);
   if (pattern.ends_with("/*") && star == pattern.size() - 1) {
-    return root.hide(pattern.substr(0, star - 1));
+    return root.hide(pattern.substr(0, star - 1), shown);
   }
-  return hideMatching(root, pattern);
+  return hideMatching(root, pattern, shown);
+}
+
+// Of what the pattern hides; without what is beneath another of them.
+std::vector<std::string> shownWithin(const Walls& walls, const std::string& pattern) {
+  std::vector<std::string> paths;
+  for (const Walls::Shown& each : walls.shown) {
+    if (each.within == pattern) paths.push_back(each.path);
+  }
+  std::ranges::sort(paths);
+  std::vector<std::string> highest;
+  for (std::string& path : paths) {
+    const bool beneath = std::ranges::any_of(
+        highest, [&](const std::string& above) { return path.starts_with(above + "/"); });
+    if (!beneath) highest.push_back(std::move(path));
+  }
+  return highest;
 }
 
 // ---- programs
@@ -321,7 +389,7 @@ class Programs {
 Result<> applyWalls(const Walls& walls, const std::string& root_path) {
   const Root root = TRY(Root::at(root_path));
   for (const std::string& pattern : walls.hidden)
-    TRY(hidePath(root, pattern));
+    TRY(hidePath(root, pattern, shownWithin(walls, pattern)));
   if (walls.without.empty() && !walls.only) return {};
   Programs programs(root);
   TRY(programs.hide(walls.without));

@@ -295,6 +295,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   if (!weaker.empty()) object["weakened"].as_array().emplace_back(weaker);
   object["walls"] = {
       {"hidden", list(walls.hidden, text)},
+      {"shown", list(walls.shown, [](const auto& each) { return base::json::value(each.path); })},
       {"programs_without", list(walls.without, text)},
       {"programs_only", walls.only ? base::json::value(list(*walls.only, text)) : nullptr},
       {"executes_own_files", walls.runs_own},
