@@ -74,6 +74,11 @@ struct ServiceMetrics::State {
                                    .Help("Executions in a sandbox")
                                    .Register(registry)
                                    .Add({});
+  prometheus::Gauge& disk = BuildGauge()
+                                .Name("cloister_disk_workspace_bytes")
+                                .Help("Taken by workspaces on disk, of workspace.disk.max_mb")
+                                .Register(registry)
+                                .Add({});
   prometheus::Family<prometheus::Gauge>& sessions =
       BuildGauge().Name("cloister_sessions").Help("Sessions, by status").Register(registry);
   prometheus::Counter& sessions_made = BuildCounter()
@@ -140,6 +145,10 @@ void ServiceMetrics::finished(const model::Execution& execution) {
 void ServiceMetrics::queueDepth(size_t waiting, size_t running) {
   state_->waiting.Set(static_cast<double>(waiting));
   state_->running.Set(static_cast<double>(running));
+}
+
+void ServiceMetrics::diskTaken(uint64_t bytes) {
+  state_->disk.Set(static_cast<double>(bytes));
 }
 
 void ServiceMetrics::sessionStarted(double create_seconds) {

@@ -25,6 +25,7 @@ class ServiceMetrics : public orchestrator::Metrics {
   void started(double start_seconds) override;
   void finished(const model::Execution& execution) override;
   void queueDepth(size_t waiting, size_t running) override;
+  void diskTaken(uint64_t bytes) override;
   void sessionStarted(double create_seconds) override;
   void sessionEnded(const model::Session& session) override;
   void sessionCount(size_t creating, size_t running) override;

@@ -109,13 +109,23 @@ std::vector<runtime::ZygoteConfig> zygoteConfigs(const model::LanguageSet& langu
   return configs;
 }
 
-runtime::ProcessConfig processConfig(const model::Config& from,
-                                     const model::LanguageSet& languages) {
+runtime::DiskConfig diskConfig(const Options& options) {
+  const model::Config::Workspace::Disk& from = options.config.workspace.disk;
+  return {.directory = from.directory.empty() ? options.state : from.directory,
+          .over_bytes = from.over_mb << 20,
+          .max_bytes = from.max_mb << 20,
+          .keep_free_bytes = from.keep_free_mb << 20};
+}
+
+runtime::ProcessConfig processConfig(const Options& options, const model::LanguageSet& languages) {
+  const model::Config& from = options.config;
   const model::Config::Node& node = from.node;
   runtime::ProcessConfig config;
   config.node = node.name;
   config.runner = base::programDir() + "/cloister-runner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
+  config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
+  config.disk = diskConfig(options);
   config.image_root = node.image_root;
   config.cgroup_parent = node.cgroup_parent;
   config.uid_base = node.uid_base;
@@ -242,7 +252,7 @@ void sayReady(int fd) {
 Result<> serve(const Options& options) {
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
   const runtime::GvisorFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
-  runtime::ProcessConfig process_config = processConfig(options.config, languages);
+  runtime::ProcessConfig process_config = processConfig(options, languages);
   if (gvisor.guest) process_config.guests.push_back(gvisor.guest);
   const auto host = TRY(runtime::startProcessHost(process_config));
   IoContext io(1);

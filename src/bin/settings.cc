@@ -99,7 +99,8 @@ orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
           .max_bytes = config.snapshots.max_mb * kMiB,
           .max_entries = config.snapshots.max_entries,
           .at_once = config.snapshots.at_once,
-          .ttl_us = artifacts.ttl_us};
+          .ttl_us = artifacts.ttl_us,
+          .disk_over_bytes = config.workspace.disk.over_mb * kMiB};
 }
 
 orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
@@ -130,6 +131,8 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   run.concurrent = config.run.concurrent;
   run.queue = config.run.queue;
   run.queue_per_tenant = config.run.queue_per_tenant;
+  run.disk_bytes = config.workspace.disk.max_mb << 20;
+  run.disk_over_bytes = config.workspace.disk.over_mb << 20;
   run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   run.output_artifact_bytes = config.run.output_artifact_bytes;
   run.finished_in_memory = config.run.finished_in_memory;

@@ -154,9 +154,9 @@ constexpr Constant kConstants[] = {
     CONSTANT(FICLONERANGE),
 };
 
-constexpr Constant kErrnos[] = {CONSTANT(EPERM),       CONSTANT(ENOENT), CONSTANT(EACCES),
-                                CONSTANT(EINVAL),      CONSTANT(ENOTTY), CONSTANT(ENOSYS),
-                                CONSTANT(EAFNOSUPPORT)};
+constexpr Constant kErrnos[] = {CONSTANT(EPERM),        CONSTANT(ENOENT),    CONSTANT(EACCES),
+                                CONSTANT(EINVAL),       CONSTANT(ENOTTY),    CONSTANT(ENOSYS),
+                                CONSTANT(EAFNOSUPPORT), CONSTANT(EOPNOTSUPP)};
 
 #undef CONSTANT
 

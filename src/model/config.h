@@ -108,6 +108,16 @@ struct Config {
     std::string image_root;             // "" = the host's /usr; otherwise a directory
   } node;
 
+  // Where the files of sandboxes are that are larger than their memory.
+  struct Workspace {
+    struct Disk {
+      std::string directory;         // "" = the state directory
+      uint64_t over_mb = 1024;       // a larger disk_mb that does not fit memory_mb is on disk
+      uint64_t max_mb = 32'768;      // of all of them together; 0: there are none
+      uint64_t keep_free_mb = 1024;  // where they are
+    } disk;
+  } workspace;
+
   // Sandboxes made ahead of demand.
   struct Pool {
     uint32_t ready = 8;                  // at most; 0: none

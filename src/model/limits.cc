@@ -9,6 +9,10 @@ uint64_t scratchBytes(const Limits& limits) {
   return std::min(limits.disk_bytes, limits.memory_bytes / 4 * 3);
 }
 
+bool needsDisk(const Limits& limits, uint64_t over_bytes) {
+  return limits.disk_bytes > over_bytes && limits.disk_bytes > limits.memory_bytes / 4 * 3;
+}
+
 void settle(Limits& limits) {
   if (limits.cpu_time.count() > 0) return;
   const int64_t cores = (int64_t{limits.cpu_millis} + 999) / 1000;

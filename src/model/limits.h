@@ -27,9 +27,14 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
-// The scratch file system lives in the sandbox's memory, so it may not take all of it: the smaller
+// A scratch file system in the sandbox's memory, as most are, may not take all of it: the smaller
 // of `disk_bytes` and three quarters of `memory_bytes`.
 uint64_t scratchBytes(const Limits& limits);
+
+// It lives on disk instead, where there is room for all of `disk_bytes`, if those are more than
+// both that share of the memory and `over_bytes` (workspace.disk.over_mb): what is asked for
+// without a thought stays in memory.
+bool needsDisk(const Limits& limits, uint64_t over_bytes);
 
 // Gives `cpu_time` a value if it has none: one second more than the wall time on every core the
 // quota allows, so that a busy program meets the wall limit first unless it was asked otherwise.

@@ -17,6 +17,9 @@ struct Finding {
   std::string remedy;  // what to do, "" if nothing
 };
 
+// The finding that says whether a node has workspaces on disk.
+inline constexpr char kDiskFinding[] = "disk workspaces";
+
 // What a node can do, told to the control plane when it connects.
 struct NodeOffer {
   std::string node;  // its name

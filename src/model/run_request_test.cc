@@ -330,5 +330,16 @@ TEST(Limits, ScratchLeavesMemoryForTheProgram) {
   EXPECT_EQ(scratchBytes(limits), uint64_t{10} << 20);
 }
 
+TEST(Limits, OnDiskIsWhatIsLargeAndDoesNotFitMemory) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  Limits limits;
+  EXPECT_FALSE(needsDisk(limits, kGiB)) << "the default";
+  limits.disk_bytes = 2 * kGiB;
+  EXPECT_TRUE(needsDisk(limits, kGiB));
+  EXPECT_FALSE(needsDisk(limits, 2 * kGiB));
+  limits.memory_bytes = 4 * kGiB;
+  EXPECT_FALSE(needsDisk(limits, kGiB)) << "it fits";
+}
+
 }  // namespace
 }  // namespace cloister::model

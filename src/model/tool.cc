@@ -140,8 +140,9 @@ Result<ToolArgument> readArgument(const json::object& object, const std::string&
   argument.name = name;
   argument.type = TRY(readType(reader));
   argument.required = TRY(reader.boolean("required")).value_or(false);
-  argument.max_bytes = static_cast<uint64_t>(
-      TRY(reader.integer("max_bytes", 1, kMaxBytes)).value_or(int64_t{64} << 10));
+  argument.max_bytes =
+      static_cast<uint64_t>(TRY(reader.integer("max_bytes", 1, kMaxBytes))
+                                .value_or(static_cast<int64_t>(argument.max_bytes)));
   argument.max_items = static_cast<uint64_t>(TRY(reader.integer("max_items", 1, 256)).value_or(64));
   argument.min = TRY(reader.integer("min", INT64_MIN, INT64_MAX)).value_or(0);
   argument.max = TRY(reader.integer("max", argument.min, INT64_MAX)).value_or(INT64_MAX);

@@ -154,6 +154,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   }
   Execution& execution = run.execution;
   const bool waits = execution.session_id.empty();
+  if (waits) TRY(checkDisk(run.facts.limits));  // nobody is asked about what can never run
   run.bound = TRY(boundOf(record.request_json, record.spec, execution.session_id, parts.languages));
   const Wanted asked{.requester = execution.principal,
                      .person = TRY(personOf(parts.store, execution.principal)),
@@ -234,10 +235,12 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
   return {};
 }
 
-// It was accepted, so it waits outside the bounds; policy decides anew at its start.
+// It was accepted, so it waits outside the bounds; policy decides anew at its start. kUnsupported:
+// there is no such disk any more.
 Result<> RunService::Impl::requeue(const store::Pending& pending) {
   auto run = std::make_shared<Live>(executor);
   TRY(reload(*run, pending));
+  TRY(checkDisk(run->facts.limits));
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
@@ -246,7 +249,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   }
   run->approval = TRY(parts.store.escalations().ofExecution(
       store::Scope::of(run->execution.principal), run->execution.id));
-  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
+  run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
   queue.take(run->execution.principal.tenant, run->bytes);
   enqueue(run);
   return {};
@@ -260,7 +263,7 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
-  run->host = makeOwnHost(node, places, run->request.limits.memory_bytes);
+  run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
   blocked.insert(run->execution.id);
   show(run);
   return {};
@@ -293,7 +296,7 @@ Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   }
   if (run->cause != Cause::kNone) {
     applyCause(run->execution, run->cause);
-  } else if (run->execution.status != model::Status::kDenied) {
+  } else if (!model::isTerminal(run->execution.status)) {
     applyDenial(run->execution, {.rule = run->facts.rule,
                                  .reason = done.error().message,
                                  .remedy = "",
@@ -321,6 +324,10 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   }
   if (auto refusal = CO_TRY(heldBackNow(*run, pending))) {
     co_return co_await refuseBlocked(run, *std::move(refusal));
+  }
+  if (auto disk = checkDisk(run->facts.limits); !disk) {
+    applyFault(run->execution, disk.error(), Cause::kNone, false);
+    co_return disk;
   }
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;

@@ -19,13 +19,13 @@ constexpr Millis kReasonPatience{1'000};
 
 class OwnHost final : public Host {
  public:
-  OwnHost(const NodeState& node, Places& places, uint64_t memory_bytes)
-      : node_(node), places_(places), memory_(memory_bytes) {}
+  OwnHost(const NodeState& node, Places& places, Need need)
+      : node_(node), places_(places), need_(need) {}
 
   [[nodiscard]] bool startsAtOnce() const override { return false; }
   Result<> admit() override { return {}; }
-  void occupy() override { places_.takeRun(memory_); }
-  void vacate() override { places_.giveRun(memory_); }
+  void occupy() override { places_.takeRun(need_); }
+  void vacate() override { places_.giveRun(need_); }
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& /*spec*/) override {
@@ -52,7 +52,7 @@ class OwnHost final : public Host {
  private:
   const NodeState& node_;
   Places& places_;
-  uint64_t memory_;
+  Need need_;
   std::unique_ptr<runtime::Sandbox> sandbox_;
 };
 
@@ -198,8 +198,8 @@ Result<> Host::resize(model::TerminalSize /*size*/) {
 
 void Host::tell(const model::Execution& /*execution*/) {}
 
-std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, uint64_t memory_bytes) {
-  return std::make_unique<OwnHost>(node, places, memory_bytes);
+std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need need) {
+  return std::make_unique<OwnHost>(node, places, need);
 }
 
 std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,

@@ -66,7 +66,7 @@ class Host {
 };
 
 // A sandbox of its own, on the node there is then, with a place among its `places`.
-std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, uint64_t memory_bytes);
+std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need need);
 
 // The sandbox of a session, as the programs in it see it.
 class Home {

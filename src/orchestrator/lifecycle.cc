@@ -48,21 +48,44 @@ size_t keptBytes(const OutputLog& log) {
 }  // namespace
 
 void RunService::Impl::startWaiting() {
-  const auto has_room = [this](const LivePtr& run) { return hasRoom(*run); };
-  for (const LivePtr* next = queue.first(has_room); next != nullptr && mayStart(**next);
-       next = queue.first(has_room)) {
-    const LivePtr run = *queue.pop(has_room);
-    queue.release(run->execution.principal.tenant, run->bytes);
+  const auto comes = [this](const LivePtr& run) { return comesNow(run); };
+  for (const LivePtr* next = queue.first(comes); next != nullptr && mayStart(**next);
+       next = queue.first(comes)) {
+    const LivePtr run = *queue.pop(comes);
+    leaveQueue(run);
     occupy(*run);
     runtime::spawn(executor, execute(run));
   }
   reportDepth();
 }
 
-// By the quotas of whoever asked for it.
+// By the quotas of whoever asked for it, and by the disk that is left and not another's.
 bool RunService::Impl::hasRoom(const Live& run) const {
-  return parts.quotas == nullptr ||
-         parts.quotas->hasRoom(run.execution.principal, run.facts.limits.memory_bytes);
+  const Need need = places.needOf(run.facts.limits);
+  const bool behind = need.disk > 0 && awaits_disk && awaits_disk.get() != &run;
+  return places.hasDisk(need) && !(behind && hasRoomInTime(*awaits_disk)) && hasRoomInTime(run);
+}
+
+// Once other runs have given back their disk.
+bool RunService::Impl::hasRoomInTime(const Live& run) const {
+  const model::Limits& limits = run.facts.limits;
+  return places.hasDiskBesideSessions(places.needOf(limits)) &&
+         (parts.quotas == nullptr ||
+          parts.quotas->hasRoom(run.execution.principal, limits.memory_bytes));
+}
+
+// The first that is passed over for disk alone gets the next: otherwise smaller ones, which find
+// enough again and again, could keep it waiting for ever.
+bool RunService::Impl::comesNow(const LivePtr& run) {
+  if (hasRoom(*run)) return true;
+  const bool taken = awaits_disk && hasRoomInTime(*awaits_disk);
+  if (!taken && hasRoomInTime(*run)) awaits_disk = run;
+  return false;
+}
+
+void RunService::Impl::leaveQueue(const LivePtr& run) {
+  queue.release(run->execution.principal.tenant, run->bytes);
+  if (awaits_disk == run) awaits_disk.reset();
 }
 
 void RunService::Impl::occupy(Live& run) {
@@ -77,7 +100,7 @@ void RunService::Impl::vacate(Live& run) {
 }
 
 bool RunService::Impl::mayStart(const Live& run) const {
-  return !draining && node.runtime != nullptr && places.hasRunRoom(run.facts.limits.memory_bytes);
+  return !draining && node.runtime != nullptr && places.hasRunRoom(places.needOf(run.facts.limits));
 }
 
 Task<void> RunService::Impl::execute(LivePtr run) {
@@ -347,12 +370,12 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
     endFromOutside(*run, Cause::kCancelled);
     co_return;
   }
-  queue.release(tenant, run->bytes);
+  leaveQueue(run);
   applyCause(run->execution, Cause::kCancelled);
   run->execution.finished_at = base::wallMicros();
   co_await recordEnd(*run);
   retire(run);
-  reportDepth();
+  startWaiting();  // what it kept waiting
 }
 
 void RunService::Impl::endFromOutside(Live& run, Cause cause) {
@@ -426,6 +449,7 @@ model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
 
 void RunService::Impl::reportDepth() {
   parts.metrics.queueDepth(queue.size(), places.runs());
+  parts.metrics.diskTaken(places.diskTaken());
 }
 
 }  // namespace cloister::orchestrator

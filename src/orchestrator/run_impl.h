@@ -87,6 +87,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<> countRun(const Live& live);
   void uncountRun(const Live& live);
   Result<> admit(const Live& live);
+  // Where its workspace is to be on disk: whether the node has that, and ever so much of it,
+  [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const;
+  // and besides the sessions' now.
+  [[nodiscard]] Result<> admitDisk(const model::Limits& limits) const;
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
   // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
@@ -99,6 +103,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::optional<store::NewStart> begin(Live& live);
   Task<void> abandon(LivePtr live);
   [[nodiscard]] bool hasRoom(const Live& live) const;
+  [[nodiscard]] bool hasRoomInTime(const Live& live) const;
+  [[nodiscard]] bool comesNow(const LivePtr& live);
+  void leaveQueue(const LivePtr& live);
   // The run's place, and its part of the quotas.
   void occupy(Live& live);
   void vacate(Live& live);
@@ -167,8 +174,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Ledger ledger;
   NodeState node;
   FairQueue<LivePtr> queue;
-  std::map<std::string, LivePtr> live;                         // accepted and not finished
-  std::set<std::string> blocked;                               // of those, on approval
+  std::map<std::string, LivePtr> live;  // accepted and not finished
+  std::set<std::string> blocked;        // of those, on approval
+  LivePtr awaits_disk;  // of the queue: no other run gets disk before it; null: none waits so
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;

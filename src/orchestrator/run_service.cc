@@ -90,7 +90,10 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
       ledger(with.store, on),
       queue(
           {.items = how.queue, .items_per_tenant = how.queue_per_tenant, .bytes = how.queue_bytes}),
-      places({.runs = how.concurrent, .memory_share = how.memory_share}),
+      places({.runs = how.concurrent,
+              .memory_share = how.memory_share,
+              .disk = how.disk_bytes,
+              .disk_over = how.disk_over_bytes}),
       changed(on),
       stopping(on) {}
 
@@ -171,7 +174,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   if (asked.kernel) asked.kernel->adapt(asked.request, run->spec);
   run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits.wall)
               : asked.home ? makeSessionHost(executor, asked.home)
-                           : makeOwnHost(node, places, request.limits.memory_bytes);
+                           : makeOwnHost(node, places, places.needOf(request.limits));
   record.spec = wire::encodeExecSpec(run->spec);
   record.request_json = canonical(asked);
   run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
@@ -246,6 +249,12 @@ void RunService::Impl::uncountRun(const Live& run) {
 }
 
 Result<> RunService::Impl::admit(const Live& run) {
+  const bool alone = run.execution.session_id.empty();
+  if (alone) {
+    auto disk = admitDisk(run.facts.limits);
+    if (!disk) parts.metrics.refused(base::codeName(disk.error().code));
+    TRY(disk);
+  }
   TRY(countRun(run));
   auto place = run.host->startsAtOnce() ? run.host->admit()
                                         : queue.reserve(run.execution.principal.tenant, run.bytes);
@@ -335,7 +344,8 @@ Result<> RunService::recover() {
     if (alone && (blocked || pending.execution.status == model::Status::kQueued)) {
       const auto again = blocked ? impl_->holdAgain(pending) : impl_->requeue(pending);
       if (again) continue;
-      applyFault(pending.execution, again.error(), Cause::kNone, true);
+      const bool ours = again.error().code != Code::kUnsupported;
+      applyFault(pending.execution, again.error(), Cause::kNone, ours);
     } else {
       applyCause(pending.execution, Cause::kStopping);
     }

@@ -50,6 +50,8 @@ struct RunConfig {
   uint32_t queue_per_tenant = 256;
   size_t queue_bytes = size_t{256} << 20;  // of the requests that wait
   double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
+  uint64_t disk_bytes = 0;    // of workspaces on disk, together
+  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
   std::chrono::milliseconds permit_life{30'000};
   uint64_t output_artifact_bytes = uint64_t{64}
                                    << 20;    // of a stream past its cap, kept as artifact
@@ -76,6 +78,7 @@ struct Metrics {
   virtual void started(double start_seconds) = 0;  // from acceptance to the program's start
   virtual void finished(const model::Execution& execution) = 0;
   virtual void queueDepth(size_t waiting, size_t running) = 0;
+  virtual void diskTaken(uint64_t bytes) = 0;  // by workspaces on disk, of runs and sessions
   virtual void sessionStarted(double create_seconds) = 0;  // from acceptance to its sandbox
   virtual void sessionEnded(const model::Session& session) = 0;
   virtual void sessionCount(size_t creating, size_t running) = 0;

@@ -191,6 +191,48 @@ TEST_F(ServiceTest, RunsWithinTheMemoryOfTheMachine) {
   EXPECT_EQ(metrics_.most_running, 2U);
 }
 
+TEST_F(ServiceTest, RunsWithinTheDiskThatIsForThem) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  config_.disk_bytes = 5 * kGiB;
+  config_.disk_over_bytes = kGiB;
+  open();
+  model::RunRequest large = request({"sleep", "1"});
+  large.limits.disk_bytes = 2 * kGiB;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; i++) {
+    const auto one = await(service_->run(principal(), large, ""));
+    ASSERT_TRUE(one) << one.error().message;
+    ids.push_back(one->id);
+  }
+  EXPECT_EQ(metrics_.disk, 4 * kGiB) << "the third waits";
+  EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted) << "and keeps nobody waiting";
+  for (const std::string& id : ids)
+    EXPECT_EQ(ended(id).status, Status::kCompleted);
+  large.limits.disk_bytes = 6 * kGiB;
+  const auto too_large = await(service_->run(principal(), large, ""));
+  ASSERT_FALSE(too_large);
+  EXPECT_EQ(too_large.error().code, Code::kUnsupported);
+  EXPECT_EQ(too_large.error().field, "disk_mb");
+}
+
+TEST_F(ServiceTest, RefusesDiskThatTheNodeDoesNotHave) {
+  config_.disk_bytes = config_.disk_over_bytes = uint64_t{1} << 30;
+  offer_.findings.push_back({.area = "isolation",
+                             .name = model::kDiskFinding,
+                             .state = model::Finding::State::kMissing,
+                             .detail = "no loop devices",
+                             .remedy = "modprobe loop"});
+  open();
+  model::RunRequest large = request({"echo"});
+  large.limits.disk_bytes = uint64_t{2} << 30;
+  const auto refused = await(service_->run(principal(), large, ""));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupported);
+  EXPECT_THAT(refused.error().message, HasSubstr("no loop devices; modprobe loop"));
+  EXPECT_TRUE(fake_->provisioned().empty());
+  EXPECT_EQ(finished({"echo", "x"}).status, Status::kCompleted);
+}
+
 TEST_F(ServiceTest, WaitsForANode) {
   open(false);
   EXPECT_FALSE(service_->ready());

@@ -35,6 +35,7 @@ struct CountingMetrics final : Metrics {
     most_running = std::max(most_running, now_running);
   }
 
+  void diskTaken(uint64_t bytes) override { disk = bytes; }
   void sessionStarted(double seconds) override {
     EXPECT_GE(seconds, 0);
     started_sessions++;
@@ -58,6 +59,7 @@ struct CountingMetrics final : Metrics {
   size_t waiting = 0;
   size_t running = 0;
   size_t most_running = 0;
+  uint64_t disk = 0;
 };
 
 class ServiceTest : public testing::Test {

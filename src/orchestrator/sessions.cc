@@ -16,9 +16,6 @@ namespace {
 using model::Session;
 using model::SessionStatus;
 
-// For runs to end that are in a session's place.
-constexpr Millis kPlacePatience{10'000};
-
 std::unexpected<Error> full(uint32_t bound, std::string_view what) {
   return fail(Code::kQuota, "making a session: " + std::to_string(bound) + " " + std::string(what) +
                                 "; end one, or come back later");
@@ -253,11 +250,11 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
   }
   const auto share = static_cast<uint64_t>(static_cast<double>(runs->node.offer.memory_bytes) *
                                            config.memory_share);
-  if (places.sessionMemory() + session.record.limits.memory_bytes > share) {
+  if (places.sessionsNeed().memory + session.record.limits.memory_bytes > share) {
     return full(static_cast<uint32_t>(share >> 20),
                 "MiB of the node's memory are for sessions, and not so much of it is left");
   }
-  return {};
+  return runs->admitDisk(session.record.limits);
 }
 
 Result<> Sessions::Impl::take(const SessionPtr& session) {
@@ -266,14 +263,15 @@ Result<> Sessions::Impl::take(const SessionPtr& session) {
     if (!use) runs->parts.metrics.refused("quota");
     session->use = TRY(std::move(use));
   }
-  runs->places.takeSession(session->record.limits.memory_bytes);
+  runs->places.takeSession(runs->places.needOf(session->record.limits));
+  runs->reportDepth();
   tenants[session->record.principal.tenant]++;
   return {};
 }
 
 void Sessions::Impl::give(const SessionPtr& session) {
   session->use.end();
-  runs->places.giveSession(session->record.limits.memory_bytes);
+  runs->places.giveSession(runs->places.needOf(session->record.limits));
   const auto tenant = tenants.find(session->record.principal.tenant);
   if (--tenant->second == 0) tenants.erase(tenant);
   runs->changed.notify();
@@ -328,17 +326,20 @@ Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
 
 // It has its place before the runs that wait; those that run are waited for.
 Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
-  const base::Monotonic until = base::monotonicNow() + kPlacePatience;
-  while (!runs->places.settled() && !session.ending && base::monotonicNow() < until)
+  const Places& places = runs->places;
+  const Need need = places.needOf(session.record.limits);
+  const base::Monotonic until = base::monotonicNow() + config.patience.place;
+  while (!places.settled(need) && !session.ending && base::monotonicNow() < until)
     co_await runs->changed.wait(until);
   if (session.ending) co_return fail(Code::kConflict, session.ending->reason.message);
   if (runs->node.runtime == nullptr) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
-  if (!runs->places.settled()) {
-    co_return fail(Code::kQuota, "making a session: every sandbox of the node runs a program");
-  }
-  co_return Result<>{};
+  if (places.settled(need)) co_return Result<>{};
+  const bool disk = places.settled({.memory = need.memory});
+  co_return fail(Code::kQuota, disk ? "making a session: runs hold the disk for its disk_mb "
+                                      "(workspace.disk.max_mb); come back later"
+                                    : "making a session: every sandbox of the node runs a program");
 }
 
 Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {

@@ -30,6 +30,7 @@ namespace cloister::orchestrator {
 
 // How long the end of a session waits, for each of these at most; it goes on without.
 struct SessionPatience {
+  Millis place{10'000};      // for runs to end that are in its place
   Millis begin{5'000};       // for a sandbox that is under way
   Millis programs{500};      // for its programs to end as cancelled, before the sandbox goes
   Millis tear_down{10'000};  // for the sandbox to be gone

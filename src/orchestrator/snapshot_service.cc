@@ -363,8 +363,10 @@ Error unusable(Error error, const std::string& id) {
   return told;
 }
 
-Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits) {
+// `on_disk`: beside the memory.
+Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits, bool on_disk) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const uint64_t in_memory = on_disk ? 0 : snapshot.bytes / 3 * 4;
   struct Row {
     const char* field;
     uint64_t needed;
@@ -372,7 +374,7 @@ Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits)
     uint64_t unit;
   };
   for (const Row& row : {Row{"disk_mb", snapshot.bytes, limits.disk_bytes, kMiB},
-                         Row{"memory_mb", snapshot.bytes / 3 * 4, limits.memory_bytes, kMiB},
+                         Row{"memory_mb", in_memory, limits.memory_bytes, kMiB},
                          Row{"inodes", snapshot.entries, limits.inodes, 1}}) {
     if (row.needed < row.has) continue;
     return fail(Code::kInvalid,
@@ -393,8 +395,9 @@ Task<Result<model::Session>> SnapshotService::restore(model::Principal principal
     co_return fail(Code::kNotFound, "there is no snapshot " + request.from_snapshot);
   }
   const auto one = CO_TRY(enter("restoring a snapshot"));
-  model::settle(request.settings.limits);
-  CO_TRY(checkFits(snapshot, request.settings.limits));
+  model::Limits& limits = request.settings.limits;
+  model::settle(limits);
+  CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
   if (const auto whole = co_await check(snapshot); !whole) {
     co_return std::unexpected(unusable(whole.error(), snapshot.id));
   }

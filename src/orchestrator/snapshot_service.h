@@ -39,6 +39,7 @@ struct SnapshotConfig {
   uint64_t max_entries = 200'000;          // the same
   uint32_t at_once = 4;                    // taken and restored, of all tenants
   int64_t ttl_us = 0;                      // at most; 0: none
+  uint64_t disk_over_bytes = UINT64_MAX;   // model::needsDisk(), of sessions that are filled
 };
 
 class SnapshotService {

@@ -159,7 +159,7 @@ void Runner::sendScratch(uint32_t channel) {
   fstatfs(workspace_.get(), &fs);
   const auto block = static_cast<uint64_t>(fs.f_bsize);
   wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
-  w.u64((fs.f_blocks - fs.f_bfree) * block);
+  w.u64((fs.f_blocks - fs.f_bavail) * block);
   w.u64(fs.f_blocks * block);
   w.u64(fs.f_files - fs.f_ffree);
   w.u64(fs.f_files);

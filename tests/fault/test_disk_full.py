@@ -10,7 +10,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+import disk_case  # noqa: E402
 import harness  # noqa: E402
+from session_case import Session  # noqa: E402
 
 CLONE_NEWNS = 0x20000
 # Once more in sandboxes that stand ready, copies of a zygote.
@@ -68,6 +70,49 @@ class DiskFull(unittest.TestCase):
         self.assertTrue(report["ok"], report)
         for execution in self.server.request("GET", "/v1/executions?limit=200").json()["executions"]:
             self.server.wait_end(execution["id"])
+
+
+@unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")
+@unittest.skipIf(WARM, "no copy of a zygote has its workspace on disk")
+class WorkspaceVolumeFull(unittest.TestCase):
+    """The disk on which workspaces are, apart from that of the state."""
+    LARGE = {"memory_mb": 32, "disk_mb": 60}
+    SMALL = {"memory_mb": 64, "disk_mb": 8}
+
+    def setUp(self):
+        self.assertEqual(ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS), 0)
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        self.volume = tempfile.mkdtemp(prefix="cloister-volume.")
+        self.addCleanup(os.rmdir, self.volume)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m,mode=755", "none", self.volume], check=True)
+        self.addCleanup(subprocess.run, ["umount", self.volume], check=True)
+        self.server = self.enterContext(harness.Server(
+            f"workspace:\n  disk:\n    directory: {self.volume}\n    over_mb: 8\n    keep_free_mb: 16\n"))
+        if lack := disk_case.lack(self.server):
+            self.skipTest(f"no workspaces on disk here: {lack}")
+
+    def test_it_is_refused_clearly_and_recovers(self):
+        self.assertEqual(self.server.run("echo before", "bash", **self.LARGE)["stdout"], "before\n")
+        harness.wait_for("its disk to go", lambda: self.server.metrics()["cloister_disk_workspace_bytes"] == 0)
+        with Session(self.server, language="bash", **self.LARGE) as session:
+            answer = self.server.request("POST", "/v1/sessions", {"language": "bash", **self.LARGE})
+            self.assertEqual(answer.status, 507, answer.body)
+            self.assertIn("are free where it would be", answer.json()["error"]["message"])
+            run = self.server.run("echo no", "bash", **self.LARGE)
+            self.assertEqual((run["status"], run["error"]["type"], run["error"]["retryable"]),
+                             ("failed", "SANDBOX_STARTUP_FAILED", True), run)
+            self.assertIn("are free where it would be", run["error"]["message"])
+            # What it holds is its own: it was all there when the session began.
+            self.assertEqual(session.exec("head -c 30M /dev/zero >x && stat -c %s x")["stdout"], "31457280\n")
+            self.assertEqual(self.server.run("echo small", "bash", **self.SMALL)["stdout"], "small\n")
+        after = harness.wait_for("room", lambda: self.after("echo after"), 20)
+        self.assertEqual(after["stdout"], "after\n")
+        self.assertTrue(self.server.request("GET", "/v1/audit/verify").json()["ok"])
+        self.assertEqual(os.listdir(self.volume), [])
+
+    def after(self, command):
+        done = self.server.run(command, "bash", **self.LARGE)
+        return done if done["status"] == "completed" else None
 
 
 if __name__ == "__main__":

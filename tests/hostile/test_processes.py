@@ -135,7 +135,7 @@ class Processes(HostileTest):
     def test_p07_hidden_memory(self):
         for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock"):
             with self.subTest(where):
-                result = self.run_program("p07_hidden_memory", where, memory_mb=64, disk_mb=2048,
+                result = self.run_program("p07_hidden_memory", where, memory_mb=64, disk_mb=1024,
                                           timeout_seconds=30)
                 if self.weakened(result, "memory"):
                     self.skipTest("no memory cgroup for an ordinary user: the result's `weakened` says so")

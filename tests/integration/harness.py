@@ -36,6 +36,7 @@ LONG = os.environ.get("CLOISTER_LONG") == "1"
 ROOT = os.geteuid() == 0
 SLOW = os.environ.get("CLOISTER_SLOW") == "1"  # a guest in software emulation
 SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everything is slower
+ANSWER_SECONDS = 300 if SANITIZED else 90  # that a request may take
 # The ordinary user of the rootless tests, when they are started by root.
 USER_ID = 54_321
 UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
@@ -291,7 +292,7 @@ class Server:
 
     # - using it -
 
-    def request(self, method, path, body=None, headers=None, key=None, timeout=90):
+    def request(self, method, path, body=None, headers=None, key=None, timeout=ANSWER_SECONDS):
         """As the admin, or with `key`; `key=False` sends no credential."""
         headers = dict(headers or {})
         if key is not False:
@@ -484,6 +485,17 @@ def _mounts():
         return {" ".join(line.split()[3:6]) for line in lines}
 
 
+def _loops(server):
+    """Loop devices over files in the server's state directory, which have no name there."""
+    found = set()
+    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            backing = pathlib.Path(path).read_text().strip()
+            if server is not None and server.state is not None and backing.startswith(str(server.state)):
+                found.add(f"{path.split('/')[3]} {backing}")
+    return found
+
+
 def _ipc():
     found = set()
     for kind in ("shm", "msg", "sem"):
@@ -528,13 +540,14 @@ def _open_and_threads(server):
 class Snapshot:
     """What leakcheck compares, at one moment."""
 
-    SETS = ("cgroups", "processes", "namespaces", "mounts", "ipc", "abstract_sockets", "files")
+    SETS = ("cgroups", "processes", "namespaces", "mounts", "loops", "ipc", "abstract_sockets", "files")
 
     def __init__(self, server=None):
         self.cgroups = _cgroups()
         self.processes = _sandbox_processes()
         self.namespaces = _namespaces()
         self.mounts = _mounts()
+        self.loops = _loops(server)
         self.ipc = _ipc()
         self.abstract_sockets = _abstract_sockets()
         self.files = _temporary_files(server)

@@ -39,8 +39,10 @@ def setUpModule():
 
 
 class ToolCase(ApiTest):
-    def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, **arguments):
+    def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, approval=None, **arguments):
         body = {"tool_id": tool, "arguments": arguments}
+        if approval:
+            body["approval"] = approval
         if session:
             body["session_id"] = session
         if metadata:
@@ -135,6 +137,31 @@ class Failures(ToolCase):
         effect = self.effect("asks.person", status=202, query="?wait=0")
         self.assertEqual(effect["status"], "blocked", effect)
         self.cancel(effect)
+
+    def test_an_approval_lets_it_go_on(self):
+        key = self.new_key("tools-asked", roles=["agent"], agent="coder", user="dev")["secret"]
+        boss = self.new_key("tools-asked", roles=["approver"], user="lead")["secret"]
+        held = self.effect("asks.person", 202, key=key, query="?wait=0")
+        escalation = held["error"]["details"]["escalation_id"]
+        self.assertEqual(self.ask("asks.person", key=key, approval=escalation).json()["error"]["details"]["reason"],
+                         "approval_pending")
+        self.call("POST", f"/v1/escalations/{escalation}:approve", {}, key=boss, status=200)
+        self.server.wait_end(held["id"])
+        shown = self.call("GET", f"/v1/tool-calls/{held['id']}", key=key, status=200).json()
+        self.assertEqual((shown["status"], shown["exit_code"]), ("completed", 0), shown)
+
+    def test_an_approval_got_ahead_is_for_that_call_once(self):
+        key = self.new_key("tools-ahead", roles=["agent"], agent="coder", user="dev")["secret"]
+        boss = self.new_key("tools-ahead", roles=["approver"], user="lead")["secret"]
+        asked = self.call("POST", "/v1/escalations", {
+            "operation": "run", "reason": "release", "request": {"command": ["true"], "tier": "HumanApprove"}},
+            key=key, status=201).json()["id"]
+        self.call("POST", f"/v1/escalations/{asked}:approve", {}, key=boss, status=200)
+        refused = self.effect("shell.execute", key=key, approval=asked, command="true")
+        self.assertEqual(refused["error"]["details"]["reason"], "approval_mismatch", refused)
+        self.assertEqual(self.effect("asks.person", key=key, approval=asked)["status"], "completed")
+        again = self.effect("asks.person", key=key, approval=asked)
+        self.assertEqual((again["status"], again["error"]["details"]["reason"]), ("denied", "approval_used"), again)
 
     def test_over_a_quota(self):
         key = self.new_key("tools-quota", roles=["agent"])["secret"]

@@ -144,6 +144,8 @@ Result<> applyStep(const MountStep& step) {
       return makeDevice(step);
     case MountStep::Op::kSeal:
       return seal(step);
+    case MountStep::Op::kAttach:
+      return linux::attachMount(step.mount, at(step));
     case MountStep::Op::kDetach:
       return linux::detachMount(step.target);
   }

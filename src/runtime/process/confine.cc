@@ -86,7 +86,18 @@ void report(const Error& error) {
   std::ignore = ::write(wire::kRunnerFd, frame, wire::kHeaderBytes + size);
 }
 
+// Not in the zygotes' orders, as they make no such sandbox.
+Result<> installDiskFilter(const Confinement& confinement) {
+  if (confinement.disk_filter.empty()) return fail(Code::kInternal, "no filter for a disk");
+  return linux::installSeccomp(confinement.disk_filter);
+}
+
 }  // namespace
+
+std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk) {
+  if (spec.on_disk) return diskSteps(disk);
+  return scratchSteps(spec.scratch_bytes, spec.scratch_inodes, spec.runs_own ? 0 : linux::kNoExec);
+}
 
 uint64_t sandboxNamespaces() {
   return CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -118,14 +129,14 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(applySteps(confinement.proc));
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
-  TRY(applySteps(
-      scratchSteps(spec.scratch_bytes, spec.scratch_inodes, spec.runs_own ? 0 : linux::kNoExec)));
+  TRY(applySteps(scratchStepsOf(spec, fds.disk.get())));
   if (spec.walled) TRY(put_up(fds.walls.get()));
   TRY(arrangeFds(confinement));
   TRY(limitResources(spec));
   TRY(linux::dropCapabilities());
   TRY(linux::setNoNewPrivs());
   TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));
+  if (spec.on_disk) TRY(installDiskFilter(confinement));
   return linux::installSeccomp(confinement.filter);
 }
 

@@ -29,7 +29,8 @@ struct Confinement {
   std::vector<linux::LandlockRule> landlock;
   int landlock_abi = 0;
   std::vector<sock_filter> filter;
-  Fd runner;  // sealed program
+  std::vector<sock_filter> disk_filter;  // besides, where the workspace is on disk
+  Fd runner;                             // sealed program
 };
 
 // What differs between sandboxes; travels from node to spawner as bytes, between two halves of the
@@ -43,6 +44,7 @@ struct SandboxSpec {
   std::array<linux::ResourceLimit, kMaxLimits> limits{};
   uint32_t limit_count = 0;
   bool walled = false;       // one descriptor after the runner's: model::Walls, encoded
+  bool on_disk = false;      // one after that: the mount of its disk (disks.h)
   uint32_t join_count = 0;   // descriptors after it: cgroups to join (v1)
   bool into_cgroup = false;  // one descriptor after it: the cgroup to start in (v2)
   bool deny_setgroups = false;
@@ -58,12 +60,16 @@ uint64_t sandboxNamespaces();
 // Their names as in /proc/PID/ns.
 std::vector<std::string> namespaceNames();
 
+// Its file systems that are writable. `disk`: where spec.on_disk says so, else -1.
+std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk);
+
 // What Landlock lets a sandbox do.
 std::vector<linux::LandlockRule> landlockRules();
 
 struct ConfineFds {
   Fd runner_socket;
   Fd walls;                 // or none
+  Fd disk;                  // likewise
   std::vector<Fd> cgroups;  // to join
   Fd mapped;                // one byte comes when the id maps are written
 };

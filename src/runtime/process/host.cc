@@ -45,6 +45,7 @@ Result<> ProcessHost::probe() {
   note("seccomp", State::kOk, config_.seccomp_policy, "");
   probeIdentity();
   probeCgroups();
+  TRY(probeDisks());
   return startSpawner();
 }
 
@@ -106,6 +107,44 @@ void ProcessHost::probeCgroups() {
   note("cgroups", missing.empty() ? State::kOk : State::kReduced,
        std::string(cgroups_->version()) + missing,
        missing.empty() ? "" : "mount the missing controllers");
+}
+
+Result<> ProcessHost::probeDisks() {
+  disks_ = Disks::open(config_.disk);
+  findings_.push_back(disks_->finding());
+  if (disks_->finding().state != State::kOk) return {};
+  linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.disk_policy));
+  plan_.confinement.disk_filter = std::move(seccomp.filter);
+  disk_seccomp_ = std::move(seccomp.description);
+  return {};
+}
+
+Result<> ProcessHost::checkDisk(const model::Limits& limits, const Guest* guest) const {
+  if (!onDisk(limits)) return {};
+  const std::string asked = "a workspace of " + std::to_string(limits.disk_bytes >> 20) +
+                            " MiB does not fit memory_mb and is for disk: ";
+  if (guest != nullptr) {
+    return fail(Code::kUnsupported, asked + guest->name() +
+                                        " has no workspaces on disk; ask for "
+                                        "less disk_mb, more memory_mb, or the runtime process");
+  }
+  if (auto shape = linux::checkShape({limits.disk_bytes, limits.inodes}); !shape) {
+    return fail(Code::kUnsupported, asked + shape.error().message);
+  }
+  const model::Finding& found = disks_->finding();
+  if (found.state == State::kOk) return {};
+  return fail(Code::kUnsupported, asked + "this node has none: " + found.detail + "; " +
+                                      found.remedy + ", or ask for less disk_mb or more memory_mb");
+}
+
+Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_executor executor,
+                                                          const SandboxSpec& spec) const {
+  const uint32_t owner = spec.ids.outside;
+  auto disk = co_await disks_->make(
+      std::move(executor), {spec.scratch_bytes, spec.scratch_inodes},
+      {.attributes = spec.runs_own ? 0 : linux::kNoExec, .uid = owner, .gid = owner});
+  if (!disk) co_return std::unexpected(std::move(disk).error().within("making a disk workspace"));
+  co_return disk;
 }
 
 Result<> ProcessHost::startSpawner() {
@@ -197,7 +236,8 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   spec.ids = {kSandboxUid, config_.uid_base + slot * config_.uids_each, config_.uids_each};
   if (!own_uids_) spec.ids = {kSandboxUid, 0, 1};
   spec.deny_setgroups = rootless_;
-  spec.scratch_bytes = model::scratchBytes(limits);
+  spec.on_disk = onDisk(limits);
+  spec.scratch_bytes = spec.on_disk ? limits.disk_bytes : model::scratchBytes(limits);
   spec.scratch_inodes = limits.inodes;
   spec.nice = hasController("cpu") ? 0 : 10;
   add(spec, RLIMIT_NOFILE, limits.open_files);
@@ -275,8 +315,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
                    {"count", ids.count}};
   object["root"] = list(plan_.root, step);
   std::vector<MountStep> own = plan_.confinement.proc;
-  const auto scratch = scratchSteps(plan.spec.scratch_bytes, plan.spec.scratch_inodes,
-                                    plan.spec.runs_own ? 0 : linux::kNoExec);
+  const auto scratch = scratchStepsOf(plan.spec, -1);
   own.insert(own.end(), scratch.begin(), scratch.end());
   object["mounts"] = list(own, step);
   base::json::object rlimits;
@@ -293,6 +332,11 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["weakened"] = list(guest == nullptr ? weakened_ : weakenedIn(*guest), text);
   const std::string weaker = weakenedWalls(walls, guest);
   if (!weaker.empty()) object["weakened"].as_array().emplace_back(weaker);
+  if (plan.spec.on_disk) {
+    object["weakened"].as_array().emplace_back(kWeakerOnDisk);
+    object["disk"] = {{"bytes", plan.spec.scratch_bytes}, {"inodes", plan.spec.scratch_inodes}};
+    object["disk_seccomp"] = disk_seccomp_;
+  }
   object["walls"] = {
       {"hidden", list(walls.hidden, text)},
       {"shown", list(walls.shown, [](const auto& each) { return base::json::value(each.path); })},

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "linux/cgroup.h"
 #include "model/limits.h"
+#include "runtime/process/disks.h"
 #include "runtime/process/process_runtime.h"
 #include "runtime/process/spawner.h"
 #include "runtime/process/zygote_plan.h"
@@ -45,6 +46,15 @@ class ProcessHost {
   std::optional<uint32_t> takeSlot();
   void returnSlot(uint32_t slot);
   [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
+
+  // Workspaces on disk.
+  [[nodiscard]] const std::shared_ptr<Disks>& disks() const { return disks_; }
+  [[nodiscard]] bool onDisk(const model::Limits& limits) const { return disks_->isFor(limits); }
+  // Why a sandbox with these limits cannot be made here, with the remedy.
+  [[nodiscard]] Result<> checkDisk(const model::Limits& limits, const Guest* guest) const;
+  // The disk of a sandbox of `spec`.
+  Task<Result<std::shared_ptr<Disk>>> makeDisk(boost::asio::any_io_executor executor,
+                                               const SandboxSpec& spec) const;
 
   // A sandbox that is being removed, for as long as this lives.
   class Dying {
@@ -82,6 +92,7 @@ class ProcessHost {
   Result<> probe();
   void probeCgroups();
   void probeIdentity();
+  Result<> probeDisks();
   Result<> startSpawner();
   [[nodiscard]] bool hasController(std::string_view name) const;
   void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
@@ -89,8 +100,10 @@ class ProcessHost {
   ProcessConfig config_;
   SpawnerPlan plan_;
   base::json::object seccomp_;                  // what was compiled
+  base::json::object disk_seccomp_;             // likewise, for workspaces on disk
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
   std::shared_ptr<Spawner> spawner_;
+  std::shared_ptr<Disks> disks_;
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox
   bool layered_ = true;

@@ -14,10 +14,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "linux/proc_tree.h"
 #include "linux/process.h"
 #include "runtime/process/spawn_loop.h"
+#include "runtime/spawn.h"
 
 namespace cloister::runtime {
 namespace {
@@ -29,9 +31,18 @@ constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 }  // namespace
 
 Live::Live(asio::any_io_executor executor, Parts parts)
-    : executor_(std::move(executor)), parts_(std::move(parts)), lull_(executor_) {}
+    : executor_(std::move(executor)),
+      parts_(std::move(parts)),
+      lull_(executor_),
+      buried_(executor_) {}
+
+Task<Result<int>> Live::takeDisk(const SandboxSpec& spec) {
+  disk_ = CO_TRY(co_await parts_.host->makeDisk(executor_, spec));
+  co_return disk_->mountFd();
+}
 
 void Live::adopt(Fd pidfd, Fd runner_socket) {
+  if (disk_) disk_->forgetMount();
   pidfd_ = std::move(pidfd);
   if (!parts_.group) pid_ = linux::pidOfPidfd(pidfd_.get());
   channel_.emplace(executor_, std::move(runner_socket));
@@ -160,21 +171,37 @@ Task<Result<>> Live::bury() {
   if (burying_) co_return Result<>();
   burying_ = true;
   const auto self = shared_from_this();
-  const ProcessHost::Dying dying(*parts_.host);
   kill();
-  if (pidfd_) {
-    if (auto ended = co_await waitForEnd(); !ended) co_return ended;
+  if (disk_) disk_->expectEnd();
+  runtime::spawn(executor_, remove(self));
+  const auto until = base::monotonicNow() + kBurialPatience;
+  while (!removed_ && base::monotonicNow() < until)
+    co_await buried_.wait(until);
+  Result<> done = removed_.value_or(
+      fail(Code::kInternal, "removing a sandbox: it takes long, and goes on meanwhile"));
+  if (!done) {
+    base::log(base::Level::kError, "sandbox not removed", {{"error", done.error().message}});
   }
+  co_return done;
+}
+
+// Its disk counts until that is gone; its uids stay taken where something of it may be left.
+Task<void> Live::remove(std::shared_ptr<Live> self) {
+  const ProcessHost::Dying dying(*self->parts_.host);
+  auto emptied = co_await self->empty();
+  if (self->disk_) co_await self->disk_->end(self->executor_);
+  if (emptied) self->parts_.host->returnSlot(self->parts_.slot);
+  self->removed_ = std::move(emptied);
+  self->buried_.notify();
+}
+
+// Of processes, and of its cgroup.
+Task<Result<>> Live::empty() {
+  if (pidfd_) CO_TRY(co_await waitForEnd());
   // Closed, not destroyed: who reads or writes may not have heard yet.
   if (channel_) channel_->close();
-  if (parts_.group) {
-    if (auto removed = co_await removeGroup(); !removed) {
-      base::log(base::Level::kError, "sandbox not removed", {{"error", removed.error().message}});
-      co_return removed;  // its uids stay taken: something of it may be left
-    }
-  }
-  parts_.host->returnSlot(parts_.slot);
-  co_return Result<>();
+  if (!parts_.group) co_return Result<>();
+  co_return co_await removeGroup();
 }
 
 }  // namespace cloister::runtime

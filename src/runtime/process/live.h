@@ -19,11 +19,15 @@
 #include "model/outcome.h"
 #include "runtime/process/host.h"
 #include "runtime/process/runner_channel.h"
+#include "runtime/signal.h"
 
 namespace cloister::runtime {
 
 // How long a runner may take over what it does at once on a machine that is not overloaded.
 inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
+// How long whoever removes a sandbox waits for it: a process in the kernel cannot be killed while
+// it waits for a disk that does not answer.
+inline constexpr auto kBurialPatience = std::chrono::seconds(20);
 
 class Live : public std::enable_shared_from_this<Live> {
  public:
@@ -41,6 +45,8 @@ class Live : public std::enable_shared_from_this<Live> {
   Live& operator=(const Live&) = delete;
   ~Live() = default;
 
+  // Its disk, made now and held until bury(): the mount of it, for who spawns it.
+  Task<Result<int>> takeDisk(const SandboxSpec& spec);
   // Once spawned.
   void adopt(Fd pidfd, Fd runner_socket);
   // What it has used until now is not the program's.
@@ -82,7 +88,8 @@ class Live : public std::enable_shared_from_this<Live> {
 
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
   void kill();
-  // kill(), then waits until every process is gone, removes the cgroup and gives the uids back.
+  // kill(), then waits until every process is gone, removes the cgroup and the disk and gives the
+  // uids back. What takes longer than kBurialPatience goes on by itself, and this fails.
   // Idempotent; a second caller does not wait.
   Task<Result<>> bury();
 
@@ -94,6 +101,8 @@ class Live : public std::enable_shared_from_this<Live> {
   [[nodiscard]] linux::CgroupEvents events() const;
 
  private:
+  static Task<void> remove(std::shared_ptr<Live> self);
+  Task<Result<>> empty();
   Task<Result<>> waitForEnd();
   Task<Result<>> removeGroup();
   Result<std::unique_ptr<linux::Cgroup>> makePart();
@@ -102,6 +111,7 @@ class Live : public std::enable_shared_from_this<Live> {
 
   boost::asio::any_io_executor executor_;
   Parts parts_;
+  std::shared_ptr<Disk> disk_;  // nullptr: what is writable is in memory
   struct Part {
     std::shared_ptr<linux::Cgroup> group;
     bool in_use = true;
@@ -120,6 +130,8 @@ class Live : public std::enable_shared_from_this<Live> {
   std::optional<RunnerChannel> channel_;
   Ahead ahead_ = Ahead::kNone;
   bool burying_ = false;
+  std::optional<Result<>> removed_;  // once it is, or cannot be
+  Signal buried_;                    // likewise
 };
 
 }  // namespace cloister::runtime

@@ -12,6 +12,7 @@
 #include <dirent.h>
 
 #include "base/file.h"
+#include "linux/encrypted_disk.h"
 
 namespace cloister::runtime {
 namespace {
@@ -245,8 +246,27 @@ std::vector<MountStep> procSteps(const std::vector<MountStep>& masks) {
   return steps;
 }
 
+namespace {
+
+// What is writable, once its file system is at /workspace; `from`: where in that.
+void addScratch(std::vector<MountStep>& steps, const std::string& from, std::string_view why) {
+  steps.push_back(directory(from + "/tmp", why, 01777));
+  steps.push_back(directory(from + "/shm", why, 01777));
+  steps.push_back(directory(from + "/workspace", why, 0755));
+  steps.push_back(place(Op::kPlace, from + "/tmp", "tmp", why));
+  steps.push_back(place(Op::kPlace, from + "/shm", "dev/shm", why));
+  steps.push_back(place(Op::kPlace, from + "/workspace", "workspace", why));
+  steps.push_back({.op = Op::kNew,
+                   .target = "dev/pts",
+                   .source = "devpts",
+                   .why = "terminals of its own: no other sandbox's and none of the host's",
+                   .options = {{"max", "64"}, {"mode", "600"}, {"ptmxmode", "666"}},
+                   .attributes = kNoSuid | kNoExec});
+}
+
+}  // namespace
+
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes) {
-  constexpr std::string_view kWhy = "bounded together, charged to the sandbox's memory";
   std::vector<MountStep> steps;
   steps.push_back({.op = Op::kNew,
                    .target = "workspace",
@@ -256,18 +276,19 @@ std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t at
                                {"nr_inodes", std::to_string(inodes)},
                                {"mode", "755"}},
                    .attributes = kNoSuid | kNoDev | attributes});
-  steps.push_back(directory("workspace/tmp", kWhy, 01777));
-  steps.push_back(directory("workspace/shm", kWhy, 01777));
-  steps.push_back(directory("workspace/workspace", kWhy, 0755));
-  steps.push_back(place(Op::kPlace, "workspace/tmp", "tmp", kWhy));
-  steps.push_back(place(Op::kPlace, "workspace/shm", "dev/shm", kWhy));
-  steps.push_back(place(Op::kPlace, "workspace/workspace", "workspace", kWhy));
-  steps.push_back({.op = Op::kNew,
-                   .target = "dev/pts",
-                   .source = "devpts",
-                   .why = "terminals of its own: no other sandbox's and none of the host's",
-                   .options = {{"max", "64"}, {"mode", "600"}, {"ptmxmode", "666"}},
-                   .attributes = kNoSuid | kNoExec});
+  addScratch(steps, "workspace", "bounded together, charged to the sandbox's memory");
+  return steps;
+}
+
+std::vector<MountStep> diskSteps(int mount) {
+  std::vector<MountStep> steps;
+  steps.push_back({.op = Op::kAttach,
+                   .target = "workspace",
+                   .source = "ext4",
+                   .why = "one bounded file system on disk for all that is writable",
+                   .mount = mount});
+  addScratch(steps, std::string("workspace/") + linux::kEncryptedDirectory,
+             "bounded together, encrypted under a key that goes with the sandbox");
   return steps;
 }
 
@@ -298,11 +319,11 @@ std::vector<MountStep> findProcMasks() {
 base::json::object toJsonObject(const MountStep& step) {
   static constexpr std::string_view kNames[] = {"mount",     "bind",    "bind",    "mask",
                                                 "directory", "file",    "symlink", "copy",
-                                                "device",    "remount", "detach"};
+                                                "device",    "remount", "detach",  "attach"};
   base::json::object object;
   object["op"] = kNames[static_cast<size_t>(step.op)];
   object["target"] = "/" + step.target;
-  if (step.op == Op::kNew) {
+  if (step.op == Op::kNew || step.op == Op::kAttach) {
     object["type"] = step.source;
   } else if (!step.source.empty()) {
     const bool inside = step.op == Op::kPlace || step.op == Op::kMask;

@@ -30,6 +30,7 @@ struct MountStep {
     kDevice,     // character device `major`:`minor`; where it may not be made, the host's bound
     kSeal,       // mount_setattr: adds `attributes` to the mount
     kDetach,     // umount2 MNT_DETACH
+    kAttach,     // the mount that was made elsewhere and is open at `mount`
   };
   Op op = Op::kDirectory;
   std::string target{};  // relative to the new root; "" is the root itself
@@ -41,6 +42,7 @@ struct MountStep {
   std::string content{};
   unsigned major = 0;
   unsigned minor = 0;
+  int mount = -1;
 };
 
 // What a root is made of.
@@ -56,6 +58,8 @@ std::vector<MountStep> rootSteps(const RootSource& source);
 std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
 // `attributes`: besides nosuid and nodev.
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
+// The same where they are on a disk of its own (disks.h), whose mount is open at `mount`.
+std::vector<MountStep> diskSteps(int mount);
 
 // In the spawner's root, where masks come from: an empty file and an empty directory that nobody
 // may open.

@@ -243,6 +243,7 @@ uint32_t Pool::mostReady() const {
 
 // Ready ones to keep, by demand or because it was ever asked for.
 uint32_t Pool::target(const Kind& kind) const {
+  if (kind.spec.on_disk) return 0;
   const uint32_t floor = kind.failed ? 0 : std::min(host_->config().ready_floor, mostReady());
   return std::max(kind.wanted, floor);
 }
@@ -333,8 +334,8 @@ const std::shared_ptr<SpawnQueue>& Pool::spawner() {
 }
 
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
-  // One that is copied has the walls of its zygote: none.
-  if (!kind.prestart || guest_ || !kind.alike.walls.empty()) return nullptr;
+  // One that is copied has the walls of its zygote: none, and no disk.
+  if (!kind.prestart || guest_ || !kind.alike.walls.empty() || kind.spec.on_disk) return nullptr;
   return zygotes_->take(kind.alike.key, *kind.prestart, spawner());
 }
 
@@ -457,6 +458,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
     fds.push_back(file.get());
   const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();
   if (sealed) fds.push_back(sealed.get());
+  if (spec.on_disk) fds.push_back(CO_TRY(co_await live.takeDisk(spec)));
   fds.insert(fds.end(), groups.begin(), groups.end());
   Fd pidfd = CO_TRY(zygote ? co_await zygote->spawn(host_->requestFor(spec, nullptr), fds)
                            : co_await spawn(spec, fds));

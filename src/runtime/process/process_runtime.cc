@@ -126,6 +126,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Kind* of = CO_TRY(kindFor(fields));
+  CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
   const std::string digest = CO_TRY(co_await image_->digest());
   Pool::Alike alike{.key = fields.prestart,
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls)};
@@ -134,6 +135,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   SandboxInfo info{fields.runtime, host_->config().node, digest, of->weakened};
   const std::string weaker = host_->weakenedWalls(fields.walls, of->guest.get());
   if (!weaker.empty()) info.weakened.push_back(weaker);
+  if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   if (!fields.session_id.empty()) co_return makeProcessSession(std::move(live), std::move(info));
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of->pool,
                                              fields.prestart, std::move(alike));
@@ -152,6 +154,7 @@ void ProcessRuntime::renew(ProcessHost& host, const Kinds& kinds) {
 Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Kind* of = CO_TRY(kindFor(fields));
+  CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
   base::json::object plan = host_->describePlan(fields.limits, fields.walls, of->guest.get());
   plan["image_digest"] = CO_TRY(co_await image_->digest());
   co_return plan;

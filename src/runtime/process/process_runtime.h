@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "model/plan.h"
+#include "runtime/process/disks.h"
 #include "runtime/process/guest.h"
 #include "runtime/process/pressure.h"
 #include "runtime/runtime.h"
@@ -42,6 +43,8 @@ struct ProcessConfig {
   std::string node = "local";
   std::string runner;          // path of cloister-runner
   std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
+  std::string disk_policy;     // path of policies/seccomp/disk.json, for workspaces on disk
+  DiskConfig disk;             // those
   std::string image_root;      // "" = the host's /usr; otherwise a directory
   std::string cgroup_parent = "cloister";
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range

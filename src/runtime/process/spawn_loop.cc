@@ -27,8 +27,8 @@ static_assert(std::is_trivially_copyable_v<SpawnRequest>);
 size_t fdsOf(const SpawnRequest& request) {
   if (request.what == SpawnRequest::What::kZygote) return 2;
   const size_t own = request.what == SpawnRequest::What::kGuest ? 1 + kGuestFds : 1;
-  return own + (request.spec.walled ? 1 : 0) + request.spec.join_count +
-         (request.spec.into_cgroup ? 1 : 0);
+  return own + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
+         request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
 }
 
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
@@ -213,9 +213,10 @@ Result<> waitForIdMaps(const Fd& mapped) {
 }
 
 ConfineFds confineFds(Birth& birth) {
-  ConfineFds own{std::move(birth.fds[0]), {}, {}, std::move(birth.mapped)};
+  ConfineFds own{std::move(birth.fds[0]), {}, {}, {}, std::move(birth.mapped)};
   size_t next = 1;
   if (birth.request.spec.walled) own.walls = std::move(birth.fds[next++]);
+  if (birth.request.spec.on_disk) own.disk = std::move(birth.fds[next++]);
   for (size_t i = 0; i < birth.request.spec.join_count; ++i)
     own.cgroups.push_back(std::move(birth.fds[next++]));
   return own;

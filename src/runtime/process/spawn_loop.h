@@ -16,9 +16,9 @@
 namespace cloister::runtime {
 
 // Travels from node to spawner as bytes, between two halves of the same build. With it come
-// descriptors: for a sandbox the runner's socket, its walls if it has any, then its cgroups; for a
-// guest (guest.h) its own behind the socket; for a zygote its control socket, then its plan
-// (zygote_plan.h).
+// descriptors: for a sandbox the runner's socket, its walls if it has any, its disk likewise, then
+// its cgroups; for a guest (guest.h) its own behind the socket; for a zygote its control socket,
+// then its plan (zygote_plan.h).
 struct SpawnRequest {
   enum class What : uint32_t { kSandbox, kZygote, kGuest };
 

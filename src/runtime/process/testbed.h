@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -23,8 +24,13 @@ inline ProcessConfig config() {
   ProcessConfig config;
   config.runner = base::programDir() + "/cloister-runner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
+  config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
   config.cgroup_parent = "cloister-test";
   config.max_sandboxes = 16;
+  config.disk = {.directory = std::filesystem::temp_directory_path(),
+                 .over_bytes = uint64_t{1} << 30,
+                 .max_bytes = uint64_t{2} << 30,
+                 .keep_free_bytes = uint64_t{1} << 30};
   config.ready = 0;  // what a test counts is what it made; pool_test.cc has the others
   return config;
 }

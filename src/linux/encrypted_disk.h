@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// EncryptedDisk: a bounded file system on disk whose contents and names die with it: ext4 on a loop
+// device over a file that has no name (O_TMPFILE), with one directory encrypted by the kernel
+// (Documentation/filesystems/fscrypt.rst) under a random key that exists in its memory alone.
+//
+// The kernel holds all of it by the descriptors and mounts that refer to it: when the last is gone,
+// however that comes about, so are key, file system, loop device and file. Not encrypted are sizes,
+// times, modes, owners and the number of files. Needs root.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+struct DiskShape {
+  uint64_t bytes = 0;   // of the file; ext4 keeps about 2 % for itself
+  uint64_t inodes = 0;  // that can be used, never more
+
+  friend auto operator<=>(const DiskShape&, const DiskShape&) = default;
+};
+
+// Why this machine cannot have one, with `remedy`; "" where nothing speaks against it. Cheap: tries
+// nothing out. `directory` is where the file would be.
+struct DiskLack {
+  std::string what;
+  std::string remedy;
+};
+DiskLack encryptedDiskLack(const std::string& directory);
+
+// kUnsupported: no file system has this shape, with what to ask for instead.
+Result<> checkShape(const DiskShape& shape);
+
+// An empty file system in memory, to be copied: holes but for some 100 KiB. Runs mke2fs(8) in a
+// child of the caller, and waits for it.
+Result<Fd> formatDisk(const DiskShape& shape);
+
+struct DiskOptions {
+  uint64_t keep_free = 0;   // bytes, where the file is
+  uint64_t attributes = 0;  // of its mount, besides nosuid and nodev (mounts.h)
+  uid_t uid = 0;            // whose the encrypted directory is,
+  gid_t gid = 0;            // and which group's
+};
+
+// The encrypted directory, in the root of the file system, which is root's.
+inline constexpr char kEncryptedDirectory[] = "scratch";
+
+class EncryptedDisk {
+ public:
+  // `directory` is open, `format` from formatDisk() for the same shape. All of the file's space is
+  // taken now: kNoSpace where less than `keep_free` would be left.
+  static Result<EncryptedDisk> make(int directory, const DiskShape& shape, int format,
+                                    const DiskOptions& options);
+
+  // The detached mount of the whole file system; once.
+  [[nodiscard]] Fd takeMount() { return std::move(mount_); }
+
+  // Forgets the key and whatever was not written yet, lets go of it all, waits until nothing has it
+  // mounted any more, however long that takes, and gives its space back.
+  void destroy();
+
+ private:
+  Result<> encrypt(int directory);
+  [[nodiscard]] Result<> bound(uint64_t inodes) const;
+
+  std::string device_;   // "/dev/loop3"
+  std::string backing_;  // what the kernel calls its file, and no other while that is open
+  Fd file_;
+  Fd mount_;                    // until taken
+  Fd root_;                     // of the file system
+  unsigned char key_[16] = {};  // its identifier, which is no secret
+};
+
+}  // namespace cloister::linux

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// DiskKeeper: a process that makes one encrypted disk, keeps it, and destroys it when it hears the
+// end of its socket: because the sandbox has ended, or the node has. All that takes time about a
+// disk so takes it apart from the node's one thread.
+//
+// On the socket (SOCK_SEQPACKET), from the keeper: one message, kDone with the mount, and with the
+// empty file system where it had to be made; or a letter for the error's code and its text. The
+// keeper ends when nothing is left.
+#pragma once
+
+#include <cstdint>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/encrypted_disk.h"
+
+namespace cloister::runtime {
+
+struct DiskOrder {
+  linux::DiskShape shape;
+  linux::DiskOptions options;
+  int directory = -1;  // where its file is
+  int format = -1;     // of that shape, if there is one already
+};
+
+class DiskKeeper {
+ public:
+  // Forks. The caller has one thread.
+  static Result<DiskKeeper> start(const DiskOrder& order);
+
+  // Readable when there is something for answer().
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  // A pidfd: readable when nothing is left of its disk, nor of it.
+  [[nodiscard]] int process() const { return process_.get(); }
+
+  struct Made {
+    Fd mount;   // detached, of the whole file system
+    Fd format;  // if it was made
+  };
+  // Once. kNoSpace, kQuota, kUnsupported: as making a disk says it (linux/encrypted_disk.h).
+  Result<Made> answer();
+
+  // It is to destroy its disk: there will be no answer any more.
+  void dismiss();
+  // Once process() is readable.
+  void reap();
+
+ private:
+  DiskKeeper(Fd socket, Fd process) : socket_(std::move(socket)), process_(std::move(process)) {}
+
+  Fd socket_;
+  Fd process_;
+};
+
+}  // namespace cloister::runtime
