@@ -25,7 +25,7 @@ sandbox_levels:
     permissions:
       allowed_commands: [{pattern: "*", why: a test}]
       forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
-      dangerous_patterns: [{pattern: "doas *", risk: privileged, why: a test}]
+      dangerous_patterns: [{pattern: "doas *", risk: privileged, outcome: escalate, why: a test}]
       forbidden_paths: [{path: "/workspace/secrets/*", why: a test}]
       allowed_file_operations: [read, write, create]
       project_code: allow
