@@ -4,6 +4,8 @@
 import json
 import pathlib
 
+MARKER = "<!-- bench policy -->\n"
+
 # program's "bench", its figure, what that is, the bound, the unit
 ROWS = (
     ("agents", "p99_us", "permission check of one operation", 50, "µs"),
@@ -30,7 +32,16 @@ def table(found):
     return "\n".join(lines)
 
 
-def report(lines, out):
+def into_page(page, text):
+    """The page with `text` as its section of policy."""
+    begin, rest = page.split(MARKER, 1)
+    return begin + MARKER + text + rest[rest.index("<!-- end -->"):]
+
+
+def report(lines, out, docs):
     found = results(lines)
     pathlib.Path(out, "policy.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(table(found))
+    shown = table(found)
+    print(shown)
+    page = pathlib.Path(docs, "BENCHMARKS.md")
+    page.write_text(into_page(page.read_text(), f"{shown}\n"))

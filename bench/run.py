@@ -36,7 +36,8 @@ def run_group(name, arguments):
     done = [run(member, arguments, stdout=subprocess.PIPE, text=True) for member in members]
     failed = int(any(each.returncode for each in done))
     if failed == 0:
-        report([line for each in done for line in each.stdout.splitlines()], BUILD.parent / "bench")
+        report([line for each in done for line in each.stdout.splitlines()], BUILD.parent / "bench",
+               ROOT / "docs")
     return failed
 
 

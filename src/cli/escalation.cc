@@ -107,7 +107,7 @@ Result<int> show(const Invocation& invocation) {
   if (invocation.globals.json) {
     printJson(one);
   } else {
-    writeTo(STDOUT_FILENO, shownText(one));
+    writeTo(STDOUT_FILENO, shownText(one, std::time(nullptr)));
   }
   return 0;
 }

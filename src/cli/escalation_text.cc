@@ -104,7 +104,13 @@ std::string requestedText(const json::object& escalation) {
   return text + line("Expires", textOf(escalation, "expires_at"));
 }
 
-std::string shownText(const json::object& escalation) {
+std::string leftText(int64_t seconds) {
+  const int64_t minutes = (seconds + 59) / 60;
+  const int64_t hours = minutes / 60;
+  return (hours == 0 ? "" : std::to_string(hours) + "h ") + std::to_string(minutes % 60) + "min";
+}
+
+std::string shownText(const json::object& escalation, int64_t now) {
   const json::object& requester = objectOf(escalation, "requester");
   std::string text =
       printable(textOf(escalation, "id")) + ": " + printable(textOf(escalation, "status")) + "\n" +
@@ -119,6 +125,11 @@ std::string shownText(const json::object& escalation) {
       decisionsText(escalation) + line("Created", textOf(escalation, "created_at")) +
       line("Expires", textOf(escalation, "expires_at")) +
       line("Permission expires", textOf(escalation, "grant_expires_at"));
+  const int64_t left = parseTime(textOf(escalation, "grant_expires_at")) - now;
+  const bool holds = textOf(escalation, "status") == "approved" && left > 0;
+  if (holds && textOf(escalation, "operation") != "run") {
+    text += line("Automatic permission revocation in", leftText(left));
+  }
   const std::string display = textOf(escalation, "display");
   if (display.empty()) return text;
   text += "   What would happen:\n";
@@ -179,7 +190,8 @@ std::string endedText(const json::object& execution) {
   const std::string status = textOf(execution, "status");
   if (status == "completed") {
     return "✓ Execution completed with the approval (exit code " +
-           printable(textOf(execution, "exit_code")) + ")\n";
+           printable(textOf(execution, "exit_code")) +
+           ")\n   The approval is used, and lets nothing else run\n";
   }
   const std::string why = textOf(objectOf(execution, "error"), "message");
   return "→ Execution is " + printable(status) + (why.empty() ? "" : ": " + printable(why)) + "\n";

@@ -43,11 +43,22 @@ TEST(EscalationText, ApprovalsSayWhatGoesOn) {
   EXPECT_THAT(approvedText(half), Not(HasSubstr("Resuming")));
 }
 
+TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
+  constexpr int64_t kNow = 1'767'323'045;  // 2026-01-02T03:04:05Z
+  auto granted = parsed(
+      R"({"status":"approved","operation":"file_write","grant_expires_at":"2026-01-02T04:48:06.000Z"})");
+  EXPECT_THAT(shownText(granted, kNow), HasSubstr("permission revocation in: 1h 45min\n"));
+  EXPECT_THAT(shownText(granted, kNow + 3600), HasSubstr("permission revocation in: 45min\n"));
+  EXPECT_THAT(shownText(granted, kNow + 7200), Not(HasSubstr("revocation")));
+  granted["status"] = "denied";  // taken back
+  EXPECT_THAT(shownText(granted, kNow), Not(HasSubstr("revocation")));
+}
+
 TEST(EscalationText, NothingHostileReachesTheTerminal) {
   const auto hostile = parsed(
       R"({"id":"ESC-2026-001","status":"pending","operation":"run\u001b[2J","subject":"a\nb",
       "reason":"\u001b]0;x\u0007","display":"one\ntwo\u001b[31m"})");
-  const std::string text = shownText(hostile);
+  const std::string text = shownText(hostile, 0);
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
   EXPECT_THAT(text, HasSubstr("     one\n     two"));

@@ -3,7 +3,6 @@
 not see each other's, and ways round the filter that end denied."""
 
 import io
-import itertools
 import json
 import re
 import signal
@@ -12,9 +11,8 @@ import tarfile
 import unittest
 
 import harness
+from agent_case import NAMES, AgentCase
 from api_case import CONFIG, ApiTest
-
-NAMES = (f"agent-{number}" for number in itertools.count())
 
 # The same action by other words: none of them may run at a level that forbids sudo and rm -rf /.
 BYPASSES = (
@@ -33,30 +31,6 @@ BYPASSES = (
 def setUpModule():
     ApiTest.server = harness.Server(config=CONFIG)
     unittest.enterModuleContext(ApiTest.server)
-
-
-class AgentCase(ApiTest):
-    def setUp(self):
-        self.agent = next(NAMES)
-        self.path = f"/v1/agents/{self.agent}/sandbox"
-
-    def give(self, level, agent=None, status=201, **rules):
-        path = f"/v1/agents/{agent or self.agent}/sandbox"
-        return self.call("POST", path, {"level": level, **rules}, status=status).json()
-
-    def secret(self, tenant="default", role="agent", agent=None):
-        return self.new_key(tenant, roles=[role], agent=agent or self.agent)["secret"]
-
-    def run_as(self, key, **request):
-        return self.call("POST", "/v1/executions?wait=60", request, key=key, status=200).json()
-
-    def denied(self, execution):
-        self.assertEqual(execution["status"], "denied", execution)
-        self.assertEqual(execution["error"]["type"], "PERMISSION_DENIED")
-        return execution["error"]["details"]
-
-    def violations(self, **query):
-        return self.call("GET", f"{self.path}/violations?{harness.query(**query)}", status=200).json()["violations"]
 
 
 class CommandLine(AgentCase):
@@ -233,36 +207,10 @@ class Plans(AgentCase):
 
 
 # Says what happened to each attempt, a line each: "ok" or the error's name.
-TRIES = """
-import ctypes, os, subprocess, sys
-def tries(name, what):
-    try:
-        print(name, what() or "ok")
-    except Exception as error:
-        print(name, type(error).__name__)
-def run(*argv):
-    return lambda: subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) and None
-def read(path):
-    return lambda: open(path, "rb").read(1) and None
-def write(path):
-    return lambda: open(path, "w").close()
-def own():
-    data = open("/usr/bin/env" if os.path.exists("/usr/bin/env") else sys.executable, "rb").read()
-    with open("/tmp/own", "wb") as out:
-        out.write(data)
-    os.chmod("/tmp/own", 0o755)
-    subprocess.run(["/tmp/own", "--version"], check=True, stdout=subprocess.DEVNULL)
-"""
 
 
 class Walls(AgentCase):
     """What the kernel refuses, whatever the filter saw: Python does by itself what its agent may not have done."""
-
-    def tries(self, key, *lines, **request):
-        code = TRIES + "\n".join(f"tries({name!r}, {what})" for name, what in lines)
-        done = self.run_as(key, language="python", code=code, **request)
-        self.assertEqual(done["status"], "completed", done)
-        return dict(line.split(" ") for line in done["stdout"].splitlines())
 
     def test_forbidden_paths_and_programs(self):
         asks = (("dd", "run('dd', '--version')"), ("by path", "run('/usr/bin/dd', '--version')"),
@@ -338,6 +286,50 @@ class Walls(AgentCase):
         self.assertEqual(self.run_as(key, command=command)["stdout"], "cloister\n")
 
 
+class Names(AgentCase):
+    """A program that is allowed is what its name means in the image, not whatever bears it."""
+
+    def test_another_by_the_same_name(self):
+        self.give("isolated")
+        key = self.secret()
+        self.assertEqual(self.run_as(key, command="ls /etc/hostname")["stdout"], "/etc/hostname\n")
+        for command in ("PATH=/tmp ls", "PATH=.:$PATH; ls", "export PATH=/workspace; ls", "env PATH=/tmp ls", "./ls",
+                        "/workspace/ls", "/tmp/ls", "cd /tmp && ./ls", "hash -p /tmp/ls ls; ls", "alias ls=/tmp/x; ls",
+                        "ls() { rm x; }; ls", "enable -f /tmp/x.so ls; ls", "ln -s /usr/bin/rm ls; ./ls x",
+                        "LD_PRELOAD=/tmp/x.so ls", "typeset -n PATH=x; x=/tmp; ls", "read PATH < x; ls",
+                        "printf -v PATH /tmp; ls"):
+            with self.subTest(command):
+                self.denied(self.run_as(key, command=command))
+                self.forgive("isolated")
+        self.denied(self.run_as(key, command="ls", env={"PATH": "/workspace:/usr/bin"}))
+        self.denied(self.run_as(key, command=["/workspace/ls"]))
+
+    def test_a_link_is_what_it_leads_to(self):
+        self.give("training", allowed_commands=["python3 *"])
+        links = ("cat", "link('/usr/bin/cat', '/tmp/python3')"), ("tac", "link('/usr/bin/tac', '/tmp/sh')")
+        self.assertEqual(set(self.tries(self.secret(agent=next(NAMES)), *links).values()), {"ok"})
+        held = self.tries(self.secret(), *links)
+        self.assertEqual(set(held.values()), {"FileNotFoundError"}, held)  # what is not listed is not there
+
+    def test_doubt_is_no(self):
+        self.give("isolated")
+        key = self.secret()
+        for command in ("ls 'x", 'ls "$(', "ls <<E", "ls `", "(" * 5000 + "ls", "ls;" * 10_000, "ls " + "x " * 30_000,
+                        "$(" * 200 + "ls" + ")" * 200, "ls \x00", "ls \u202e"):
+            answer = self.call("POST", "/v1/executions?wait=60", {"command": command}, key=key)
+            with self.subTest(command[:20]):
+                if answer.status == 200:
+                    self.denied(answer.json())
+                    self.forgive("isolated")
+                else:
+                    self.assertIn(answer.status, (400, 413, 422))
+        for body in (b'{"command": "ls \xff"}', b'{"command": "ls ' + b"x" * (1 << 20) + b'"}'):
+            answer = self.server.request("POST", "/v1/executions", body, key=key,
+                                         headers={"Content-Type": "application/json"})
+            self.assertTrue(answer.status in (400, 413, 422) or answer.json()["status"] == "denied", answer.text)
+        self.assertEqual(self.run_as(key, command="ls /etc/hostname")["status"], "completed")
+
+
 class Runs(AgentCase):
     def test_commands_and_code(self):
         self.give("standard")
@@ -358,12 +350,10 @@ class Runs(AgentCase):
     def test_ways_round_the_filter(self):
         self.give("standard")
         key = self.secret()
-        # Each refusal counts; the level must stay what it is for the next.
         for command in BYPASSES:
             with self.subTest(command):
                 self.denied(self.run_as(key, command=command))
-                self.call("POST", self.path + ":update", {"level": "restricted"}, status=200)
-                self.call("POST", self.path + ":update", {"level": "standard"}, status=200)
+                self.forgive("standard")
         self.denied(self.run_as(key, command=["sudo", "ls"]))
         self.denied(self.run_as(key, command=["env", "sudo", "ls"]))
         self.denied(self.run_as(key, command="true", env={"LD_PRELOAD": "/workspace/x.so"}))

@@ -2,12 +2,14 @@
 """A day of a team with three agents, told on the command line alone: a task that is stopped and may go on once
 somebody said so, a limit that is met, and every line of `sandbox` and `escalation` on the way."""
 
+import os
 import pathlib
 import re
 import tempfile
 import unittest
 
 import harness
+import hooks
 
 POLICY = """
 version: 2
@@ -27,7 +29,13 @@ class Day(unittest.TestCase):
         folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)
         (folder / "policy.yaml").write_text(POLICY)
-        cls.server = harness.Server(config=f"policy: {folder}/policy.yaml\n")
+        (folder / "secret").write_text("s" * 32)
+        os.chmod(folder / "secret", 0o600)
+        cls.hook = hooks.webhook()
+        cls.addClassCleanup(cls.hook.shutdown)
+        cls.server = harness.Server(config=f"policy: {folder}/policy.yaml\nescalation:\n"
+                                    f"  webhook: {{url: 'http://127.0.0.1:{cls.hook.server_port}/security-team', "
+                                    f"secret_file: {folder}/secret}}\n")
         cls.enterClassContext(cls.server)
         cls.folder = folder
         cls.keys = {"admin": None}
@@ -60,8 +68,11 @@ class Day(unittest.TestCase):
         made = self.as_("junior-agent", "escalation", "request", "--operation", "file_write", "--path",
                         "/workspace/src/security/auth.rs", "--reason", "auth refactoring task")
         self.assertRegex(made, r"✓ Escalation request created: ESC-\d{4}-\d{3}\n")
-        self.assertIn("   Decided by: ", made)
         escalation = re.search(r"ESC-\d{4}-\d{3}", made).group()
+        self.assertIn("   Decided by: ", made)
+        self.assertIn("   Notification goes to: ", made)
+        harness.wait_for("the security team to hear of it", lambda: any(
+            escalation.encode() in body for _, body in self.hook.received))
         pending = self.as_("security-lead", "escalation", "pending")
         self.assertIn(escalation, pending)
         self.assertIn("auth refactoring task", self.as_("security-lead", "escalation", "show", escalation))
@@ -71,6 +82,8 @@ class Day(unittest.TestCase):
                          "✓ Escalation approved\n   Agent: junior-agent\n"
                          "   Operation: file_write to /workspace/src/security/auth.rs\n"
                          "   Temporary permission granted (expires in 2 hours)\n")
+        self.assertRegex(self.as_("junior-agent", "escalation", "show", escalation),
+                         r"   Automatic permission revocation in: (2h 0|1h 5\d)min\n")
         self.as_("junior-agent", "exec", session, "--", "mkdir", "-p", "src/security")
         self.as_("junior-agent", "cp", change, target)
         self.assertIn("Approved for a time: 2",
@@ -108,6 +121,7 @@ class Day(unittest.TestCase):
         told = self.as_("security-lead", "escalation", "approve", "--request", escalation, "--wait", "30")
         self.assertIn(f"→ Resuming blocked execution: {asked['id']}\n", told)
         self.assertIn("✓ Execution completed with the approval (exit code 0", told)
+        self.assertIn("   The approval is used, and lets nothing else run\n", told)
         self.assertEqual(self.server.wait_end(asked["id"])["stdout"], "deployed\n")
         again = self.server.request("POST", "/v1/executions", {
             "language": "bash", "code": "echo twice", "metadata": {"tool_type": "deploy"}},

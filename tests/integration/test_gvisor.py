@@ -10,6 +10,7 @@ import time
 import unittest
 
 import harness
+from agent_case import AgentCase
 from api_case import ApiTest, start_server
 from session_case import Session
 
@@ -94,6 +95,23 @@ class Gvisor(ApiTest):
                     if done["status"] not in ("queued", "running"): break
                     time.sleep(0.1)
                 self.assertNotIn(done["status"], ("queued", "running", "completed"))
+
+
+@needs_runsc
+class Levels(AgentCase):
+    """The kernel in the sandbox refuses what a level forbids; the filter sees a Python program and no more."""
+
+    def test_forbidden_paths_and_programs(self):
+        asks = (("dd", "run('/usr/bin/dd', '--version')"), ("tac", "run('tac', '/etc/hostname')"),
+                ("copy", "read('/usr/bin/dd')"), ("ssl", "read('/etc/ssl/openssl.cnf')"),
+                ("around", "read('/proc/self/root/etc/../etc/ssl/openssl.cnf')"),
+                ("cat", "run('cat', '/etc/hostname')"), ("write", "write('/workspace/x')"))
+        free = self.tries(self.secret(agent="free"), *asks, runtime="gvisor")
+        self.assertEqual(set(free.values()), {"ok"}, free)
+        self.give("standard", forbidden_paths=["/etc/ssl/*"], forbidden_commands=["tac *"])
+        held = self.tries(self.secret(), *asks, runtime="gvisor")
+        self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write"}, held)
+        self.assertEqual(self.violations(), [], "the filter saw nothing")
 
 
 if __name__ == "__main__":

@@ -193,13 +193,13 @@ class Tokens(OidcCase):
         self.assertEqual(self.whoami(token).status, 200)
 
     def test_members_given_twice(self):
-        good = json.dumps(self.good())
-        key = self.oidc.do("keys")[0]["kid"]
-        for header, claims in (
-                ('{"alg":"RS256","alg":"none","kid":"%s"}' % key, good),
-                ('{"alg":"RS256","kid":"%s"}' % key, good[:-1] + ',"tenant":"rival"}'),
-                ('{"alg":"RS256","kid":"%s"}' % key, good[:-1] + ',"exp":9999999999}')):
-            self.refused(f"{encode(header.encode())}.{encode(claims.encode())}.{encode(b'x' * 256)}")
+        claims = json.dumps(self.good())
+        header = json.dumps({"alg": "RS256", "kid": self.oidc.do("keys")[0]["kid"]})
+        self.assertEqual(self.whoami(self.oidc.sign_text(header, claims)).status, 200)
+        for member in ('"alg":"none"', '"alg":"RS256"', '"kid":"x"', '"crit":[],"crit":[]'):
+            self.refused(self.oidc.sign_text(f"{header[:-1]},{member}}}", claims))
+        for member in ('"tenant":"rival"', '"tenant":"acme"', '"exp":9999999999', '"roles":["root"]', '"x":1,"x":1'):
+            self.refused(self.oidc.sign_text(header, f"{claims[:-1]},{member}}}"))
 
     def test_size(self):
         self.refused(self.oidc.sign(self.good(padding="x" * 5000), {"kid": "unknown"}))

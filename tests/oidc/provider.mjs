@@ -2,6 +2,7 @@
 // A real OpenID Connect provider (npm oidc-provider) over HTTPS, driven by JSON lines on stdin:
 //   {"token": {"client": "agent", "resource": "https://…"}}   a token as a client would get it
 //   {"sign": {"header": {…}, "claims": {…}, "key": "rsa"}}    any token, by a key of the provider
+//   {"sign": {"text": "…", "key": "rsa"}}                     the same of a text, as it is
 //   {"rotate": true}                                          new keys; the old ones are gone
 //   {"ttl": 5}                                                seconds that tokens live from now on
 //   {"claims": {"agent": {…}}}                                what tokens of a client say besides
@@ -97,9 +98,9 @@ const COMMANDS = {
     const form = new URLSearchParams({ grant_type: 'client_credentials', resource, scope: 'run' });
     return ask('/token', form.toString(), `Basic ${basic}`);
   },
-  sign({ header, claims, key: name }) {
+  sign({ header, claims, key: name, text: given }) {
     const found = keys.find((k) => k.name === name);
-    const text = `${encode({ alg: found.alg, kid: found.kid, ...header })}.${encode(claims)}`;
+    const text = given ?? `${encode({ alg: found.alg, kid: found.kid, ...header })}.${encode(claims)}`;
     const how = name === 'ec' ? { key: found.private, dsaEncoding: 'ieee-p1363' } : found.private;
     const signature = crypto.sign(name === 'ed' ? null : 'sha256', Buffer.from(text), how);
     return { token: `${text}.${signature.toString('base64url')}` };

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is another tenant's does not exist: every route that takes an id, every list, every way to say a tenant."""
+
+import re
+import unittest
+
+import harness
+import websocket
+from api_case import CONFIG, DOCUMENT, ApiTest
+
+# A body that is right, where {} is not.
+BODIES = {
+    "POST /v1/executions/{id}/input": {"data": "x"},
+    "POST /v1/executions/{id}:signal": {"signal": "SIGTERM"},
+    "POST /v1/executions/{id}:resize": {"cols": 80, "rows": 24},
+    "POST /v1/sessions/{id}/renew": {"ttl_seconds": 60},
+    "POST /v1/sessions/{id}/exec": {"command": "true"},
+    "POST /v1/sessions/{id}/files:move": {"from": "a", "to": "b"},
+    "POST /v1/sessions/{id}/files:mkdir": {"path": "a"},
+    "PUT /v1/sessions/{id}/files/{path}": b"x",
+    "PUT /v1/sessions/{id}/archive": b"\0" * 1024,
+    "POST /v1/escalations/{id}:deny": {"reason": "x"},
+    "PUT /v1/agents/{agent}/escalation-policy": {"auto_approve": "safe"},
+    "PUT /v1/quotas/agents/{agent}": {"sessions": 1},
+    "POST /v1/agents/{agent}/sandbox": {"level": "restricted"},
+    "POST /v1/agents/{agent}/sandbox:update": {"level": "restricted"},
+    "POST /v1/agents/{agent}/sandbox:validate": {"operation": {"type": "command", "command": "ls"}},
+}
+# An agent's name is its tenant's: these make or tell of one's own agent of that name.
+BY_NAME = {
+    "POST /v1/agents/{agent}/sandbox", "PUT /v1/quotas/agents/{agent}", "PUT /v1/agents/{agent}/escalation-policy",
+    "GET /v1/agents/{agent}/escalation-policy",
+}
+OTHER_PARTS = {"path": "f", "port": "8000", "rest": "x", "name": "python"}
+SAYS_TENANT = {"X-Tenant-Id": "a", "X-Tenant": "a", "X-Cloister-Tenant": "a", "Tenant": "a"}
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG)
+    unittest.enterModuleContext(ApiTest.server)
+
+
+def permission(operation):
+    method, template = operation.split(" ")
+    return DOCUMENT.root["paths"][template][method.lower()]["x-permission"]
+
+
+def operations():
+    return sorted(f"{method} {template}" for method, template in DOCUMENT.operations())
+
+
+class Tenants(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.keys = {}
+        cls.permissions = {}
+        for tenant in ("a", "b", "c"):
+            for role in ("agent", "approver", "tenant-admin"):
+                made = cls.server.request("POST", "/v1/keys", {
+                    "tenant": tenant, "name": tenant, "roles": [role],
+                    **({"agent": "crew"} if role == "agent" else {"user": f"{role}-of-{tenant}"})})
+                cls.keys[tenant, role] = made.json()["secret"]
+        for role in ("agent", "approver", "tenant-admin"):
+            who = cls.server.request("GET", "/v1/whoami", key=cls.keys["b", role]).json()
+            cls.permissions[role] = set(who["permissions"])
+        cls.ids = cls.make()
+
+    @classmethod
+    def make(cls):
+        """One of everything of tenant a → {what stands after /v1/: its id}."""
+        def made(role, method, path, body):
+            answer = cls.server.request(method, path, body, key=cls.keys["a", role])
+            assert answer.status in (200, 201), (path, answer.status, answer.text)
+            return answer.json()
+
+        run = made("agent", "POST", "/v1/executions?wait=60",
+                   {"language": "python", "code": "open('f', 'w').write('x')"})
+        session = made("agent", "POST", "/v1/sessions", {"language": "python"})["id"]
+        cls.addClassCleanup(cls.server.request, "DELETE", f"/v1/sessions/{session}", key=cls.keys["a", "agent"])
+        made("agent", "PUT", f"/v1/sessions/{session}/files/f", b"x")
+        made("agent", "POST", f"/v1/sessions/{session}/exec?wait=60", {"command": "true"})
+        cls.forwarded = made("agent", "POST", f"/v1/sessions/{session}/ports/8000/tokens", {})
+        made("tenant-admin", "POST", "/v1/agents/crew/sandbox", {"level": "standard"})
+        made("tenant-admin", "PUT", "/v1/quotas/agents/crew", {"sessions": 7})
+        return {
+            "executions": run["id"],
+            "sessions": session,
+            "artifacts": run["artifacts"][0]["id"],
+            "snapshots": made("agent", "POST", f"/v1/sessions/{session}/snapshots", {})["id"],
+            "escalations": made("agent", "POST", "/v1/escalations",
+                                {"operation": "file_read", "path": "/etc/x", "reason": "r"})["id"],
+            "keys": made("tenant-admin", "POST", "/v1/keys", {"roles": ["viewer"]})["id"],
+            "tool-calls": made("agent", "POST", "/v1/tool-calls",
+                               {"tool_id": "python.execute", "arguments": {"code": "1"}})["id"],
+            "agents": "crew",
+        }
+
+    def role(self, operation):
+        """One of b's that may do it with what is its own; None: administrators alone, who see every tenant's."""
+        allowed = [role for role, known in self.permissions.items() if permission(operation) in known]
+        return allowed[0] if allowed else None
+
+    def ask(self, operation, id_, tenant="b"):
+        method, template = operation.split(" ")
+        path = re.sub(r"\{(id|agent)\}", id_, template)
+        for name, value in OTHER_PARTS.items():
+            path = path.replace(f"{{{name}}}", value)
+        body = BODIES.get(operation, {} if method == "POST" else b"x" if method in ("PUT", "PATCH") else None)
+        answer = self.server.request(method, path, body, key=self.keys[tenant, self.role(operation)],
+                                     headers=SAYS_TENANT)
+        if method != "HEAD":
+            DOCUMENT.check(method, path, answer)
+        return answer.status, answer.text.replace(id_, "ID")
+
+    def of_ids(self):
+        """Every operation on something of a tenant → its id."""
+        for operation in operations():
+            kind = operation.split("/")[2] if "{" in operation else None
+            if kind in self.ids and self.role(operation) and operation not in BY_NAME:
+                yield operation, self.ids[kind]
+
+    def test_ids_are_as_random_ones(self):
+        asked = set()
+        for operation, id_ in self.of_ids():
+            with self.subTest(operation):
+                other = "ESC-2031-999" if id_.startswith("ESC-") else id_[:-4] + "zzzz"
+                real = self.ask(operation, id_)
+                self.assertEqual(real, self.ask(operation, other))
+                self.assertEqual(real[0], 404, real)
+                asked.add(operation.split("/")[2])
+        self.assertEqual(asked, set(self.ids))
+
+    def test_nothing_became_of_it(self):
+        for operation, id_ in self.of_ids():
+            self.ask(operation, id_)
+        for kind, id_ in self.ids.items():
+            path = "/v1/agents/crew/sandbox" if kind == "agents" else f"/v1/{kind}/{id_}"
+            role = "tenant-admin" if kind in ("keys", "agents") else "agent"
+            shown = self.call("GET", path, key=self.keys["a", role], status=200).json()
+            self.assertNotIn(shown.get("status"), ("denied", "ended", "cancelled"), shown)
+        files = self.call("GET", f"/v1/sessions/{self.ids['sessions']}/files/f", key=self.keys["a", "agent"], status=200)
+        self.assertEqual(files.body, b"x")
+
+    def test_an_agent_of_the_same_name_is_another(self):
+        for operation in sorted(BY_NAME):
+            self.assertIn(self.ask(operation, "crew", "c")[0], (200, 201), operation)
+        theirs = self.call("GET", "/v1/agents/crew/sandbox", key=self.keys["a", "tenant-admin"], status=200).json()
+        self.assertEqual((theirs["tenant"], theirs["level"]), ("a", "standard"))
+        quotas = self.call("GET", "/v1/quotas?agent=crew", key=self.keys["a", "tenant-admin"], status=200).text
+        self.assertIn('"sessions":7', quotas.replace(" ", ""))
+        own = self.call("GET", "/v1/agents/crew/sandbox", key=self.keys["c", "tenant-admin"], status=200).json()
+        self.assertEqual((own["tenant"], own["level"]), ("c", "restricted"))
+
+    def test_lists_hold_ones_own(self):
+        """Every list, export and count, plain and asked for a's in every way that is documented."""
+        ids = [id_ for kind, id_ in self.ids.items() if kind != "agents"] + ["approver-of-a"]
+        walked = 0
+        for operation in operations():
+            method, path = operation.split(" ")
+            if method != "GET" or "{" in path or permission(operation) != "none" and not self.role(operation):
+                continue
+            names = [each.get("name") for each in map(
+                DOCUMENT.resolve, DOCUMENT.root["paths"][path]["get"].get("parameters", []) +
+                DOCUMENT.root["paths"][path].get("parameters", []))]
+            queries = [""] + [f"?{name}={value}" for name, value in (
+                ("tenant", "a"), ("tenant_id", "a"), ("session_id", self.ids["sessions"]),
+                ("execution_id", self.ids["executions"]), ("subject", self.ids["keys"]),
+                ("agent", "crew")) if name in names]
+            for query in queries:
+                role = self.role(operation)
+                with self.subTest(path + query):
+                    answer = self.server.request("GET", path + query, headers=SAYS_TENANT,
+                                                 key=self.keys["b", role] if role else False)
+                    self.assertIn(answer.status, (200, 403, 404, 405), answer.text)
+                    for id_ in ids:
+                        # What was asked for by name comes back in the problem alone.
+                        if answer.status == 200:
+                            self.assertNotIn(id_, answer.text)
+                    walked += answer.status == 200
+        self.assertGreater(walked, 15)
+
+    def test_streams(self):
+        key = {"X-API-Key": self.keys["b", "agent"], **SAYS_TENANT}
+        session = self.ids["sessions"]
+        for path in (f"/v1/executions/{self.ids['executions']}/events", f"/v1/sessions/{session}/events",
+                     f"/v1/sessions/{session}/ports/8000/x"):
+            with self.subTest(path):
+                for id_ in (path, path.replace(session, session[:-4] + "zzzz")):
+                    with websocket.WebSocket(self.server.host, self.server.port, id_, key) as stream:
+                        self.assertEqual(stream.status, 404)
+
+    def test_nobody_says_whose_they_are(self):
+        """A tenant in a header is nothing, in a body no field, in metadata a word."""
+        key, boss = self.keys["b", "agent"], self.keys["b", "tenant-admin"]
+        run = {"language": "bash", "code": "true", "metadata": {"tenant_id": "a", "tenant": "a"}}
+        done = self.call("POST", "/v1/executions?wait=60", run, headers=SAYS_TENANT, key=key, status=200).json()
+        self.call("GET", f"/v1/executions/{done['id']}", key=key, status=200)
+        self.call("GET", f"/v1/executions/{done['id']}", key=self.keys["a", "agent"], status=404)
+        audit = self.call("GET", "/v1/audit", key=boss, status=200).text
+        self.assertIn(done["id"], audit)
+        for field in ("tenant", "tenant_id", "principal"):
+            for path, body in (("/v1/executions", {"language": "bash", "code": "true"}),
+                               ("/v1/sessions", {"language": "bash"}),
+                               ("/v1/tool-calls", {"tool_id": "python.execute", "arguments": {"code": "1"}}),
+                               ("/v1/escalations", {"operation": "file_read", "path": "/etc/x", "reason": "r"})):
+                with self.subTest(f"{field} to {path}"):
+                    self.assertProblem(self.call("POST", path, {**body, field: "a"}, key=key), 422, field=field)
+        for path in ("/v1/keys", "/v1/agents/x/sandbox?tenant=a"):
+            answer = self.call("POST", path, {"tenant": "a", "roles": ["viewer"]} if path == "/v1/keys"
+                               else {"level": "standard"}, key=boss)
+            self.assertIn(answer.status, (403, 404), answer.text)
+
+
+if __name__ == "__main__":
+    unittest.main()
