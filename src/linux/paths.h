@@ -13,4 +13,7 @@ namespace cloister::linux {
 // `follow`: links are followed at all. No descriptor where there is nothing, with errno.
 Fd findInRoot(int root, const std::string& path, int flags = 0, bool follow = true);
 
+// The last part of the name that `fd` was opened by, behind every link; "" if there is none.
+std::string nameOf(int fd);
+
 }  // namespace cloister::linux

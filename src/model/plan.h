@@ -21,6 +21,15 @@ struct Finding {
 inline constexpr char kDiskFinding[] = "disk workspaces";
 
 // What a node can do, told to the control plane when it connects.
+// A program of an image, by name, that is a link to another.
+struct ProgramLink {
+  std::string name;
+  std::string real;
+
+  bool operator==(const ProgramLink&) const = default;
+};
+inline constexpr size_t kMaxProgramLinks = 4096;
+
 struct NodeOffer {
   std::string node;  // its name
   std::string version;
@@ -32,6 +41,7 @@ struct NodeOffer {
   uint32_t max_sandboxes = 0;
   uint64_t memory_bytes = 0;  // of the machine
   uint32_t cpus = 0;
+  std::vector<ProgramLink> links;  // of the default image; at most kMaxProgramLinks
 };
 
 }  // namespace cloister::model

@@ -90,7 +90,7 @@ void askEnvironment(const AgentRules& rules, const std::map<std::string, std::st
   for (const auto& [name, value] : env) {
     const std::string text = name + "=" + quoted(value);
     const policy::Verdict verdict =
-        policy::judgeCommand(rules.level, policy::effectsOf(text, rules.bounds));
+        policy::judgeCommand(rules.level, policy::effectsOf(text, rules.bounds, rules.image.get()));
     const auto risk = std::ranges::find_if(verdict.risks, [](const policy::Risk& each) {
       // A text may name a program without running it.
       return each.outcome != policy::Outcome::kAllow && each.kind != "names_forbidden_program";

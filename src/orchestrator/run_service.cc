@@ -374,6 +374,7 @@ void RunService::setNode(NodeState node) {
   impl_->node = std::move(node);
   const model::NodeOffer& offer = impl_->node.offer;
   impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
+  if (!lost && impl_->parts.levels != nullptr) impl_->parts.levels->image->set(offer.links);
   if (!lost && impl_->node_back) impl_->node_back();
   if (!lost) return impl_->startWaiting();
   if (impl_->node_lost) impl_->node_lost();

@@ -83,12 +83,13 @@ RiskFacts riskFactsOf(const model::RunRequest& request, const model::LanguageSet
   if (levels == nullptr || !levels->levels.contains(kRiskLevel)) return facts;
   const Level& level = levels->levels.find(kRiskLevel)->second;
   const CommandBounds& bounds = levels->bounds;
+  const ImageNames* image = levels->image.get();
   if (const auto* text = std::get_if<std::string>(&request.command)) {
-    facts.command_risks = kindsOf(effectsOf(*text, bounds), level);
+    facts.command_risks = kindsOf(effectsOf(*text, bounds, image), level);
   } else if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
-    facts.command_risks = kindsOf(effectsOfArgv(*argv, bounds), level);
+    facts.command_risks = kindsOf(effectsOfArgv(*argv, bounds, image), level);
   } else if (isShell(request.language, languages)) {
-    facts.command_risks = kindsOf(effectsOf(request.code, bounds), level);
+    facts.command_risks = kindsOf(effectsOf(request.code, bounds, image), level);
   }
   return facts;
 }

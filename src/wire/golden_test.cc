@@ -119,6 +119,7 @@ model::NodeOffer sampleOffer() {
   o.max_sandboxes = 256;
   o.memory_bytes = uint64_t{8} << 30;
   o.cpus = 2;
+  o.links = {{"awk", "mawk"}, {"vi", "vim.basic"}};
   return o;
 }
 

@@ -169,6 +169,10 @@ void describe(A& a, T& v) {
   a.number(v.max_sandboxes);
   a.number(v.memory_bytes);
   a.number(v.cpus);
+  a.list(v.links, model::kMaxProgramLinks, [&](auto& link) {
+    a.text(link.name, kName);
+    a.text(link.real, kName);
+  });
 }
 
 template <class A, class T>

@@ -4,6 +4,7 @@ not see each other's, and ways round the filter that end denied."""
 
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -303,6 +304,14 @@ class Names(AgentCase):
                 self.forgive("isolated")
         self.denied(self.run_as(key, command="ls", env={"PATH": "/workspace:/usr/bin"}))
         self.denied(self.run_as(key, command=["/workspace/ls"]))
+
+    def test_a_rule_holds_by_each_name_of_the_image(self):
+        real = os.path.basename(os.path.realpath("/usr/bin/awk"))
+        self.assertNotEqual(real, "awk", "an alternative of Debian's is a link")
+        self.give("standard", forbidden_commands=[f"{real} *"])
+        for command in ("awk 'BEGIN {}'", "/usr/bin/awk 'BEGIN {}'", "true | env awk 1", ["awk", "1"]):
+            details = self.denied(self.run_as(self.secret(), command=command))
+            self.assertEqual(details["rule"], f"{real} *")
 
     def test_a_link_is_what_it_leads_to(self):
         self.give("training", allowed_commands=["python3 *"])

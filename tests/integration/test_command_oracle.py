@@ -59,7 +59,8 @@ class Oracle(unittest.TestCase):
             os.mkdir(root)
             jail = ["unshare", "-Urmnpf", "--kill-child", "--mount-proc", "strace", "-f", "-qq", "--seccomp-bpf", "-e", "trace=execve",
                     "-e", "signal=none", "-s", "200", "-o", log, sys.executable, str(JAIL), root]
-            done = subprocess.run(jail, input=json.dumps(commands), capture_output=True, text=True, timeout=540)
+            done = subprocess.run(jail, input=json.dumps(commands), capture_output=True, text=True,
+                                  timeout=3000 if harness.LONG else 540)
             self.assertEqual(done.stdout.strip(), str(len(commands)), done.stderr[-2000:])
             with open(log, encoding="utf-8", errors="replace") as text:
                 return executed(text.read())

@@ -64,6 +64,7 @@ Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level
   rules.agent = agent;
   rules.level = found->second;
   rules.bounds = levels.bounds;
+  rules.image = levels.image;
   rules.helpers = levels.helpers;
   rules.limits = found->second.limits;
   readEscalation({}, rules);

@@ -3,6 +3,7 @@
 // made; thread-safe.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct AgentRules {
   std::string agent;
   Level level;  // with the agent's own commands and paths
   CommandBounds bounds;
+  std::shared_ptr<const ImageNames> image;
   std::vector<Helpers> helpers;  // of the document
   LevelLimits limits;            // the agent's own, else the level's
   std::set<std::string, std::less<>> granted;

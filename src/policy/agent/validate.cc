@@ -126,8 +126,9 @@ Validation refusedCommand(const Level& level, const Verdict& verdict, const std:
 Validation validateCommand(const AgentRules& rules, const CommandOperation& command,
                            const std::string& text) {
   const std::string_view directory = command.directory.empty() ? kWorkspace : command.directory;
-  Effects effects = command.text ? effectsOf(*command.text, rules.bounds, {}, directory)
-                                 : effectsOfArgv(command.argv, rules.bounds, {}, directory);
+  Effects effects = command.text
+                        ? effectsOf(*command.text, rules.bounds, rules.image.get(), directory)
+                        : effectsOfArgv(command.argv, rules.bounds, rules.image.get(), directory);
   const Verdict verdict = judgeCommand(rules.level, std::move(effects));
   if (verdict.outcome != Outcome::kAllow) return refusedCommand(rules.level, verdict, text);
   Validation v;

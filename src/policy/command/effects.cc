@@ -348,17 +348,17 @@ std::string plainPath(std::string_view path) {
   return plain.empty() ? "." : plain;
 }
 
-EffectReader::EffectReader(const CommandBounds& bounds, const Resolver& resolver,
+EffectReader::EffectReader(const CommandBounds& bounds, const ImageNames* image,
                            std::string_view directory)
-    : bounds_(bounds), resolver_(resolver) {
+    : bounds_(bounds), image_(image) {
   effects_.directories = {plainPath(directory)};
   const std::string beneath = effects_.directories.front() + "/";
   moved_ = !beneath.starts_with(std::string(kWorkspace) + "/");
 }
 
-Effects effectsOf(std::string_view command, const CommandBounds& bounds, const Resolver& resolver,
+Effects effectsOf(std::string_view command, const CommandBounds& bounds, const ImageNames* image,
                   std::string_view directory) {
-  EffectReader reader(bounds, resolver, directory);
+  EffectReader reader(bounds, image, directory);
   reader.text(command, Dialect::kBash, "", nullptr);
   Effects effects = reader.take();
   if (command.size() > bounds.max_bytes) return effects;
@@ -370,8 +370,8 @@ Effects effectsOf(std::string_view command, const CommandBounds& bounds, const R
 }
 
 Effects effectsOfArgv(const std::vector<std::string>& argv, const CommandBounds& bounds,
-                      const Resolver& resolver, std::string_view directory) {
-  EffectReader reader(bounds, resolver, directory);
+                      const ImageNames* image, std::string_view directory) {
+  EffectReader reader(bounds, image, directory);
   std::vector<Value> words;
   std::vector<Doubt> doubts;
   uint32_t at = 0;

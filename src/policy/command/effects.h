@@ -6,12 +6,12 @@
 // kDoubt or kProject says that something else may be. What is in the environment and in files is
 // not seen: a sandbox's own environment and image are the caller's to judge.
 //
-// Pure and thread-safe, but for what a Resolver of the caller does.
+// Pure, but for the names of the image that are told; thread-safe.
 #pragma once
 
-#include <functional>
 #include <optional>
 
+#include "policy/command/image_names.h"
 #include "policy/command/syntax.h"
 
 namespace cloister::policy {
@@ -32,14 +32,15 @@ inline bool mayHideOptions(const Value& word) {
 
 struct Execution {
   std::vector<Value> argv = {};
-  std::string program = {};  // the last part of the path of what is run
-  std::string path = {};     // as written, or as the Resolver has it, when it has a slash
-  std::string via = {};      // the program that runs it; "" for the shell of the text
-  bool trusted = false;      // found by its bare name, or in a directory of the system
-  bool wrapper = false;      // nothing but what it runs matters
-  bool moved = false;        // relative names may start anywhere
-  bool unknown = false;      // the table does not know the program
-  bool project = false;      // it runs code of the project
+  std::string program = {};            // the last part of the path of what is run
+  std::string path = {};               // as written, when it has a slash
+  std::vector<std::string> real = {};  // the programs of the image that it leads to, if it does
+  std::string via = {};                // the program that runs it; "" for the shell of the text
+  bool trusted = false;                // found by its bare name, or in a directory of the system
+  bool wrapper = false;                // nothing but what it runs matters
+  bool moved = false;                  // relative names may start anywhere
+  bool unknown = false;                // the table does not know the program
+  bool project = false;                // it runs code of the project
   Span span = {};
 };
 
@@ -65,16 +66,12 @@ struct Effects {
   bool anywhere = false;  // it goes where the text does not tell
 };
 
-// The canonical path of what `name` runs: by PATH when it has no slash, through symbolic links.
-// Nothing: it is not known, and the name is judged as it is written.
-using Resolver = std::function<std::optional<std::string>(std::string_view name)>;
-
-// `directory`: where it begins, absolute.
+// `image`: none, and each name is what it says. `directory`: where it begins, absolute.
 inline constexpr std::string_view kWorkspace = "/workspace";
 Effects effectsOf(std::string_view command, const CommandBounds& bounds,
-                  const Resolver& resolver = {}, std::string_view directory = kWorkspace);
+                  const ImageNames* image = nullptr, std::string_view directory = kWorkspace);
 Effects effectsOfArgv(const std::vector<std::string>& argv, const CommandBounds& bounds,
-                      const Resolver& resolver = {}, std::string_view directory = kWorkspace);
+                      const ImageNames* image = nullptr, std::string_view directory = kWorkspace);
 
 // `//`, `/./` and `/x/..` taken out of a path, without looking at any file.
 std::string plainPath(std::string_view path);

@@ -460,17 +460,18 @@ TEST(Effects, SayWhere) {
   EXPECT_EQ(effects.findings[0].span.end, 6U);
 }
 
-TEST(Effects, FollowLinksThatTheCallerKnows) {
-  const auto resolve = [](std::string_view name) -> std::optional<std::string> {
-    if (name == "./x") return "/usr/bin/rm";
-    if (name == "ls") return "/workspace/bin/ls";
-    return {};
-  };
-  const Effects linked = effectsOf("./x -rf y", {}, resolve);
-  EXPECT_EQ(linked.executions[0].program, "rm");
-  EXPECT_TRUE(linked.executions[0].trusted);
-  const Effects replaced = effectsOf("ls", {}, resolve);
-  EXPECT_FALSE(replaced.executions[0].trusted);
+TEST(Effects, KnowWhatNamesLeadToInTheImage) {
+  ImageNames image;
+  EXPECT_TRUE(effectsOf("keep x", {}, &image).executions[0].real.empty());
+  image.set({{"keep", "rm"}, {"keep", "shred"}, {"run", "env"}});
+  EXPECT_THAT(effectsOf("/usr/bin/keep x", {}, &image).executions[0].real,
+              testing::UnorderedElementsAre("rm", "shred"));
+  EXPECT_TRUE(effectsOf("./keep x", {}, &image).executions[0].real.empty()) << "not the image's";
+  const Effects wrapped = effectsOf("run A=1 ls", {}, &image);
+  ASSERT_EQ(wrapped.executions.size(), 2U) << "what a wrapper by another name runs";
+  EXPECT_EQ(wrapped.executions[1].program, "ls");
+  image.set({});
+  EXPECT_TRUE(effectsOf("keep x", {}, &image).executions[0].real.empty());
 }
 
 }  // namespace

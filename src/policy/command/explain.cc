@@ -108,8 +108,8 @@ Result<json::object> explainCommand(const Levels& levels, const json::object& re
   std::string text = command.value_or("");
   for (const std::string& word : argv)
     (text += text.empty() ? "" : " ") += word;
-  Effects effects =
-      command ? effectsOf(*command, levels.bounds) : effectsOfArgv(argv, levels.bounds);
+  Effects effects = command ? effectsOf(*command, levels.bounds, levels.image.get())
+                            : effectsOfArgv(argv, levels.bounds, levels.image.get());
   return verdictJson(judgeCommand(level->second, std::move(effects)), level->second, text);
 }
 

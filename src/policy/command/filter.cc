@@ -152,6 +152,23 @@ class Judge {
   }
 
   void command(const Execution& one) {
+    forbid(one);
+    // By another name it is forbidden as well.
+    for (const std::string& real : one.real) {
+      Execution other = one;
+      other.program = real;
+      other.argv[0].text = real;
+      forbid(other);
+    }
+    allow(one);
+    // What is not in the table may run its arguments.
+    if (one.unknown || one.project) {
+      for (size_t i = 1; i < one.argv.size(); ++i)
+        mention(one.argv[i], one.program);
+    }
+  }
+
+  void forbid(const Execution& one) {
     for (const auto* rules : {&level_.forbidden, &level_.dangerous}) {
       for (const CommandRule& rule : *rules) {
         const Match match = rule.pattern.forbids(one);
@@ -168,12 +185,6 @@ class Judge {
     }
     for (const ParameterRule& rule : level_.parameters) {
       if (rule.command == one.program) parameters(one, rule);
-    }
-    allow(one);
-    // What is not in the table may run its arguments.
-    if (one.unknown || one.project) {
-      for (size_t i = 1; i < one.argv.size(); ++i)
-        mention(one.argv[i], one.program);
     }
   }
 

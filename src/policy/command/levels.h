@@ -5,9 +5,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "base/json.h"
+#include "policy/command/image_names.h"
 #include "policy/command/pattern.h"
 
 namespace cloister::policy {
@@ -91,6 +93,7 @@ struct Levels {
   std::map<std::string, Level, std::less<>> levels;
   std::vector<LoweringRule> lowering;
   std::vector<Helpers> helpers;
+  std::shared_ptr<ImageNames> image = std::make_shared<ImageNames>();  // told later, by the node
 };
 
 // kInvalid names the member; every rule must say why.

@@ -15,7 +15,7 @@ namespace cloister::policy {
 
 class EffectReader {
  public:
-  EffectReader(const CommandBounds& bounds, const Resolver& resolver, std::string_view directory);
+  EffectReader(const CommandBounds& bounds, const ImageNames* image, std::string_view directory);
 
   // The text of a command, or of a shell in it (`inside`).
   void text(std::string_view text, Dialect dialect, std::string_view via, const Span* inside);
@@ -86,7 +86,7 @@ class EffectReader {
   void projectCode(std::string what, Span span, Execution* execution = nullptr);
 
   const CommandBounds& bounds_;
-  const Resolver& resolver_;
+  const ImageNames* image_;
   Budget budget_;
   Effects effects_;
   Dialect dialect_ = Dialect::kBash;

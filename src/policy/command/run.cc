@@ -55,13 +55,8 @@ void EffectReader::run(std::vector<Value> argv, std::string_view via) {
   std::string path = written.contains('/') ? plainPath(written) : written;
   if (written.contains('/') && !path.contains('/')) path = "./" + path;
   execution.trusted = !path.contains('/') || systemPath(path);
-  if (resolver_) {
-    if (auto real = resolver_(written)) {
-      execution.trusted = systemPath(*real);
-      path = std::move(*real);
-    }
-  }
   execution.program = lastPart(path);
+  if (execution.trusted && image_ != nullptr) execution.real = image_->leadsTo(execution.program);
   if (path.contains('/')) execution.path = path;
   execution.argv = std::move(argv);
   const size_t at = effects_.executions.size();
@@ -69,10 +64,11 @@ void EffectReader::run(std::vector<Value> argv, std::string_view via) {
   const Program& program = programNamed(execution.program);
   if (!execution.trusted)
     projectCode("a program that is not the system's: " + path, first.span, &execution);
-  const std::string_view as_named = lastPart(written);
-  if (as_named != execution.program && programNamed(as_named).kind != program.kind) {
-    judge(execution.argv, execution,
-          programNamed(as_named));  // one that goes by the name it is called by
+  // What it leads to may go by the name it is called by, or not look at it.
+  for (const std::string& real : execution.real) {
+    const Program& other = programNamed(real);
+    if (other.kind != program.kind && other.kind != Program::Kind::kUnknown)
+      judge(execution.argv, execution, other);
   }
   judge(execution.argv, execution, program);
   effects_.executions[at] = std::move(execution);

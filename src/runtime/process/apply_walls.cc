@@ -18,6 +18,7 @@
 #include "linux/message.h"
 #include "linux/mounts.h"
 #include "linux/paths.h"
+#include "runtime/process/image_links.h"
 #include "runtime/process/mount_plan.h"
 #include "wire/node.h"
 
@@ -30,9 +31,6 @@ using model::Walls;
 constexpr size_t kMaxSeen = 20'000;  // files looked at for one pattern
 constexpr size_t kMaxKept = 800;     // programs that a level may list and the image may have
 constexpr int kMaxLinks = 40;        // as the kernel follows; path_resolution(7)
-// Each of them is many programs, told apart by the name that they are called by: to hide one would
-// be to hide all.
-constexpr std::string_view kManyInOne[] = {"busybox", "toybox", "coreutils", "sbase-box"};
 
 struct Closer {
   void operator()(DIR* dir) const { ::closedir(dir); }
@@ -61,15 +59,6 @@ std::string linkAt(int fd) {
   char to[PATH_MAX];
   const ssize_t n = ::readlinkat(fd, "", to, sizeof to);
   return n > 0 ? std::string(to, static_cast<size_t>(n)) : std::string();
-}
-
-// The name that `fd` was opened by, behind every link.
-std::string nameOf(int fd) {
-  char path[PATH_MAX];
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t n = ::readlink(link.c_str(), path, sizeof path);
-  const std::string_view whole(path, n > 0 ? static_cast<size_t>(n) : 0);
-  return std::string(whole.substr(whole.rfind('/') + 1));
 }
 
 struct Identity {
@@ -312,10 +301,7 @@ class Programs {
     return {};
   }
 
-  static bool isManyInOne(int program) {
-    const std::string name = nameOf(program);
-    return std::ranges::find(kManyInOne, name) != std::end(kManyInOne);
-  }
+  static bool isManyInOne(int program) { return runtime::isManyInOne(linux::nameOf(program)); }
 
   Result<> keep(Place& place, const std::string& name) {
     if (place.kept.contains(name)) return {};

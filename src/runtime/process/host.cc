@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "linux/message.h"
 #include "runtime/process/image_digest.h"
+#include "runtime/process/image_links.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -380,6 +381,7 @@ void describe(const ProcessHost& host, model::NodeOffer& offer) {
   offer.weakened = host.weakened();
   const std::string& image_root = host.config().image_root;
   offer.image_digest = cachedImageDigest(image_root, imageKey(image_root));
+  offer.links = programLinks(image_root);
   offer.findings.insert(offer.findings.end(), host.findings().begin(), host.findings().end());
   offer.max_sandboxes = host.config().max_sandboxes;
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image's programs that are links to others, as the node has told, so that what a rule says of a
+// program holds by each of its names. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/plan.h"
+
+namespace cloister::policy {
+
+class ImageNames {
+ public:
+  // In place of those before.
+  void set(const std::vector<model::ProgramLink>& links);
+  // The programs that `name` leads to under another name, in no order; none for most.
+  [[nodiscard]] std::vector<std::string> leadsTo(std::string_view name) const;
+
+ private:
+  using Links = std::multimap<std::string, std::string, std::less<>>;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Links> links_ = std::make_shared<const Links>();  // guarded by mutex_
+};
+
+}  // namespace cloister::policy
