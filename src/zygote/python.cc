@@ -85,14 +85,20 @@ Result<> takeStreams(const Streams& streams) {
   return linux::showMemory();  // which was lost when the user id changed
 }
 
-// In pid 1: the other ends, where the runner expects them.
+// In pid 1: the other ends, where the runner expects them. There may be no more descriptors than
+// the limit that a program may ask for, 16.
 Result<> giveStreams(const Streams& streams) {
-  constexpr int kAside = 32;
-  const int from[] = {streams.go[1], streams.out[0], streams.err[0]};
+  for (const int end : {streams.go[0], streams.out[1], streams.err[1]})
+    ::close(end);
+  int ends[] = {streams.go[1], streams.out[0], streams.err[0]};
+  for (int& end : ends) {  // out of each other's way
+    const int aside = ::fcntl(end, F_DUPFD_CLOEXEC, runner::kAdoptedErr + 1);
+    if (aside < 0) return failErrno("fcntl F_DUPFD_CLOEXEC");
+    ::close(end);
+    end = aside;
+  }
   for (int i = 0; i < 3; ++i)
-    TRY(linux::moveFd(from[i], kAside + i));
-  for (int i = 0; i < 3; ++i)
-    TRY(linux::moveFd(kAside + i, runner::kAdoptedGo + i));
+    TRY(linux::moveFd(ends[i], runner::kAdoptedGo + i));
   return {};
 }
 

@@ -224,6 +224,18 @@ class Prestart(unittest.TestCase):
         for values in zip(*seen):
             self.assertEqual(len(set(values)), len(seen), values)
 
+    def test_small_limits_are_copies_too_and_harm_none(self):
+        """The least of each limit, one client's, in copies of what all share."""
+        harness.await_copies(self.ready)
+        code = "import sys; print('statistics' in sys.modules)"  # which the interpreter that is copied has
+        for limits in ({"open_files": 16}, {"open_files": 33}, {"memory_mb": 4}, {"pids": 1}):
+            for _ in range(3):
+                self.ready.run(code, **limits)
+            harness.await_copies(self.ready)
+        for _ in range(3):
+            done = self.ready.run(code, open_files=16)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "True\n"), done)
+
     def test_node(self):
         self.compare("node", NODE)
 

@@ -344,10 +344,10 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limi
   if (const auto zygote = zygoteFor(kind)) {
     const std::string key = kind.alike.key;
     auto live = co_await make(limits, {}, zygote);
+    zygotes_->told(key, *zygote, live.has_value());
     if (live) counts_.copies++;
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
-    zygotes_->giveUp(key);
   }
   co_return co_await make(limits, kind.alike.walls);
 }
@@ -446,7 +446,9 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, std::string
   auto started = co_await start(*live, plan.spec, walls, groups, zygote);
   if (started) co_return live;
   std::ignore = co_await live->bury();
-  co_return std::unexpected(std::move(started).error().within("starting the sandbox"));
+  Error error = std::move(started).error().within("starting the sandbox");
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // there was a place for it
+  co_return std::unexpected(std::move(error));
 }
 
 Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::string& walls,

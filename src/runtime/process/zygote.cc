@@ -21,8 +21,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-// After one that could not start, or that was lost.
-constexpr auto kRetry = std::chrono::seconds(60);
+// Another is not tried for this long at most, after several that could not start or were lost.
+constexpr base::Millis kLongestPause{60'000};
+constexpr uint32_t kMostFailed = 64;
 
 constexpr size_t kMaxLibrary = size_t{8} << 20;
 
@@ -75,7 +76,7 @@ std::shared_ptr<SpawnQueue> Zygotes::take(const std::string& key, const Prestart
   }
   Zygote& zygote = *known(key);
   zygote.asked = true;
-  if (zygote.queue && !zygote.queue->spawner()->alive()) giveUp(key);
+  if (zygote.queue && !zygote.queue->spawner()->alive()) giveUp(zygote);
   if (!serves(zygote)) zygote.queue = nullptr;
   const bool wanted = !zygote.queue || zygote.copies >= config.zygote_copies;
   if (wanted && !zygote.starting && base::monotonicNow() >= zygote.not_before) {
@@ -86,11 +87,26 @@ std::shared_ptr<SpawnQueue> Zygotes::take(const std::string& key, const Prestart
   return zygote.queue;
 }
 
-void Zygotes::giveUp(const std::string& key) {
+void Zygotes::told(const std::string& key, const SpawnQueue& queue, bool copied) {
   Zygote* zygote = known(key);
-  if (zygote == nullptr) return;
-  zygote->queue = nullptr;
-  zygote->not_before = base::monotonicNow() + kRetry;
+  if (zygote == nullptr || zygote->queue.get() != &queue) return;  // another has its place by now
+  if (copied) {
+    zygote->failed = 0;
+    zygote->pause = kFirstPause;
+  } else if (!queue.spawner()->alive() || ++zygote->failed >= kMostFailed) {
+    giveUp(*zygote);
+  }
+}
+
+void Zygotes::giveUp(Zygote& zygote) {
+  zygote.queue = nullptr;
+  zygote.failed = 0;
+  postpone(zygote);
+}
+
+void Zygotes::postpone(Zygote& zygote) {
+  zygote.not_before = base::monotonicNow() + zygote.pause;
+  zygote.pause = std::min(zygote.pause * 2, kLongestPause);
 }
 
 void Zygotes::dropIdle() {
@@ -112,7 +128,7 @@ Task<void> Zygotes::start(std::string key, Prestart prestart, std::shared_ptr<Sp
     zygote.copies = 0;
     co_return;
   }
-  zygote.not_before = base::monotonicNow() + kRetry;
+  postpone(zygote);
   base::log(base::Level::kWarn, "no zygote",
             {{"program", prestart.argv.front()}, {"reason", made.error().message}});
 }

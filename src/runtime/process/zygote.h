@@ -34,8 +34,9 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
   // when there is none, or none yet: `spawner` is asked for one then, which is never waited for.
   std::shared_ptr<SpawnQueue> take(const std::string& key, const Prestart& prestart,
                                    const std::shared_ptr<SpawnQueue>& spawner);
-  // It could not make a copy: for a while there is none for `key`.
-  void giveUp(const std::string& key);
+  // Whether `zygote` of `key` has made a copy. What asks for too little may be why it has not: it
+  // is given up when it has ended, or could make none many times in a row.
+  void told(const std::string& key, const SpawnQueue& zygote, bool copied);
   // True if take() would find one.
   [[nodiscard]] bool has(const std::string& key);
   [[nodiscard]] bool empty() const { return zygotes_.empty(); }
@@ -45,17 +46,23 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
   void dropIdle();
 
  private:
+  static constexpr base::Millis kFirstPause{500};
+
   struct Zygote {
     std::string key;
     std::shared_ptr<SpawnQueue> queue;  // nullptr until it serves
     std::shared_ptr<Spawner> spawner;   // that made it
     uint32_t copies = 0;
+    uint32_t failed = 0;  // to make one, since it last did
     bool starting = false;
     bool asked = true;  // since the last dropIdle()
     base::Monotonic not_before{};
+    base::Millis pause = kFirstPause;  // after the next that fails; twice as long each time
   };
 
   Zygote* known(const std::string& key);
+  static void giveUp(Zygote& zygote);
+  static void postpone(Zygote& zygote);
   [[nodiscard]] bool serves(const Zygote& zygote) const;
   Task<void> start(std::string key, Prestart prestart, std::shared_ptr<SpawnQueue> spawner);
   Task<Result<std::shared_ptr<SpawnQueue>>> make(const ZygoteConfig& config,
