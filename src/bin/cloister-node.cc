@@ -250,6 +250,9 @@ void sayReady(int fd) {
 }
 
 Result<> serve(const Options& options) {
+  // A sandbox takes some 15 of them with cgroup v1, and a shell gives 1024.
+  constexpr size_t kDescriptors = 65'536;
+  linux::raiseDescriptors(kDescriptors);
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
   const runtime::GvisorFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
   runtime::ProcessConfig process_config = processConfig(options, languages);

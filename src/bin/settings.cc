@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/settings.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 
 #include "base/file.h"
+#include "linux/process.h"
 #include "model/yaml.h"
 
 namespace cloister {
 namespace {
 
 constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
-
-// Raises the descriptor limit as far as it is of use; the number there is.
-size_t raiseDescriptors(size_t wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, wanted));
-  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return limit.rlim_cur;
-}
 
 // What this service is called by its clients (RFC 9728 §2, `resource`).
 std::string resourceUrl(const model::Config& config) {
@@ -62,7 +52,7 @@ orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
 api::HttpLimits httpLimits(const model::Config::Http& config) {
   constexpr size_t kOwnDescriptors = 64;  // ledger, blobs, node, log
   api::HttpLimits limits;
-  const size_t descriptors = raiseDescriptors(config.max_connections + kOwnDescriptors);
+  const size_t descriptors = linux::raiseDescriptors(config.max_connections + kOwnDescriptors);
   const size_t spare =
       descriptors > 2 * kOwnDescriptors ? descriptors - kOwnDescriptors : kOwnDescriptors / 2;
   limits.connections = std::min<size_t>(config.max_connections, spare);

@@ -215,4 +215,12 @@ Result<> setResourceLimit(ResourceLimit limit) {
   return failErrno("setting " + resourceName(limit.resource));
 }
 
+size_t raiseDescriptors(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, std::max<rlim_t>(limit.rlim_cur, wanted));
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return limit.rlim_cur;
+}
+
 }  // namespace cloister::linux

@@ -100,6 +100,9 @@ struct ResourceLimit {
 };
 // setrlimit(2). A value above an unprivileged caller's hard limit is clamped to it.
 Result<> setResourceLimit(ResourceLimit limit);
+// Raises the soft limit of descriptors to `wanted`, as far as the hard one allows; what it is then,
+// 0 if that cannot be told.
+size_t raiseDescriptors(size_t wanted);
 // "RLIMIT_NOFILE" and so on.
 std::string resourceName(int resource);
 

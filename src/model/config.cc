@@ -69,7 +69,7 @@ constexpr Key kKeys[] = {
     {SAME(run.queue_per_tenant), "executions", 1, 1'000'000},
     {SAME(run.output_artifact_bytes), "bytes", 0, 16 * kGiB},
     {SAME(run.finished_in_memory), "executions", 0, 100'000},
-    {SAME(run.permit_life_seconds), "seconds", 1, 3600},
+    {SAME(run.permit_life_seconds), "seconds", 1, 300},
     {SAME(session.max), "sessions", 0, 100'000},
     {SAME(session.max_per_tenant), "sessions", 0, 100'000},
     {SAME(session.max_execs), "programs", 1, 24},
