@@ -19,6 +19,8 @@ namespace {
 
 using wire::files::kMaxDepth;
 
+constexpr uint64_t kMostOctal = 077777777777;  // of eleven digits
+
 template <size_t kSize>
 void setOctal(char (&field)[kSize], uint64_t value) {
   snprintf(field, kSize, "%0*llo", static_cast<int>(kSize) - 1,
@@ -120,9 +122,13 @@ class Packer {
     const bool long_path = length > sizeof h.name;
     const bool long_link = target_length > sizeof h.link;
     const bool fine_time = st.st_mtim.tv_nsec != 0 && st.st_mtim.tv_sec >= 0;
-    if (long_path || long_link || fine_time) {
+    const bool large = static_cast<uint64_t>(st.st_size) > kMostOctal;
+    if (long_path || long_link || fine_time || large) {
       size_t size = 0;
       char time[48];
+      char bytes[24];
+      snprintf(bytes, sizeof bytes, "%llu", static_cast<unsigned long long>(st.st_size));
+      if (large) size += record(size, "size", bytes);
       snprintf(time, sizeof time, "%lld.%09ld", static_cast<long long>(st.st_mtim.tv_sec),
                st.st_mtim.tv_nsec);
       if (fine_time) size += record(size, "mtime", time);
@@ -133,7 +139,7 @@ class Packer {
     std::memcpy(h.name, path_, std::min(length, sizeof h.name));
     std::memcpy(h.link, target, std::min(target_length, sizeof h.link));
     setOctal(h.mode, st.st_mode & 0777);
-    setOctal(h.size, static_cast<uint64_t>(st.st_size));
+    setOctal(h.size, large ? 0 : static_cast<uint64_t>(st.st_size));
     setOctal(h.mtime, static_cast<uint64_t>(std::max<int64_t>(st.st_mtim.tv_sec, 0)));
     return block(h, type);
   }
@@ -180,7 +186,7 @@ class Packer {
   Answer& answer_;
   char path_[PATH_MAX];
   char piece_[32'768];
-  char extended_[2 * PATH_MAX + 160];
+  char extended_[2 * PATH_MAX + 192];
 };
 
 }  // namespace
