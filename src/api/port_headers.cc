@@ -160,6 +160,17 @@ std::string wantedUpgrade(const Request& request) {
   return good ? lowerCase(request.header("upgrade")) : "";
 }
 
+namespace {
+
+// A key, or what may be a token of the provider (RFC 7519): not for whoever answers inside.
+bool mayBeOurs(std::string_view authorization) {
+  const std::string_view token = authorization.substr(authorization.rfind(' ') + 1);
+  return authorization.contains("clo_") ||
+         (token.starts_with("eyJ") && std::ranges::count(token, '.') == 2);
+}
+
+}  // namespace
+
 std::string headForInside(const Request& request, const PortTarget& target,
                           const std::string& upgrade) {
   const std::string host = "localhost:" + std::to_string(target.port);
@@ -170,7 +181,7 @@ std::string headForInside(const Request& request, const PortTarget& target,
   for (const Header& header : request.headers) {
     if (hop.contains(header.name) || kNotInside.contains(header.name)) continue;
     if (!isOneLine(header.value)) continue;
-    if (header.name == "authorization" && (ours || header.value.contains("clo_"))) continue;
+    if (header.name == "authorization" && (ours || mayBeOurs(header.value))) continue;
     head += header.name + ": " + header.value + "\r\n";
   }
   if (request.count("origin") > 0) head += "Origin: http://" + host + "\r\n";

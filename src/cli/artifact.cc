@@ -104,8 +104,7 @@ Result<int> url(const Invocation& invocation) {
   if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
   HttpClient client = TRY(connect(invocation.globals));
   json::object link = TRY(call(client, "GET", target));
-  const Url& server = client.url();
-  link["url"] = "http://" + server.authority() + server.prefix + textOf(link, "url");
+  link["url"] = client.url().origin() + textOf(link, "url");
   if (invocation.globals.json) {
     printJson(link);
   } else {

@@ -70,6 +70,10 @@ std::string Url::authority() const {
   return (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+std::string Url::origin() const {
+  return (tls ? "https://" : "http://") + authority() + prefix;
+}
+
 Result<Url> parseUrl(std::string_view text) {
   const std::string shown(text);
   const auto bad = [&](std::string_view why) {

@@ -28,6 +28,7 @@ struct Url {
   std::optional<Trust> tls = {};  // of https
 
   [[nodiscard]] std::string authority() const;  // for Host, and for messages
+  [[nodiscard]] std::string origin() const;     // "https://host:port", and the prefix
 };
 
 // http[s]://host[:port][/prefix]; anything else is kInvalid. What https trusts and shows is of the

@@ -202,8 +202,7 @@ Result<int> link(const Invocation& invocation) {
   }
   HttpClient client = TRY(connect(invocation.globals));
   json::object made = TRY(call(client, "POST", target.path + "/tokens", body));
-  const Url& url = client.url();
-  const std::string whole = "http://" + url.authority() + url.prefix + textOf(made, "url");
+  const std::string whole = client.url().origin() + textOf(made, "url");
   if (invocation.globals.json) {
     made["url"] = whole;
     printJson(made);

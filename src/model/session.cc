@@ -253,12 +253,11 @@ json::object toJsonObject(const SessionRequest& request) {
   return object;
 }
 
-Result<Renewal> parseRenewal(const json::object& body, const Session& session,
-                             const SessionBounds& times) {
+Result<Renewal> parseRenewal(const json::object& body, const SessionBounds& times) {
   base::ObjectReader reader(body, "");
   Renewal renewal;
-  renewal.ttl = TRY(readTtl(reader, "ttl_seconds", session.ttl, times.max_ttl));
-  renewal.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", session.idle_ttl, times.max_ttl));
+  renewal.ttl = TRY(readTtl(reader, "ttl_seconds", {}, times.max_ttl));
+  renewal.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", {}, times.max_ttl));
   TRY(reader.finish());
   return renewal;
 }

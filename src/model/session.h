@@ -79,13 +79,12 @@ Result<SessionRequest> parseSessionRequest(const base::json::object& body,
 base::json::object toJsonObject(const SessionRequest& request);
 
 // The body of POST /v1/sessions/{id}/renew.
+// What is 0 stays as the session has it.
 struct Renewal {
   std::chrono::milliseconds ttl{0};
   std::chrono::milliseconds idle_ttl{0};
 };
-// What is not given stays as `session` has it.
-Result<Renewal> parseRenewal(const base::json::object& body, const Session& session,
-                             const SessionBounds& times);
+Result<Renewal> parseRenewal(const base::json::object& body, const SessionBounds& times);
 
 // The body of POST /v1/sessions/{id}/exec: a run request, for a program in that session. What it
 // leaves out is the session's; no files are collected: they stay there.

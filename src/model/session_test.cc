@@ -93,13 +93,11 @@ TEST(SessionRequest, EqualRequestsGiveEqualText) {
   EXPECT_NE(text("{}"), text(R"({"cwd":"/tmp"})"));
 }
 
-TEST(Renewal, KeepsWhatIsNotGiven) {
-  const auto renewal = [](std::string_view body) {
-    return parseRenewal(object(body), running(), {});
-  };
-  EXPECT_EQ(renewal("{}")->ttl, std::chrono::minutes(5));
+TEST(Renewal, SaysWhatIsGiven) {
+  const auto renewal = [](std::string_view body) { return parseRenewal(object(body), {}); };
+  EXPECT_EQ(renewal("{}")->ttl.count(), 0);
   EXPECT_EQ(renewal(R"({"ttl_seconds":60})")->ttl, std::chrono::minutes(1));
-  EXPECT_EQ(renewal(R"({"ttl_seconds":60})")->idle_ttl, std::chrono::minutes(1));
+  EXPECT_EQ(renewal(R"({"ttl_seconds":60})")->idle_ttl.count(), 0);
   EXPECT_EQ(renewal(R"({"idle_ttl_seconds":2})")->idle_ttl, std::chrono::seconds(2));
   EXPECT_EQ(renewal(R"({"ttl":60})").error().field, "ttl");
 }

@@ -40,11 +40,14 @@ class Kernel::Instance final : public runtime::ExecObserver {
   static Task<void> run(std::shared_ptr<Instance> self, std::shared_ptr<Kernel> kernel) {
     auto outcome = co_await self->begun_.host->run(self->begun_.spec, *self);
     std::ignore = co_await self->begun_.host->release();
+    if (outcome) self->onUsage(outcome->usage);
     self->outcome_ = std::move(outcome);
+    self->begun_.host.reset();  // which holds the session, which holds its kernels
     kernel->changed_.notify();
   }
 
   void hear(runtime::Signal& changed) { changed_ = &changed; }
+  // While there is no outcome.
   [[nodiscard]] Host& host() { return *begun_.host; }
   [[nodiscard]] bool ready() const { return said_.starts_with(wire::kernel::kReady); }
   // Why it never began.
@@ -56,6 +59,11 @@ class Kernel::Instance final : public runtime::ExecObserver {
   [[nodiscard]] int64_t startedAt() const { return started_at_; }
 
   void onStarted() override {}
+  void onUsage(const model::Usage& usage) override {
+    if (!begun_.charge || usage.cpu_ms <= charged_ms_) return;
+    begun_.charge(static_cast<uint64_t>(usage.cpu_ms - charged_ms_));
+    charged_ms_ = usage.cpu_ms;
+  }
   Task<void> onOutput(model::Stream /*stream*/, std::string_view bytes) override {
     said_ += bytes.substr(0, kMostSaid - std::min(kMostSaid, said_.size()));
     if (changed_ != nullptr) changed_->notify();
@@ -68,6 +76,7 @@ class Kernel::Instance final : public runtime::ExecObserver {
  private:
   Begun begun_;
   std::string said_;
+  int64_t charged_ms_ = 0;
   std::optional<Result<Outcome>> outcome_;
   int64_t started_at_ = base::wallMicros();
   runtime::Signal* changed_ = nullptr;

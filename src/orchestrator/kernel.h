@@ -52,6 +52,7 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   struct Begun {
     std::unique_ptr<Host> host;
     model::ExecSpec spec;
+    std::function<void(uint64_t cpu_ms)> charge = {};  // for what it has used since the last call
   };
   using Begin = std::function<Task<Result<Begun>>(std::shared_ptr<Kernel>)>;
 
@@ -62,6 +63,7 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   Kernel& operator=(const Kernel&) = delete;
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] bool wasStarted() const { return instance_ != nullptr; }
   [[nodiscard]] const std::string& language() const { return language_; }
   [[nodiscard]] const KernelBounds& bounds() const { return bounds_; }
   // Where it meets its cells, inside the sandbox.

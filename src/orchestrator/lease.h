@@ -62,7 +62,7 @@ class Lease {
     return true;
   }
   void leave(base::Monotonic now) {
-    programs_--;
+    if (programs_ > 0) programs_--;  // one that came when it was over was not counted
     idle_from_ = now;
   }
 

@@ -272,6 +272,24 @@ TEST_F(SessionsTest, ASlowLedgerDoesNotLoseARenewal) {
   EXPECT_EQ(shown(id).status, SessionStatus::kRunning);
 }
 
+TEST_F(SessionsTest, WhatARenewalDoesNotSayIsAsItIsByThen) {
+  open();
+  const std::string id = created(asked(Millis(60'000), Millis(60'000)));
+  store_->slow = true;
+  const auto longer = start(sessions_->renew(principal(), id, {.ttl = Millis(600'000)}));
+  settle();
+  const auto plain = start(sessions_->renew(principal(), id, {}));
+  settle();
+  store_->slow = false;
+  store_->letGo();
+  ASSERT_TRUE(finish(longer));
+  const auto renewed = finish(plain);
+  ASSERT_TRUE(renewed);
+  EXPECT_EQ(renewed->ttl, Millis(600'000)) << "the other was acknowledged";
+  EXPECT_EQ(renewed->idle_ttl, Millis(60'000));
+  EXPECT_EQ(storedSession(id).ttl, Millis(600'000));
+}
+
 TEST_F(SessionsTest, ARenewalThatIsRefusedChangesNothing) {
   open();
   const std::string id = created(asked(Millis(1'000), Millis(60'000)));

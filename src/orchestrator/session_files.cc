@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
+#include "orchestrator/kernel.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/sessions_impl.h"
 #include "wire/node.h"
@@ -23,8 +24,10 @@ model::Limits limitsFor(const policy::Policy& policy, const policy::Question& qu
   return limits;
 }
 
+// Without an end of its own: the permit's limits and the session end it.
 model::ExecSpec specOf(const FileRequest& request) {
   model::ExecSpec spec;
+  spec.run.timeout = Kernel::kForever;
   spec.run.argv = request.argv;
   spec.keep_input = request.takes_input;
   spec.for_files = true;

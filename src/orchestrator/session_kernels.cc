@@ -49,6 +49,12 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
   }
   const std::string name = request.kernel.value_or(language->name);
   request.kernel = name;
+  if (session->kernels.size() >= config.kernels.max_per_session) {
+    // Names of cells that were refused.
+    std::erase_if(session->kernels, [](const auto& known) {
+      return known.second.use_count() == 1 && !known.second->wasStarted();
+    });
+  }
   std::shared_ptr<Kernel>& kernel = session->kernels[name];
   if (!kernel && session->kernels.size() > config.kernels.max_per_session) {
     session->kernels.erase(name);
@@ -115,6 +121,11 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   CO_TRY(co_await runs->ledger.append(
       withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
   Kernel::Begun begun{.host = makeSessionHost(runs->executor, session), .spec = std::move(spec)};
+  if (runs->parts.quotas != nullptr) {
+    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal](uint64_t cpu_ms) {
+      quotas->charge(by, cpu_ms);
+    };
+  }
   const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
   CO_TRY(co_await begun.host->prepare(permit, begun.spec));
   co_return begun;

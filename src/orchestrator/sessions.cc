@@ -412,6 +412,8 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   if (session->record.status == SessionStatus::kCreating && !session->ending) {
     co_return fail(Code::kConflict, doing + ": it is still being made");
   }
+  if (renewal.ttl == Millis(0)) renewal.ttl = session->record.ttl;
+  if (renewal.idle_ttl == Millis(0)) renewal.idle_ttl = session->record.idle_ttl;
   const Lease before = session->lease;
   const Lease::Terms terms{renewal.ttl, renewal.idle_ttl};
   if (session->ending || !session->lease.renew(base::monotonicNow(), terms)) co_return late();

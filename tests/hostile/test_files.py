@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """P22 to P28 on a session's files: names, links, swaps, things that are no files, and archives."""
 import concurrent.futures
+import contextlib
 import http.client
 import io
 import os
 import tarfile
+import time
 import unittest
 import urllib.parse
 
@@ -52,6 +54,21 @@ class Files(HostileTest):
     def stop(self, execution):
         self.assertIn(self.call("DELETE", f"/v1/executions/{execution['id']}").status, (200, 202))
         self.assertEqual(self.server.wait_end(execution["id"])["status"], "cancelled")
+
+    @unittest.skipUnless(harness.LONG, "waits for longer than a silent node may take, 70 s: with --long")
+    def test_what_waits_in_a_quiet_directory_ends_nothing(self):
+        deadline = time.monotonic() + 70
+        told = None
+        with contextlib.closing(self.server.events(f"{self.session.path}/files:watch")) as stream:
+            for event, _, data in stream:
+                if time.monotonic() < deadline:
+                    continue
+                told = data.get("path")
+                if told == "told":
+                    break
+                self.sh("echo x > told")
+        self.assertEqual(told, "told")
+        self.assertEqual(self.sh("cat told"), "x\n")
 
     def each_way(self, path):
         """Every route that takes a path, with this one, already encoded."""

@@ -430,6 +430,17 @@ class InSessions(AgentCase):
         self.assertEqual({each["subject"] for each in self.violations()} - {cell["id"]}, {session})
         self.call("DELETE", path, key=key)
 
+    def test_a_refused_cell_takes_no_kernel(self):
+        self.give("standard")
+        key = self.secret()
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+        path = f"/v1/sessions/{session}/exec?wait=60"
+        for name in ("a", "b", "c", "d", "e"):
+            self.denied(self.call("POST", path, {"code": "sudo ls", "kernel": name}, key=key).json())
+        done = self.call("POST", path, {"code": "echo 1", "kernel": "f"}, key=key, status=200).json()
+        self.assertEqual(done["stdout"], "1\n", done)
+        self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
     def test_an_approval_lets_it_for_a_time(self):
         self.give("standard", forbidden_paths=["/workspace/security/*"])
         key, boss = self.secret(), self.new_key("default", roles=["approver"], user="security-lead")["secret"]

@@ -442,6 +442,23 @@ class Links(PortTest):
         for path in (f"{self.session.path}", f"{self.session.path}/files", self.path("/", "8000")):
             self.assertEqual(self.server.request("GET", path, key=False).status, 401, path)
 
+    def test_nobody_makes_one_to_anothers_session(self):
+        mine = self.server.request("POST", "/v1/keys", {"tenant": "owner", "roles": ["agent"]}).json()["secret"]
+        with Session(self.server, key=mine) as session:
+            refused = self.server.request("POST", f"{session.path}/ports/8000/tokens", {})  # an administrator
+            self.assertEqual((refused.status, refused.json()["error"]["type"]), (403, "PERMISSION_DENIED"))
+            self.assertIn("another tenant's", refused.json()["detail"])
+
+    def test_what_may_be_a_credential_stays_outside(self):
+        url = self.token()["url"] + "x"
+        token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln"
+        for value in (f"Bearer {token}", f"bearer  {token}", f"Bearer {self.server.key}", token):
+            seen = self.server.request("GET", url, headers={"Authorization": value}, key=False)
+            self.assertEqual(seen.status, 200, seen.text)
+            self.assertNotIn("authorization", seen.text.lower())
+        own = self.server.request("GET", url, headers={"Authorization": "Bearer of-its-own"}, key=False)
+        self.assertIn("of-its-own", own.text)
+
     def test_ends(self):
         short = self.token(expires_seconds=1)["url"]
         harness.wait_for("its end", lambda: self.server.request("GET", short, key=False).status == 401)

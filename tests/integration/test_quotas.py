@@ -8,6 +8,7 @@ import unittest
 
 import harness
 from api_case import CONFIG, ApiTest
+from session_case import Session
 
 TENANTS = (f"quota{number}" for number in itertools.count())
 
@@ -140,6 +141,19 @@ class ProcessorTime(QuotaCase):
                     server.kill()
                     server.start()
                     server.wait_ready()
+
+
+    def test_of_a_kernel_too(self):
+        """A cell is a short program; the interpreter behind it does the work."""
+        with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 1\n") as server:
+            key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
+            with Session(server, language="python", key=key) as session:
+                burn = "import time\nwhile time.process_time() < 2: pass"
+                done = session.call("POST", "/exec?wait=60", {"code": burn}, status=200).json()
+                self.assertEqual(done["status"], "completed", done)
+                refused = harness.wait_for("its time to be counted", lambda: (
+                    answer := session.call("POST", "/exec?wait=60", {"code": "1"})).status == 429 and answer)
+                self.assertIn("cpu_seconds_per_hour of agent alice is 1", refused.json()["error"]["message"])
 
 
 class WhoMay(QuotaCase):

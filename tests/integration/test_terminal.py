@@ -56,6 +56,25 @@ class TerminalTest(unittest.TestCase):
 
 
 class Programs(TerminalTest):
+    def test_logs_of_much_are_its_end(self):
+        """A terminal keeps the last that was said; offsets count from the first."""
+        script = "i=0; while [ $i -lt 2000 ]; do echo line-$i-; i=$((i+1)); done; echo all-said; cat"
+        execution = self.open("sh", "-c", script, max_output_bytes=4096)
+
+        def logs(query=""):
+            return self.session.call("GET", f"/v1/executions/{execution}/logs{query}", status=200)
+
+        harness.wait_for("all of it", lambda: "all-said" in logs("?tail_lines=1").text)
+        whole = logs()
+        begin, total = (int(whole.headers[f"x-cloister-{name}"]) for name in ("offset", "total-bytes"))
+        self.assertEqual(begin + len(whole.body), total)
+        self.assertLess(len(whole.body), total)
+        self.assertEqual(whole.headers["x-cloister-next-offset"], str(total))
+        self.assertTrue(whole.text.endswith("line-1999-\r\nall-said\r\n"), whole.text[-80:])
+        self.assertEqual(logs("?tail_lines=2").text, "line-1999-\r\nall-said\r\n")
+        self.assertEqual(logs(f"?offset={total - 10}").text, "all-said\r\n")
+        self.assertEqual(logs("?offset=0").body, whole.body)
+
     def test_is_a_terminal_of_its_size(self):
         done = self.run_one("sh", "-c", "tty; test -t 0 && test -t 1 && test -t 2 && stty size; echo $TERM; ls /dev/pts", cols=100, rows=30)
         self.assertEqual(done["exit_code"], 0)

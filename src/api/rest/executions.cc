@@ -109,6 +109,7 @@ Task<void> streamKept(std::shared_ptr<orchestrator::OutputLog> log, model::Strea
                       uint64_t from, uint64_t to, BodyWriter& out) {
   while (from < to) {
     // A copy: the log may grow, and move, while the client takes its time.
+    if (from < log->begin(stream)) co_return;  // a terminal has said so much meanwhile
     const std::string piece(
         log->kept(stream, from).substr(0, std::min<uint64_t>(kLogPiece, to - from)));
     if (piece.empty() || !co_await out.write(piece)) co_return;
@@ -131,9 +132,11 @@ Task<Result<Response>> logs(RestParts& parts, Request& request) {
   const auto log = CO_TRY(parts.service.log(request.principal, request.params[0]));
   const auto stream = name == "stdout" ? model::Stream::kStdout : model::Stream::kStderr;
   const std::string_view kept = log->kept(stream, 0);
-  const uint64_t to = kept.size();
-  const uint64_t from = tail ? tailOffset(kept, *tail)
-                             : std::min<uint64_t>(to, static_cast<uint64_t>(offset.value_or(0)));
+  const uint64_t begin = log->begin(stream);  // of a terminal the last is kept
+  const uint64_t to = begin + kept.size();
+  const uint64_t from =
+      tail ? begin + tailOffset(kept, *tail)
+           : std::clamp<uint64_t>(static_cast<uint64_t>(offset.value_or(0)), begin, to);
   Response response;
   response.with("Content-Type", "text/plain; charset=utf-8")
       .with("X-Cloister-Offset", std::to_string(from))

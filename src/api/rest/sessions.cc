@@ -73,7 +73,7 @@ Task<Result<Response>> renew(RestParts& parts, Request& request) {
   const json::object body =
       request.has_body ? CO_TRY(parseObject(request.body, parts.bounds)) : json::object();
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  const model::Renewal renewal = CO_TRY(model::parseRenewal(body, session, parts.session_bounds));
+  const model::Renewal renewal = CO_TRY(model::parseRenewal(body, parts.session_bounds));
   auto renewed = co_await parts.sessions.renew(request.principal, session.id, renewal);
   co_return sessionResponse(200, CO_TRY(std::move(renewed)));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/image_links.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,8 @@
 #include <memory>
 #include <set>
 #include <tuple>
+
+#include <dirent.h>
 
 #include "base/fd.h"
 #include "linux/paths.h"

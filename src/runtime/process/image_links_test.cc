@@ -26,8 +26,8 @@ TEST(ImageLinks, AreThoseToProgramsOfAnotherName) {
   link("/etc/alternatives/awk", "usr/bin/awk");
   link("/usr/bin/mawk", "etc/alternatives/awk");
   link("../../../../../usr/bin/python3.11", "usr/local/bin/python3");
-  link("/usr/bin/mawk", "usr/sbin/mawk");   // the same name
-  link("busybox", "usr/bin/sh");            // is what it is called
+  link("/usr/bin/mawk", "usr/sbin/mawk");  // the same name
+  link("busybox", "usr/bin/sh");           // is what it is called
   link("nothing", "usr/bin/dangling");
   link("/etc", "usr/bin/directory");
   link("loop", "usr/bin/loop");
