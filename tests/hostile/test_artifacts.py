@@ -39,12 +39,13 @@ open("kept", "w").write("mine"); os.link("kept", "twice")
             self.assertEqual(self.content(artifact).body, b"mine")
 
     def test_p25_a_daemon_that_swaps_while_files_are_collected(self):
-        result = self.collect(f"""
+        result = self.collect("""
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
-os.mkdir("d"); open("d/CANARY", "w").write("mine"); os.symlink({str(self.canaries.file.parent)!r}, "e")
-open("f", "w").write("mine"); os.symlink({str(self.canaries.file)!r}, "g")
-for n in range(2000): open(f"many-{{n}}", "w").close()
+os.mkdir("/tmp/out"); open("/tmp/out/CANARY", "w").write("theirs")
+os.mkdir("d"); open("d/CANARY", "w").write("mine"); os.symlink("/tmp/out", "e")
+open("f", "w").write("mine"); os.symlink("/tmp/out/CANARY", "g")
+for n in range(2000): open(f"many-{n}", "w").close()
 ready, done = os.pipe()
 if os.fork() == 0:
     os.setsid()
