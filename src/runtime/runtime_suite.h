@@ -196,7 +196,7 @@ TYPED_TEST_P(RuntimeSuite, CancelsAProgram) {
 TYPED_TEST_P(RuntimeSuite, EndsAProgramThatNeedsTooMuchMemory) {
   CLOISTER_NEEDS(Program::kMemory);
   this->limits_.memory_bytes = uint64_t{32} << 20;
-  const auto ran = this->run(Program::kMemory, {std::to_string(128U << 20)});
+  const auto ran = this->run(Program::kMemory, {std::to_string(256U << 20)});
   EXPECT_EQ(ran.outcome.end, model::End::kLimit);
   const auto* hit = findHit(ran.outcome, model::limit_name::kMemory);
   ASSERT_NE(hit, nullptr);
