@@ -171,17 +171,12 @@ class Server:
         finally:
             if kind is not None:
                 sys.stderr.write(f"--- server log (last lines) ---\n{self.log_tail()}\n")
-            report = self._sanitizer_report()
+            text = self.log.read_text(errors="replace") if SANITIZED and self.log else ""
             self._remove()
-            if report:
-                raise AssertionError(f"a sanitizer reports of the server:\n{report}")
-
-    def _sanitizer_report(self):
-        """What a sanitizer has found in the server, of its log; "" if nothing. Leaks of the control plane are not
-        looked for: its own system call filter does not let the sanitizer do that."""
-        text = self.log.read_text(errors="replace") if SANITIZED and self.log else ""
-        found = re.search(r"^.*(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: )", text, re.MULTILINE)
-        return text[found.start():found.start() + 8000] if found else ""
+            # Not leaks of the control plane: its own system call filter forbids to look for them.
+            found = re.search(r"^.*(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: )", text, re.MULTILINE)
+            if found:
+                raise AssertionError(f"a sanitizer reports of the server:\n{text[found.start():][:8000]}")
 
     def start(self):
         command = [self.bin / "cloister", "serve", "--state", self.state,
