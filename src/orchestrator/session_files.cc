@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "orchestrator/kernel.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/sessions_impl.h"
 #include "wire/node.h"
@@ -24,10 +23,8 @@ model::Limits limitsFor(const policy::Policy& policy, const policy::Question& qu
   return limits;
 }
 
-// Without an end of its own: the permit's limits and the session end it.
 model::ExecSpec specOf(const FileRequest& request) {
   model::ExecSpec spec;
-  spec.run.timeout = Kernel::kForever;
   spec.run.argv = request.argv;
   spec.keep_input = request.takes_input;
   spec.for_files = true;
@@ -116,7 +113,6 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                                                                  FileRequest request) {
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
-  const std::string digest = base::sha256Hex(wire::encodeExecSpec(spec));
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
   host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
@@ -125,7 +121,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                             .principal = principal,
                             .execution_id = base::newId("file"),
                             .permit_id = asking.permit_id,
-                            .spec_sha256 = digest,
+                            .spec_sha256 = {},
                             .prestart = {},
                             .now = asking.now,
                             .valid_for = asking.valid_for,
@@ -135,6 +131,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                             .operation = "files"};
   const Ruling ruling = co_await runs->parts.policy.rule(question);
   as.limits = limitsFor(*ruling.policy, asking);
+  spec.run.timeout = as.limits.wall;  // which is how long the node may be silent, too
+  question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   question.now = base::wallMicros();
   const policy::Decision decision = policy::decide(*ruling.policy, question);
   if (const auto denied = policy::refusalOf(decision)) {

@@ -108,8 +108,8 @@ size_t tailOffset(std::string_view text, int64_t lines) {
 Task<void> streamKept(std::shared_ptr<orchestrator::OutputLog> log, model::Stream stream,
                       uint64_t from, uint64_t to, BodyWriter& out) {
   while (from < to) {
-    // A copy: the log may grow, and move, while the client takes its time.
     if (from < log->begin(stream)) co_return;  // a terminal has said so much meanwhile
+    // A copy: the log may grow, and move, while the client takes its time.
     const std::string piece(
         log->kept(stream, from).substr(0, std::min<uint64_t>(kLogPiece, to - from)));
     if (piece.empty() || !co_await out.write(piece)) co_return;
