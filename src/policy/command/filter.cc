@@ -159,6 +159,7 @@ class Judge {
       other.program = real;
       other.argv[0].text = real;
       forbid(other);
+      changes(other);
     }
     allow(one);
     // What is not in the table may run its arguments.

@@ -264,6 +264,7 @@ TEST(Filter, HoldsWhatARuleSaysByEachNameInTheImage) {
     EXPECT_EQ(judge("standard", command), Outcome::kAllow) << command << " where it is no link";
   }
   EXPECT_EQ(in("standard", "cleanse -rf build"), Outcome::kAllow);
+  EXPECT_NE(in("standard", "cleanse /etc/passwd"), Outcome::kAllow) << "it writes where rm does";
   EXPECT_EQ(in("standard", "python3 x.py"), Outcome::kAllow);
   // What is allowed by its name is allowed, whatever the image has by it.
   EXPECT_EQ(in("isolated", "ls"), Outcome::kAllow);
