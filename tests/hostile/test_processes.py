@@ -157,7 +157,7 @@ class Processes(HostileTest):
         self.assertLess((before - os.statvfs(self.server.state).f_bfree) * frsize, 24 * MIB)
 
     def test_p08_inodes(self):
-        result = self.run_program("p08_disk", "inodes", inodes=2000)
+        result = self.run_program("p08_disk", "inodes", inodes=2000, timeout_seconds=120)
         if self.weakened(result, "no limit of their number"):
             self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
             return
