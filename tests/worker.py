@@ -118,6 +118,8 @@ def kill_leftovers():
 def main():
     path, report = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # A shell ignores it in what it starts in the background, and so would every program that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with open(report, "a") as out:
         reporter = Reporter(out)
         try:
