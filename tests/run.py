@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the tests of the tree over builds that are already there (`./dev test` makes them).
 
-    tests/run.py [--long] [--list] [--build PRESET]… [PATTERN]
+    tests/run.py [--long] [--strict] [--list] [--build PRESET]… [PATTERN]
 
 A suite is one file or program with a name such as style/layers, unit/base, integration/api,
 hostile/kernel, user/hostile/kernel (the same as an ordinary user), warm/hostile/kernel (the same in
@@ -13,8 +13,10 @@ on the machine run one at a time. With --build, that preset is built (`./dev bui
 priority while the suites of the release build run; its own suites follow.
 
 A suite that failed is run once more at the end, with nothing beside it, if no more than three failed and no
-sanitizer spoke: the machines this runs on are shared. What passed only then is named above the last line,
-which is `N passed, N failed, N skipped`.
+sanitizer spoke: the machines this runs on are shared. What passed only then counts as passed, and is named
+above the last line with how it failed at first: it is a race, of the test or of the product. With --strict,
+which --long implies, it has failed: the second run only tells that it does not always. The last line is
+`N passed, N failed, N skipped`.
 """
 
 import argparse
@@ -29,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import xml.etree.ElementTree
@@ -42,6 +45,7 @@ import harness  # noqa: E402
 PYTHON = "/usr/bin/python3"
 PRESETS = ("release", "asan", "tsan")
 SECOND_TRIES = 3  # more failed suites than this are no accident
+SECOND_DETAIL = 2000  # characters, the last ones, of how a case failed that passed later; the rest stands above
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 FUZZ_SECONDS = {False: 60, True: 600}  # all targets together; True: --long
 # Units whose programs run in sandboxes, at the lowest weight: beside another suite they would starve.
@@ -260,10 +264,11 @@ def collect(suite, report, code, timed_out, text):
 class Printer:
     """One line per suite as it ends, and its failures in full."""
 
-    def __init__(self, total):
+    def __init__(self, total, strict=False):
         self._lock, self._done, self._total = threading.Lock(), 0, total
+        self._strict = strict
         self.cases = []
-        self.second = []  # the names of what passed only when it ran again
+        self.second = []  # what passed only when it ran again: (name, how it had failed)
 
     def more(self, suites):
         with self._lock:
@@ -288,12 +293,14 @@ class Printer:
                 print(f"--- {suite.name}: its output ends\n{output[-6000:].rstrip()}\n", flush=True)
 
     def again(self, suite, cases):
-        """The second run of a suite that failed: its cases take the place of the first one's."""
+        """The second run of a suite that failed: its cases take the place of the first one's, unless strict."""
         if any(case.outcome == "failed" for case in cases):
             return
         with self._lock:
-            self.second += [f"{one.name} {case.name}" for one, case in self.cases
+            self.second += [(f"{one.name} {case.name}", case.detail) for one, case in self.cases
                             if one is suite and case.outcome == "failed"]
+            if self._strict:
+                return
             self.cases = [pair for pair in self.cases if pair[0] is not suite] + [(suite, case) for case in cases]
 
     def summary(self):
@@ -312,8 +319,8 @@ class Printer:
                 print(f"  {name}")
         if self.second:
             print("\nPassed only when run again, alone:")
-            for name in self.second:
-                print(f"  {name}")
+            for name, detail in self.second:
+                print(f"  {name}\n{textwrap.indent(detail.strip()[-SECOND_DETAIL:], ' ' * 6)}")
         counts = collections.Counter(case.outcome for _, case in self.cases)
         print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
         return counts["failed"] == 0 and counts["passed"] > 0
@@ -394,7 +401,7 @@ def run_again(failed, long, printer):
 
 def run_all(options):
     builder = Builder(options.build)
-    printer, failed = Printer(0), []
+    printer, failed = Printer(0, options.strict), []
     for preset in PRESETS:
         if not builder.wait(preset):
             broken = Suite(f"{preset}/build", [])
@@ -412,11 +419,14 @@ def run_all(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true", help="full kill, soak and fuzz counts")
+    parser.add_argument("--strict", action="store_true",
+                        help="what passes only when run again, alone, has failed; --long implies it")
     parser.add_argument("--list", action="store_true", help="name the suites and run nothing")
     parser.add_argument("--build", action="append", default=[], choices=PRESETS[1:], metavar="PRESET",
                         help="build it beside the suites of the release build, then run its own")
     parser.add_argument("pattern", nargs="?", default="")
     options = parser.parse_args()
+    options.strict |= options.long
     if options.list:
         names = [suite.name for suite in discover(True, options.pattern)]
         print("\n".join(names))
