@@ -20,17 +20,19 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 import invariants  # noqa: E402
+import pool_counts  # noqa: E402
 
 READY, CLIENTS, KILLS = (10, 40, 2) if harness.SANITIZED else (100, 500, 10) if harness.LONG else (20, 100, 3)
 TENANTS = 20
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 # More claims than sandboxes, and more sandboxes than are ready: some find one, some have one made, some
-# wait. There is room for as many to run, to be ready and to be torn down at once.
+# wait. There is room for as many to run, to be ready and to be torn down at once. So many clients make
+# processors short, and then nothing would be made ahead for them to race for.
 CONFIG = f"""
 pool:
   ready: {READY}
   idle_ms: 30000
-node:
+{harness.CALM}node:
   max_sandboxes: {3 * READY}
 """
 # Its process bears the token as its name, for the host to see. The nap is for the kill to fall into.
@@ -152,6 +154,13 @@ class Claims(unittest.TestCase):
                     return harness.wait_for("ready sandboxes", lambda: len(self.runners()) >= READY, 2)
         self.fail(f"only {len(self.runners())} sandboxes of {READY} stand ready")
 
+    def await_ready_claims(self, before):
+        """Returns once some of the clients have had a sandbox that stood ready."""
+        def look():
+            served = pool_counts.claims(self.server.metrics())
+            return served["ready"] > before["ready"] and served - before
+        print(f"served while many ask: {dict(harness.wait_for('claims of ready sandboxes', look, 60))}")
+
     def node(self):
         """The pid of the node, None while there is none. Its spawner has the same name."""
         return next((pid for pid in harness.children(self.server.process.pid)
@@ -171,7 +180,9 @@ class Claims(unittest.TestCase):
             clients = Clients(self.server, self.keys, observer)
             harness.await_copies(self.server)
             self.fill(clients)
+            before = pool_counts.claims(pool_counts.settled(self.server))
             with clients:
+                self.await_ready_claims(before)
                 for number in range(KILLS):
                     with self.subTest(kill=number, seed=SEED):
                         self.kill_node(observer)
