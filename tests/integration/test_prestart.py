@@ -6,8 +6,10 @@ import re
 import unittest
 
 import harness
+import pool_counts
 
-READY = "pool:\n  ready: 4\n  idle_ms: 30000\n" + harness.CALM
+KEPT = 4
+READY = f"pool:\n  ready: {KEPT}\n  idle_ms: 30000\n{harness.CALM}"
 NONE_READY = "pool:\n  ready: 0\n"
 RUNS = 4  # of each script: some find their interpreter waiting, some still starting
 
@@ -177,6 +179,9 @@ def outcome(result):
     return same | {"artifacts": [(a["path"], a["sha256"]) for a in result["artifacts"]]}
 
 
+# Whether it runs in a copy of a zygote, which has imported more than python3 does.
+IS_COPY = "import sys; print('statistics' in sys.modules)"
+
 # What two programs must never have in common.
 SECRETS = """
 import json, os, random, secrets, ssl, tempfile, uuid
@@ -198,12 +203,15 @@ class Prestart(unittest.TestCase):
         if not harness.have_language(self.cold, language):
             self.skipTest(f"the toolchain of {language} is not on this machine")
         self.assertTrue(self.waits(self.ready, language))
+        self.compare_on(self.ready, language, scripts)
+        self.assertTrue(self.waits(self.ready, language))
+
+    def compare_on(self, server, language, scripts):
         for name, code in scripts.items():
             with self.subTest(name):
                 expected = outcome(self.cold.run(code, language))
                 for _ in range(RUNS):
-                    self.assertEqual(outcome(self.ready.run(code, language)), expected)
-        self.assertTrue(self.waits(self.ready, language))
+                    self.assertEqual(outcome(server.run(code, language)), expected)
 
     def waits(self, server, language, runs=20):
         """True once a run finds its interpreter waiting."""
@@ -213,10 +221,28 @@ class Prestart(unittest.TestCase):
             server.run("sleep 0.7", "bash")  # time for the next one to start, and to be older
         return False
 
+    def only_copies_ready(self, server):
+        """Returns once whatever stands ready is a copy of a zygote, with the metrics from before that was seen:
+        the oldest is always served first, and as many as can stand ready or be in the making were looked at since."""
+        for _ in range(10):
+            harness.await_copies(server)
+            before = pool_counts.settled(server)
+            if all(server.run(IS_COPY)["stdout"] == "True\n" for _ in range(KEPT + 1)):
+                return before
+        self.fail("some run always gets what is no copy of a zygote")
+
     def test_python(self):
-        harness.await_copies(self.ready)
-        self.compare("python", PYTHON)
-        harness.await_copies(self.ready)
+        # On a server of its own, where every sandbox is for Python. No script can tell whether it runs in a
+        # copy and still be the same; but all can have, if from here on all sandboxes were made by zygotes.
+        with harness.Server(config=READY) as server:
+            before = self.only_copies_ready(server)
+            self.compare_on(server, "python", PYTHON)
+            after = pool_counts.settled(server)
+        sandboxes, copies = (now - then for now, then in zip(pool_counts.made(after), pool_counts.made(before)))
+        served = pool_counts.claims(after) - pool_counts.claims(before)
+        self.assertGreaterEqual(served.total(), RUNS * len(PYTHON))
+        self.assertEqual(copies, sandboxes, f"some were no copies of a zygote, {dict(served)}")
+        self.assertGreater(served["ready"], 0, served)
 
     def test_copies_share_no_secret(self):
         harness.await_copies(self.ready)
@@ -227,13 +253,12 @@ class Prestart(unittest.TestCase):
     def test_small_limits_are_copies_too_and_harm_none(self):
         """The least of each limit, one client's, in copies of what all share."""
         harness.await_copies(self.ready)
-        code = "import sys; print('statistics' in sys.modules)"  # which the interpreter that is copied has
         for limits in ({"open_files": 16}, {"open_files": 33}, {"memory_mb": 4}, {"pids": 1}):
             for _ in range(3):
-                self.ready.run(code, **limits)
+                self.ready.run(IS_COPY, **limits)
             harness.await_copies(self.ready)
         for _ in range(3):
-            done = self.ready.run(code, open_files=16)
+            done = self.ready.run(IS_COPY, open_files=16)
         self.assertEqual((done["status"], done["stdout"]), ("completed", "True\n"), done)
 
     def test_node(self):
