@@ -58,7 +58,7 @@ SANITIZED_SUITES = {
     "tsan": ("integration/test_api*", "integration/test_prestart"),
 }
 # What runs once more in sandboxes that stand ready, copies of a zygote.
-WARM_SUITES = {"hostile": ("kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
+WARM_SUITES = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 # What runs once more in gVisor.
 GVISOR_SUITES = ("kernel", "processes")
 SANITIZER_ENV = {

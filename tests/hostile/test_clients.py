@@ -6,7 +6,14 @@ import json
 import socket
 import unittest
 
-from hostile import HostileTest, harness
+from hostile import WARM, HostileTest, harness
+
+ENDLESS, LONG = ("bash", "yes"), ("bash", "head -c 64000000 /dev/zero")
+FORGE = "bash", "printf '{0}'; printf '{0}' >&2"
+if WARM:  # the streams of a copy are older than its runner
+    ENDLESS = "python", "while True: print('y')"
+    LONG = "python", "import sys\nfor _ in range(64): sys.stdout.buffer.write(bytes(1_000_000))"
+    FORGE = "python", "import sys\nfor stream in (sys.stdout, sys.stderr): stream.write('{0}')"
 
 
 class Clients(HostileTest):
@@ -80,9 +87,11 @@ class Clients(HostileTest):
                 connection.close()
 
     def test_p53_reader_that_never_reads(self):
+        if WARM:
+            harness.await_copies(self.server)
+        language, code = LONG
         submitted = self.server.request("POST", "/v1/executions", {
-            "language": "bash", "code": "head -c 64000000 /dev/zero", "artifacts": [],
-            "timeout_seconds": 120}).json()
+            "language": language, "code": code, "artifacts": [], "timeout_seconds": 120}).json()
         stalled = socket.create_connection((self.server.host, self.server.port))
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         stalled.sendall((f"GET /v1/executions/{submitted['id']}/events HTTP/1.1\r\nHost: localhost\r\n"
@@ -110,7 +119,7 @@ class Clients(HostileTest):
                     self.assertRegex(answer, rb"^(HTTP/1\.[01] (400|413|431|501|505)|$)")
 
     def test_p54_output_flood(self):
-        result = self.run_code("bash", "yes", timeout_seconds=5, max_output_bytes=65536)
+        result = self.run_code(*ENDLESS, timeout_seconds=5, max_output_bytes=65536)
         self.assertEnded(result, "timed_out", "TIMEOUT")
         self.assertTrue(result["stdout_truncated"])
         self.assertEqual(len(result["stdout_bytes"]), 65536)
@@ -128,7 +137,8 @@ class Clients(HostileTest):
     def test_p54_log_injection(self):
         forged = ('{"time":"2026-01-01T00:00:00Z","level":"info","process":"cloisterd","event":"forged"}\\n'
                   '\\033]52;c;Zm9yZ2Vk\\007\\033[2J')
-        result = self.run_code("bash", f"printf '{forged}'; printf '{forged}' >&2",
+        language, code = FORGE
+        result = self.run_code(language, code.replace("{0}", forged),
                                metadata={"note": 'x"}\n{"event":"forged"}'})
         self.assertEnded(result, "completed")
         for line in self.server.log.read_text(errors="replace").splitlines():

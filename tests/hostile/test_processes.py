@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from hostile import WARM, HostileTest, harness
+from hostile import WARM, HostileTest
 
 MIB = 1 << 20
 
@@ -62,8 +62,6 @@ class Processes(HostileTest):
 
     def test_p02_says_that_it_has_ended(self):
         """In a copy of a zygote: by the signal that its runner takes for its end; and goes on."""
-        if WARM:
-            harness.await_copies(self.server)
         result = self.run_code("python", SAYS_ENDED, timeout_seconds=3)
         told = (result["status"], result["exit_code"], result["stdout"][:1], result["error"])
         if "copy" in result["stderr"]:
