@@ -111,9 +111,10 @@ bool serves(const Live* live, bool with_interpreter) {
 }  // namespace
 
 Pool::Pool(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
-           std::shared_ptr<const Guest> guest)
+           std::shared_ptr<PresentQueue> spawner, std::shared_ptr<const Guest> guest)
     : executor_(std::move(executor)),
       host_(std::move(host)),
+      spawner_(std::move(spawner)),
       guest_(std::move(guest)),
       groups_(std::make_shared<Groups>(executor_, host_)),
       zygotes_(std::make_shared<Zygotes>(executor_, host_)),
@@ -326,17 +327,10 @@ Task<void> Pool::makeWanted() {
   if (owes() || ready() > 0) watch();
 }
 
-const std::shared_ptr<SpawnQueue>& Pool::spawner() {
-  if (!queue_ || queue_->spawner() != host_->spawner()) {
-    queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
-  }
-  return queue_;
-}
-
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
   // One that is copied has the walls of its zygote: none, and no disk.
   if (!kind.prestart || guest_ || !kind.alike.walls.empty() || kind.spec.on_disk) return nullptr;
-  return zygotes_->take(kind.alike.key, *kind.prestart, spawner());
+  return zygotes_->take(kind.alike.key, *kind.prestart, spawner_->get());
 }
 
 // With a copy of the zygote, if there is one and it can.
@@ -474,7 +468,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
 
 Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) {
   for (bool again = true;; again = false) {
-    const auto queue = spawner();
+    const auto queue = spawner_->get();
     auto pidfd = co_await queue->spawn(host_->requestFor(spec, guest_.get()), fds);
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
     // Others may have noticed, and replaced it, already.

@@ -45,9 +45,10 @@ namespace cloister::runtime {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure; how many are ready of
-  // those with a `guest`, nullptr for those without, is the guest's.
+  // those with a `guest`, nullptr for those without, is the guest's. All pools of a host have one
+  // `spawner`.
   Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
-       std::shared_ptr<const Guest> guest = nullptr);
+       std::shared_ptr<PresentQueue> spawner, std::shared_ptr<const Guest> guest = nullptr);
 
   // What sandboxes that stand in for each other have in common beside their SandboxSpec.
   struct Alike {
@@ -129,14 +130,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
                        std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
-  const std::shared_ptr<SpawnQueue>& spawner();
 
   [[nodiscard]] uint32_t mostReady() const;
 
   boost::asio::any_io_executor executor_;
   std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<PresentQueue> spawner_;
   std::shared_ptr<const Guest> guest_;
-  std::shared_ptr<SpawnQueue> queue_;
   std::shared_ptr<Groups> groups_;
   std::shared_ptr<Zygotes> zygotes_;
   std::list<Kind> kinds_;    // with claims in this period or the last

@@ -46,8 +46,13 @@ class PoolTest : public testing::Test {
     config.languages = {{"shell", {"/bin/sh", "main.sh"}}};
     auto host = ProcessHost::start(config);
     if (!host) GTEST_SKIP() << host.error().message;
-    host_ = *std::move(host);
-    pool_ = std::make_shared<Pool>(io_.get_executor(), host_);
+    start(*std::move(host));
+  }
+
+  void start(std::shared_ptr<ProcessHost> host) {
+    host_ = std::move(host);
+    spawner_ = std::make_shared<PresentQueue>(io_.get_executor(), host_);
+    pool_ = std::make_shared<Pool>(io_.get_executor(), host_, spawner_);
   }
 
   // Lets the io_context run until `condition` holds, for a minute at most.
@@ -70,8 +75,9 @@ class PoolTest : public testing::Test {
     return live ? *live : nullptr;
   }
 
-  Task<void> claimInto(std::vector<std::shared_ptr<Live>>& all) {
-    auto live = co_await pool_->claim(limits_, {});
+  Task<void> claimInto(std::vector<std::shared_ptr<Live>>& all) { return claimInto(all, *pool_); }
+  Task<void> claimInto(std::vector<std::shared_ptr<Live>>& all, Pool& from) {
+    auto live = co_await from.claim(limits_, {});
     EXPECT_TRUE(live) << live.error().message;
     all.push_back(live ? *live : nullptr);
   }
@@ -111,6 +117,7 @@ class PoolTest : public testing::Test {
   std::string proc_ = "/tmp/cloister-test-" + base::randomHex(8);
   boost::asio::io_context io_{1};
   std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<PresentQueue> spawner_;
   std::shared_ptr<Pool> pool_;
   model::Limits limits_;
 };

@@ -114,6 +114,27 @@ TEST_F(PoolTest, AsManyAtOnceAsThereArePlaces) {
   }
 }
 
+TEST_F(PoolTest, PoolsOfOneHostGetEachItsOwn) {
+  constexpr uint32_t kEach = 20;
+  open(2 * kEach, Millis{20'000});
+  const auto other = std::make_shared<Pool>(io_.get_executor(), host_, spawner_);
+  std::vector<std::shared_ptr<Live>> all;
+  for (uint32_t i = 0; i < kEach; ++i) {
+    spawn(io_.get_executor(), claimInto(all));
+    spawn(io_.get_executor(), claimInto(all, *other));
+  }
+  ASSERT_TRUE(until([&] { return all.size() == 2 * kEach; }));
+  while (!all.empty()) {
+    const auto live = all.back();
+    all.pop_back();
+    live->kill();
+    EXPECT_TRUE(until([&] { return !live->waiting(); }));
+    for (const auto& left : all)
+      ASSERT_TRUE(left->waiting()) << "its process was ended for another";
+    bury(live);
+  }
+}
+
 TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
   makeOneReady();
   model::Limits other = limits_;

@@ -76,9 +76,11 @@ class ProcessRuntime : public Runtime {
  public:
   ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host)
       : host_(std::move(host)) {
-    kinds_["process"] = {std::make_shared<Pool>(executor, host_), nullptr, host_->weakened()};
+    const auto spawner = std::make_shared<PresentQueue>(executor, host_);
+    kinds_["process"] = {std::make_shared<Pool>(executor, host_, spawner), nullptr,
+                         host_->weakened()};
     for (const auto& guest : host_->config().guests) {
-      kinds_[guest->name()] = {std::make_shared<Pool>(executor, host_, guest), guest,
+      kinds_[guest->name()] = {std::make_shared<Pool>(executor, host_, spawner, guest), guest,
                                host_->weakenedIn(*guest)};
     }
     const auto renewed = [host = host_, kinds = kinds_] { renew(*host, kinds); };

@@ -46,4 +46,11 @@ Task<Result<Fd>> SpawnQueue::spawn(const SpawnRequest& request, std::span<const 
   co_return answer;
 }
 
+const std::shared_ptr<SpawnQueue>& PresentQueue::get() {
+  if (!queue_ || queue_->spawner() != host_->spawner()) {
+    queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
+  }
+  return queue_;
+}
+
 }  // namespace cloister::runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
-// requests; any number may wait, of which a bounded number is on its way.
+// requests, and do not say whose they are: there is one queue for each spawner. Any number may
+// wait, of which a bounded number is on its way.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "runtime/process/host.h"
 #include "runtime/process/spawner.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
@@ -36,6 +38,20 @@ class SpawnQueue {
   Signal turn_changed_;
   uint64_t next_ = 0;  // the number of the next request
   uint64_t turn_ = 0;  // the request whose answer comes next
+};
+
+// The queue of the host's present spawner, for all who ask it on this executor.
+class PresentQueue {
+ public:
+  PresentQueue(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
+      : executor_(std::move(executor)), host_(std::move(host)) {}
+
+  const std::shared_ptr<SpawnQueue>& get();
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<SpawnQueue> queue_;
 };
 
 }  // namespace cloister::runtime

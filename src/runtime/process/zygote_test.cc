@@ -34,8 +34,7 @@ class ZygoteTest : public PoolTest {
                             preparation}};
     auto host = ProcessHost::start(config);
     if (!host) GTEST_SKIP() << host.error().message;
-    host_ = *std::move(host);
-    pool_ = std::make_shared<Pool>(io_.get_executor(), host_);
+    start(*std::move(host));
   }
 
   // One with a copy, after as many as it takes the zygote to start; or none.
