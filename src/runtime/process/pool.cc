@@ -473,7 +473,8 @@ Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) 
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
     // Others may have noticed, and replaced it, already.
     if (queue->spawner() == host_->spawner()) {
-      base::log(base::Level::kError, "spawner lost, starting another");
+      base::log(base::Level::kError, "spawner lost, starting another",
+                {{"reason", pidfd.error().message}});
       CO_TRY(host_->renew());
     }
   }

@@ -43,6 +43,7 @@ class PoolTest : public testing::Test {
     config.ready = 2;
     config.ready_idle = idle;
     config.max_sandboxes = max_sandboxes;
+    config.spawn_patience = patience_;
     config.languages = {{"shell", {"/bin/sh", "main.sh"}}};
     auto host = ProcessHost::start(config);
     if (!host) GTEST_SKIP() << host.error().message;
@@ -114,6 +115,7 @@ class PoolTest : public testing::Test {
     ASSERT_TRUE(base::writeFileAtomic(proc_ + "/" + name, text, 0644));
   }
 
+  Millis patience_{45'000};
   std::string proc_ = "/tmp/cloister-test-" + base::randomHex(8);
   boost::asio::io_context io_{1};
   std::shared_ptr<ProcessHost> host_;

@@ -135,6 +135,25 @@ TEST_F(PoolTest, PoolsOfOneHostGetEachItsOwn) {
   }
 }
 
+TEST_F(PoolTest, ASpawnerThatIsStoppedIsReplaced) {
+  patience_ = Millis{1000};
+  open(4, Millis{20'000});
+  makeOneReady();
+  const pid_t stopped = newestChild();
+  ASSERT_EQ(::kill(stopped, SIGSTOP), 0);
+  std::vector<std::shared_ptr<Live>> all;
+  for (int i = 0; i < 4; ++i)
+    spawn(io_.get_executor(), claimInto(all));
+  ASSERT_TRUE(until([&] { return all.size() == 4; }));
+  EXPECT_NE(newestChild(), stopped);
+  EXPECT_EQ(served(model::Served::kMade), 2U + 3U) << "the one that stood ready needed nobody";
+  for (size_t i = 1; i < all.size(); ++i)
+    EXPECT_TRUE(all[i]->waiting());
+  for (const auto& live : all)
+    bury(live);
+  EXPECT_EQ(host_->slotsInUse(), 0U);
+}
+
 TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
   makeOneReady();
   model::Limits other = limits_;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 namespace cloister::runtime {
@@ -14,19 +15,35 @@ namespace {
 constexpr uint64_t kMostAhead = 64;  // requests on their way; the socket holds a few hundred
 }  // namespace
 
-SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner)
+SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner,
+                       base::Millis patience)
     : spawner_(std::move(spawner)),
+      patience_(patience),
       socket_(executor, ::fcntl(spawner_->socket(), F_DUPFD_CLOEXEC, 0)),
       turn_changed_(executor) {}
 
-Task<void> SpawnQueue::readable() {
+// False once `until` has passed; true may be too early.
+Task<bool> SpawnQueue::readable(base::Monotonic until) {
+  if (base::monotonicNow() >= until) co_return false;
+  asio::steady_timer late(socket_.get_executor(), until);
+  // Wakes whoever waits, who looks again: this one may have been answered just now.
+  late.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!error && self) self->socket_.cancel();
+  });
   co_await socket_.async_wait(asio::posix::descriptor_base::wait_read,
                               asio::as_tuple(asio::use_awaitable));
+  co_return true;
 }
 
 Task<Result<>> SpawnQueue::ready() {
-  co_await readable();
-  co_return spawner_->ready();
+  const auto until = base::monotonicNow() + patience_;
+  auto said = spawner_->ready();
+  while (!said && said.error().code == Code::kUnavailable) {
+    if (!co_await readable(until)) co_return spawner_->giveUp();
+    said = spawner_->ready();
+  }
+  co_return said;
 }
 
 Task<Result<Fd>> SpawnQueue::spawn(const SpawnRequest& request, std::span<const int> fds) {
@@ -36,19 +53,26 @@ Task<Result<Fd>> SpawnQueue::spawn(const SpawnRequest& request, std::span<const 
   const uint64_t number = next_++;
   while (turn_ != number)
     co_await turn_changed_.wait();
-  auto answer = spawner_->answer();
-  while (!answer && answer.error().code == Code::kUnavailable) {
-    co_await readable();
-    answer = spawner_->answer();
-  }
+  auto answer = co_await nextAnswer();
   ++turn_;
   turn_changed_.notify();
   co_return answer;
 }
 
+Task<Result<Fd>> SpawnQueue::nextAnswer() {
+  const auto until = base::monotonicNow() + patience_;
+  auto answer = spawner_->answer();
+  while (!answer && answer.error().code == Code::kUnavailable) {
+    if (!co_await readable(until)) co_return std::unexpected(spawner_->giveUp().error());
+    answer = spawner_->answer();
+  }
+  co_return answer;
+}
+
 const std::shared_ptr<SpawnQueue>& PresentQueue::get() {
   if (!queue_ || queue_->spawner() != host_->spawner()) {
-    queue_ = std::make_shared<SpawnQueue>(executor_, host_->spawner());
+    queue_ =
+        std::make_shared<SpawnQueue>(executor_, host_->spawner(), host_->config().spawn_patience);
   }
   return queue_;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
 // requests, and do not say whose they are: there is one queue for each spawner. Any number may
-// wait, of which a bounded number is on its way.
+// wait, of which a bounded number is on its way. A process that gives no answer in time, being
+// stopped or hanging, is killed, and all who wait are told that it died.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "runtime/process/host.h"
@@ -19,9 +21,11 @@
 
 namespace cloister::runtime {
 
-class SpawnQueue {
+class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
  public:
-  SpawnQueue(const boost::asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner);
+  // An answer takes `patience` at most, from when it is next.
+  SpawnQueue(const boost::asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner,
+             base::Millis patience);
 
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
 
@@ -31,9 +35,11 @@ class SpawnQueue {
   Task<Result<Fd>> spawn(const SpawnRequest& request, std::span<const int> fds);
 
  private:
-  Task<void> readable();
+  Task<bool> readable(base::Monotonic until);
+  Task<Result<Fd>> nextAnswer();
 
   std::shared_ptr<Spawner> spawner_;
+  base::Millis patience_;
   boost::asio::posix::stream_descriptor socket_;
   Signal turn_changed_;
   uint64_t next_ = 0;  // the number of the next request

@@ -2,6 +2,7 @@
 #include "runtime/process/spawner.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -26,6 +27,9 @@ namespace {
 // 0 to 4 are what confine() fills; the spawner's own come after.
 constexpr int kControlFd = 5;
 constexpr int kProgramFd = 6;
+
+// One that was killed because it hung may take this long to end before it is left behind.
+constexpr int kReapMillis = 1000;
 
 std::string_view bytesOf(const SpawnRequest& request) {
   return {reinterpret_cast<const char*>(&request), sizeof request};
@@ -133,19 +137,31 @@ void Spawner::kill() {
   std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
 }
 
+Result<> Spawner::giveUp() {
+  kill();
+  alive_ = false;
+  given_up_ = true;
+  return fail(Code::kInternal, "spawning: the spawner did not answer");
+}
+
 Spawner::~Spawner() {
   kill();
+  // The node must not hang with it where the kernel does not let go of it.
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  if (given_up_ && ::poll(&ended, 1, kReapMillis) != 1) return;
   // A zygote is the spawner's child, and reaped there.
   std::ignore = linux::reapPidfd(pidfd_.get());
 }
 
 Result<> Spawner::request(const SpawnRequest& request, std::span<const int> fds) {
+  if (!alive_) return fail(Code::kInternal, "spawning: the spawner died");
   auto sent = linux::sendMessage(socket_.get(), bytesOf(request), fds);
   if (!sent && sent.error().code != Code::kUnavailable) alive_ = false;
   return sent;
 }
 
 Result<Fd> Spawner::answer() {
+  if (!alive_) return fail(Code::kInternal, "spawning: the spawner died");
   std::array<char, kMaxAnswer + 1> text{};
   auto message = linux::receiveMessage(socket_.get(), text);
   if (!message && message.error().code == Code::kUnavailable) {

@@ -39,14 +39,17 @@ class Spawner {
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
 
-  // False once answer() has found it dead.
+  // False once it was found dead, or given up.
   [[nodiscard]] bool alive() const { return alive_; }
   // A SOCK_SEQPACKET socket, not blocking once started.
   [[nodiscard]] int socket() const { return socket_.get(); }
-  // Its first message: that it serves now, or why it does not.
+  // Its first message: that it serves now, or why it does not. kUnavailable: none is there yet.
   Result<> ready();
   // SIGKILL to it, and so to all of its sandboxes.
   void kill();
+  // kill(), and from now on it is dead, even if the kernel does not let go of it. The error says
+  // so.
+  Result<> giveUp();
   // Sends a request; kUnavailable when the socket is full.
   Result<> request(const SpawnRequest& request, std::span<const int> fds);
   // Reads the answer to the oldest request: the pidfd of the sandbox's first process. kUnavailable:
@@ -57,6 +60,7 @@ class Spawner {
   Fd socket_;
   Fd pidfd_;
   bool alive_ = true;
+  bool given_up_ = false;
 };
 
 }  // namespace cloister::runtime

@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/steady_timer.hpp>
-
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "linux/message.h"
-#include "runtime/process/live.h"
 #include "runtime/spawn.h"
 
 namespace cloister::runtime {
@@ -146,11 +143,8 @@ Task<Result<std::shared_ptr<SpawnQueue>>> Zygotes::make(const ZygoteConfig& conf
   Fd pidfd = CO_TRY(co_await spawner.spawn(host_->zygoteRequest(), fds));
   theirs.reset();
   const auto zygote = std::make_shared<Spawner>(std::move(ours), std::move(pidfd));
-  const auto queue = std::make_shared<SpawnQueue>(executor_, zygote);
-  asio::steady_timer late(executor_, kRunnerPatience);
-  late.async_wait([zygote](const boost::system::error_code& error) {
-    if (!error) zygote->kill();
-  });
+  const auto queue =
+      std::make_shared<SpawnQueue>(executor_, zygote, host_->config().spawn_patience);
   CO_TRY(co_await queue->ready());
   co_return queue;
 }

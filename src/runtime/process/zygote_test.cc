@@ -28,6 +28,7 @@ class ZygoteTest : public PoolTest {
     config.ready = 2;
     config.max_sandboxes = 4;
     config.zygote_copies = 2;
+    config.spawn_patience = patience_;
     config.interpreters = {{kPython.argv,
                             {"json", "no_such_module"},
                             base::programDir() + "/cloister-zygote-python.so",
@@ -108,6 +109,28 @@ TEST_F(ZygoteTest, OneThatDiesIsNotMissed) {
     bury(later);
   }
   EXPECT_TRUE(another);
+}
+
+TEST_F(ZygoteTest, OneThatIsStoppedIsKilledAndNotMissed) {
+  patience_ = Millis{5000};  // in which it also has to start
+  open(base::shareDir() + "/languages/zygote/python.py");
+  const auto live = claimCopy();
+  ASSERT_TRUE(live);
+  bury(live);
+  std::vector<pid_t> children;  // of the spawner, whose sandboxes are buried
+  ASSERT_TRUE(until([&] {
+    children = testbed::childrenOf(newestChild());
+    return children.size() == 1;
+  }));
+  const pid_t zygote = children.front();
+  ASSERT_EQ(::kill(zygote, SIGSTOP), 0);
+  const auto next = claim(limits_, "key");
+  ASSERT_TRUE(next);
+  EXPECT_NE(next->ahead(), Live::Ahead::kCopied);
+  EXPECT_TRUE(next->waiting());
+  EXPECT_EQ(pool_->stats().zygotes, 0U);
+  EXPECT_TRUE(until([&] { return ::kill(zygote, 0) != 0; })) << "it was killed";
+  bury(next);
 }
 
 TEST_F(ZygoteTest, WithoutOneThereAreSandboxesAllTheSame) {
