@@ -26,6 +26,10 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr size_t kMostParts = 32;  // of ended programs and others, before some go at once
+// A cgroup is busy for a moment after its last process was seen to end. It is looked at ever less
+// often, at last this far apart, and then for as long as it takes: there is one for each place.
+constexpr auto kBusyFor = std::chrono::seconds(4);
+constexpr std::chrono::milliseconds kLongestPause = std::chrono::minutes(1);
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
@@ -155,16 +159,30 @@ Task<Result<>> Live::waitForEnd() {
 }
 
 Task<Result<>> Live::removeGroup() {
-  // A cgroup is busy for a moment after its last process was seen to end.
   asio::steady_timer pause(executor_);
-  for (auto wait = std::chrono::milliseconds(1); wait < std::chrono::seconds(4); wait *= 2) {
-    removeParts(true);
-    if (parts_.group->remove()) co_return Result<>();
-    parts_.group->kill();
+  for (auto wait = std::chrono::milliseconds(1); wait < kBusyFor; wait *= 2) {
+    if (tryRemovingGroup()) co_return Result<>();
     pause.expires_after(wait);
     co_await pause.async_wait(kUse);
   }
   co_return fail(Code::kInternal, "removing a sandbox's cgroup: it stays busy");
+}
+
+// Returns once it is gone.
+Task<void> Live::outlastGroup() {
+  asio::steady_timer pause(executor_);
+  for (std::chrono::milliseconds wait = kBusyFor;; wait = std::min(wait * 2, kLongestPause)) {
+    pause.expires_after(wait);
+    co_await pause.async_wait(kUse);
+    if (tryRemovingGroup()) co_return;
+  }
+}
+
+bool Live::tryRemovingGroup() {
+  removeParts(true);
+  if (parts_.group->remove()) return true;
+  parts_.group->kill();
+  return false;
 }
 
 Task<Result<>> Live::bury() {
@@ -185,14 +203,21 @@ Task<Result<>> Live::bury() {
   co_return done;
 }
 
-// Its disk counts until that is gone; its uids stay taken where something of it may be left.
+// Its disk counts until that is gone; its uids stay taken where something of it may be left, which
+// nobody waits for longer than for what is usual.
 Task<void> Live::remove(std::shared_ptr<Live> self) {
-  const ProcessHost::Dying dying(*self->parts_.host);
+  ProcessHost& host = *self->parts_.host;
+  const ProcessHost::Dying dying(host);
   auto emptied = co_await self->empty();
   if (self->disk_) co_await self->disk_->end(self->executor_);
-  if (emptied) self->parts_.host->returnSlot(self->parts_.slot);
+  const bool stays = !emptied;
+  if (!stays) host.returnSlot(self->parts_.slot);
   self->removed_ = std::move(emptied);
   self->buried_.notify();
+  if (!stays || !self->parts_.group) co_return;
+  co_await self->outlastGroup();
+  host.returnSlot(self->parts_.slot);
+  base::log(base::Level::kInfo, "sandbox removed after all");
 }
 
 // Of processes, and of its cgroup.

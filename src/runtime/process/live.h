@@ -89,8 +89,9 @@ class Live : public std::enable_shared_from_this<Live> {
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
   void kill();
   // kill(), then waits until every process is gone, removes the cgroup and the disk and gives the
-  // uids back. What takes longer than kBurialPatience goes on by itself, and this fails.
-  // Idempotent; a second caller does not wait.
+  // uids back. What takes longer than kBurialPatience goes on by itself, and this fails; so it does
+  // while the cgroup stays busy, and nobody has the uids before that is gone. Idempotent; a second
+  // caller does not wait.
   Task<Result<>> bury();
 
   // What starting it has used.
@@ -105,6 +106,8 @@ class Live : public std::enable_shared_from_this<Live> {
   Task<Result<>> empty();
   Task<Result<>> waitForEnd();
   Task<Result<>> removeGroup();
+  Task<void> outlastGroup();
+  bool tryRemovingGroup();
   Result<std::unique_ptr<linux::Cgroup>> makePart();
   void removeParts(bool all);
   void tidyInALull();

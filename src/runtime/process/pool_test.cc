@@ -154,6 +154,25 @@ TEST_F(PoolTest, ASpawnerThatIsStoppedIsReplaced) {
   EXPECT_EQ(host_->slotsInUse(), 0U);
 }
 
+TEST_F(PoolTest, APlaceWaitsForItsCgroup) {
+  const auto live = claim(limits_);
+  if (!host_->hasGroups()) {
+    bury(live);
+    GTEST_SKIP() << "no cgroups";
+  }
+  // With a directory in it the kernel does not let go of it.
+  const std::string joined = "/proc/self/fd/" + std::to_string(live->group()->joinFds().front());
+  const auto busy = std::filesystem::read_symlink(joined).parent_path() / "busy";
+  ASSERT_TRUE(std::filesystem::create_directory(busy));
+  const auto buried = runTask(io_, live->bury());
+  EXPECT_FALSE(buried);
+  EXPECT_EQ(host_->slotsInUse(), 1U) << "given back with something of it left";
+  EXPECT_EQ(pool_->stats().dying, 1U);
+  ASSERT_TRUE(std::filesystem::remove(busy));
+  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; })) << "lost for ever";
+  EXPECT_EQ(pool_->stats().dying, 0U);
+}
+
 TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
   makeOneReady();
   model::Limits other = limits_;
