@@ -182,12 +182,14 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
                                                       policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
   if (blocked.size() >= config.queue) {
-    parts.metrics.refused("quota");
-    co_return fail(Code::kQuota, "asking for approval: too many runs wait for one");
+    Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
+    co_return earlierOr(*run, std::move(record), std::move(full));
   }
   // What will wait is a run like any other; one that ends here is none.
   const bool waits = run->execution.session_id.empty();
-  if (waits) CO_TRY(countRun(*run));
+  if (auto within = waits ? countRun(*run) : Result<>(); !within) {
+    co_return earlierOr(*run, std::move(record), std::move(within).error());
+  }
   auto asked = co_await recordAsked(run, std::move(record), wanted);
   if (waits && (!asked || asked->replayed)) uncountRun(*run);
   const store::Accepted accepted = CO_TRY(std::move(asked));

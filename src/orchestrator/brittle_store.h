@@ -146,6 +146,12 @@ class BrittleStore final : public store::Store {
   }
   Result<bool> isNamed(const model::BlobName& blob) override { return real_->isNamed(blob); }
   Result<std::vector<store::Pending>> unfinished() override { return real_->unfinished(); }
+  Result<std::optional<model::Execution>> earlier(const store::NewExecution& request) override {
+    return real_->earlier(request);
+  }
+  Result<std::optional<model::Session>> earlier(const store::NewSession& request) override {
+    return real_->earlier(request);
+  }
   Result<model::Session> session(const store::Scope& scope, const std::string& id) override {
     return real_->session(scope, id);
   }

@@ -87,6 +87,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<> countRun(const Live& live);
   void uncountRun(const Live& live);
   Result<> admit(const Live& live);
+  // A retry of what was accepted is answered as that was, whatever is full by now.
+  Result<model::Execution> earlierOr(const Live& live, store::NewExecution record,
+                                     Error refusal) const;
   // Where its workspace is to be on disk: whether the node has that, and ever so much of it,
   [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const;
   // and besides the sessions' now.

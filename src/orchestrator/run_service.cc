@@ -142,7 +142,9 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     record.approval.reset();  // it is not used up
     co_return co_await recordDenial(run, std::move(record), *std::move(denied));
   }
-  CO_TRY(admit(*run));
+  if (auto admitted = admit(*run); !admitted) {
+    co_return earlierOr(*run, std::move(record), std::move(admitted).error());
+  }
   Place place(queue, *run);
   const store::Accepted accepted = CO_TRY(co_await accept(run, std::move(record)));
   if (accepted.replayed) {
@@ -238,10 +240,7 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
 Result<> RunService::Impl::countRun(const Live& run) {
   if (parts.quotas == nullptr) return {};
   const bool alone = run.execution.session_id.empty();
-  auto within =
-      parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
-  if (!within) parts.metrics.refused("quota");
-  return within;
+  return parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
 }
 
 void RunService::Impl::uncountRun(const Live& run) {
@@ -250,20 +249,23 @@ void RunService::Impl::uncountRun(const Live& run) {
 
 Result<> RunService::Impl::admit(const Live& run) {
   const bool alone = run.execution.session_id.empty();
-  if (alone) {
-    auto disk = admitDisk(run.facts.limits);
-    if (!disk) parts.metrics.refused(base::codeName(disk.error().code));
-    TRY(disk);
-  }
+  if (alone) TRY(admitDisk(run.facts.limits));
   TRY(countRun(run));
   auto place = run.host->startsAtOnce() ? run.host->admit()
                                         : queue.reserve(run.execution.principal.tenant, run.bytes);
   if (place) return {};
   uncountRun(run);
-  parts.metrics.refused("quota");
   Error error = std::move(place).error();
   if (error.code == Code::kQuota) error.retry_after_seconds = retryAfter();
   return std::unexpected(std::move(error));
+}
+
+Result<Execution> RunService::Impl::earlierOr(const Live& run, store::NewExecution record,
+                                              Error refusal) const {
+  record.execution = run.execution;
+  if (auto earlier = TRY(parts.store.earlier(record))) return *std::move(earlier);
+  parts.metrics.refused(base::codeName(refusal.code));
+  return std::unexpected(std::move(refusal));
 }
 
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {

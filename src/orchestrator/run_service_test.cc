@@ -164,7 +164,8 @@ TEST_F(ServiceTest, RefusesOverItsBounds) {
   accepted({"hold"}, "a");
   runUntil([&] { return fake_->provisioned().size() == 1; });
   accepted({"hold"}, "a");
-  accepted({"hold"}, "a");
+  const auto kept = run({"hold"}, "a", "key");
+  ASSERT_TRUE(kept);
   const auto of_tenant = run({"hold"}, "a");
   ASSERT_FALSE(of_tenant);
   EXPECT_EQ(of_tenant.error().code, Code::kQuota);
@@ -174,6 +175,11 @@ TEST_F(ServiceTest, RefusesOverItsBounds) {
   const auto of_all = run({"hold"}, "c");
   ASSERT_FALSE(of_all);
   EXPECT_EQ(of_all.error().code, Code::kQuota);
+  EXPECT_EQ(metrics_.refusals["quota"], 2);
+  const auto retry = run({"hold"}, "a", "key");
+  ASSERT_TRUE(retry) << retry.error().message;
+  EXPECT_EQ(retry->id, kept->id);
+  EXPECT_EQ(run({"other"}, "a", "key").error().code, Code::kConflict);
   EXPECT_EQ(metrics_.refusals["quota"], 2);
   fake_->release();
   EXPECT_EQ(ended(last, "b").status, Status::kCompleted);

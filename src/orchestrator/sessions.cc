@@ -128,21 +128,18 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   if (auto denied = policy::refusalOf(policy::decide(policy, impl->question(*session, "")))) {
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
-  CO_TRY(impl->admit(*session));
-  CO_TRY(impl->take(session));
+  record.session = session->record;
+  if (auto taken = impl->take(session); !taken) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
+  }
   model::AuditEvent event =
       withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
                               policy::decidingRule(policy, impl->question(*session, ""))),
                  session->ruling);
-  record.session = session->record;
   auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
   if (!created || created->replayed) impl->give(session);
   if (!created) co_return std::unexpected(std::move(created).error());
-  if (created->replayed) {
-    const auto earlier = impl->live.find(created->session.id);
-    if (earlier == impl->live.end()) co_return std::move(created->session);
-    co_return co_await impl->begun(earlier->second);
-  }
+  if (created->replayed) co_return co_await impl->replayed(std::move(created->session));
   session->record.seq = created->session.seq;
   impl->live[session->record.id] = session;
   session->log->publish(session->now());
@@ -226,10 +223,19 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
   co_return fail(end.code, end.reason.message);
 }
 
-Result<> Sessions::Impl::admit(const LiveSession& session) {
-  auto admitted = room(session);
-  if (!admitted) runs->parts.metrics.refused(base::codeName(admitted.error().code));
-  return admitted;
+// A retry of what was made is answered as that was, whatever is full by now.
+Task<Result<Session>> Sessions::Impl::earlierOr(store::NewSession record, Error refusal) {
+  const auto self = shared_from_this();
+  auto earlier = CO_TRY(runs->parts.store.earlier(record));
+  if (earlier) co_return co_await replayed(*std::move(earlier));
+  runs->parts.metrics.refused(base::codeName(refusal.code));
+  co_return std::unexpected(std::move(refusal));
+}
+
+Task<Result<Session>> Sessions::Impl::replayed(Session session) {
+  const auto earlier = live.find(session.id);
+  if (earlier == live.end()) co_return session;
+  co_return co_await begun(earlier->second);
 }
 
 Result<> Sessions::Impl::room(const LiveSession& session) const {
@@ -258,10 +264,10 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
 }
 
 Result<> Sessions::Impl::take(const SessionPtr& session) {
+  TRY(room(*session));
   if (Quotas* quotas = runs->parts.quotas; quotas != nullptr) {
-    auto use = quotas->beginSession(session->record.principal, session->record.limits.memory_bytes);
-    if (!use) runs->parts.metrics.refused("quota");
-    session->use = TRY(std::move(use));
+    session->use =
+        TRY(quotas->beginSession(session->record.principal, session->record.limits.memory_bytes));
   }
   runs->places.takeSession(runs->places.needOf(session->record.limits));
   runs->reportDepth();

@@ -80,9 +80,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> consult(LiveSession& session) const;
   [[nodiscard]] policy::Question question(const LiveSession& session,
                                           const std::string& permit_id) const;
-  Result<> admit(const LiveSession& session);
   Result<> room(const LiveSession& session) const;
   Result<> take(const SessionPtr& session);
+  Task<Result<model::Session>> earlierOr(store::NewSession record, Error refusal);
+  Task<Result<model::Session>> replayed(model::Session session);
   void give(const SessionPtr& session);
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);

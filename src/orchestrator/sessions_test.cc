@@ -239,6 +239,20 @@ TEST_F(SessionsTest, BoundsHowManyThereAre) {
   EXPECT_TRUE(create(asked(), "third"));
 }
 
+TEST_F(SessionsTest, AnswersARetryWhereNoMoreMayBeMade) {
+  session_config_.max = 1;
+  open();
+  const auto first = create(asked(), "acme", "key");
+  ASSERT_TRUE(first) << first.error().message;
+  const auto retry = create(asked(), "acme", "key");
+  ASSERT_TRUE(retry) << retry.error().message;
+  EXPECT_EQ(retry->id, first->id);
+  EXPECT_EQ(create(asked(Millis(60'000)), "acme", "key").error().code, Code::kConflict);
+  EXPECT_EQ(metrics_.refusals["quota"], 0);
+  EXPECT_EQ(create(asked(), "other", "key").error().code, Code::kQuota);
+  EXPECT_EQ(metrics_.refusals["quota"], 1);
+}
+
 TEST_F(SessionsTest, BoundsTheMemoryOfAll) {
   offer_.memory_bytes = uint64_t{1} << 30;  // of which 60% are 614 MiB
   open();

@@ -36,22 +36,6 @@ model::AuditEvent bindTo(const model::AuditEvent& event, const model::Execution&
   return bound;
 }
 
-Result<std::optional<Accepted>> replay(Database& db, const NewExecution& request,
-                                       const std::string& request_sha256) {
-  const model::Principal& who = request.execution.principal;
-  if (request.idempotency_key.empty()) return std::nullopt;
-  Statement row = TRY(db.use(kByIdempotencyKey));
-  row.bind(who.tenant, who.app, who.agent, who.user, request.idempotency_key);
-  if (!TRY(row.step())) return std::nullopt;
-  Record earlier = TRY(readRecord(row));
-  if (earlier.request_sha256 != request_sha256) {
-    return fail(Code::kConflict, "accepting the request: its idempotency key was used with another",
-                "Idempotency-Key");
-  }
-  TRY(addOutput(db, earlier.execution));
-  return Accepted{.execution = std::move(earlier.execution), .replayed = true};
-}
-
 Result<> check(const model::Execution& execution) {
   if (execution.id.empty()) return fail(Code::kInvalid, "accepting an execution: it has no id");
   if (execution.principal.tenant.empty()) {
@@ -122,10 +106,28 @@ Result<> settleApproval(Transaction tx, const NewExecution& request, model::Exec
 
 }  // namespace
 
+Result<std::optional<model::Execution>> earlierExecution(Database& db, const NewExecution& request,
+                                                         const std::string& request_sha256) {
+  const model::Principal& who = request.execution.principal;
+  if (request.idempotency_key.empty()) return std::nullopt;
+  Statement row = TRY(db.use(kByIdempotencyKey));
+  row.bind(who.tenant, who.app, who.agent, who.user, request.idempotency_key);
+  if (!TRY(row.step())) return std::nullopt;
+  Record earlier = TRY(readRecord(row));
+  if (earlier.request_sha256 != request_sha256) {
+    return fail(Code::kConflict, "accepting the request: its idempotency key was used with another",
+                "Idempotency-Key");
+  }
+  TRY(addOutput(db, earlier.execution));
+  return std::move(earlier.execution);
+}
+
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
                                  const std::string& request_sha256,
                                  const model::AuditEvent& event) {
-  if (auto earlier = TRY(replay(tx.db, request, request_sha256))) return *std::move(earlier);
+  if (auto earlier = TRY(earlierExecution(tx.db, request, request_sha256))) {
+    return Accepted{.execution = *std::move(earlier), .replayed = true};
+  }
   TRY(check(request.execution));
   TRY(checkStart(request));
   Record record{.execution = request.execution, .request_sha256 = request_sha256};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -13,7 +14,9 @@
 
 namespace cloister::store {
 
-// See Store::accept and Store::update.
+// See Store::earlier, Store::accept and Store::update.
+Result<std::optional<model::Execution>> earlierExecution(Database& db, const NewExecution& request,
+                                                         const std::string& request_sha256);
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
                                  const std::string& request_sha256, const model::AuditEvent& event);
 Result<void> updateExecution(Transaction tx, const model::Execution& execution,

@@ -47,25 +47,27 @@ Result<uint64_t> appendState(Transaction tx, model::AuditEvent event, const mode
   return tx.chain.append(tx.db, event);
 }
 
-Result<std::optional<Created>> replay(Database& db, const NewSession& request,
-                                      const std::string& request_sha256) {
+}  // namespace
+
+Result<std::optional<model::Session>> earlierSession(Database& db, const NewSession& request,
+                                                     const std::string& request_sha256) {
   const model::Principal& who = request.session.principal;
   if (request.idempotency_key.empty()) return std::nullopt;
   Statement row = TRY(db.use(kByIdempotencyKey));
   row.bind(who.tenant, who.app, who.agent, who.user, request.idempotency_key);
   if (!TRY(row.step())) return std::nullopt;
   SessionRecord earlier = TRY(readRow(row));
-  if (earlier.request_sha256 == request_sha256) return Created{std::move(earlier.session), true};
+  if (earlier.request_sha256 == request_sha256) return std::move(earlier.session);
   return fail(Code::kConflict, "creating the session: its idempotency key was used with another",
               "Idempotency-Key");
 }
 
-}  // namespace
-
 Result<Created> createSessionRow(Transaction tx, const NewSession& request,
                                  const std::string& request_sha256,
                                  const model::AuditEvent& event) {
-  if (auto earlier = TRY(replay(tx.db, request, request_sha256))) return *std::move(earlier);
+  if (auto earlier = TRY(earlierSession(tx.db, request, request_sha256))) {
+    return Created{*std::move(earlier), true};
+  }
   model::Session session = request.session;
   const model::Principal& who = session.principal;
   if (session.id.empty() || who.tenant.empty() ||

@@ -3,6 +3,7 @@
 // store.h for each.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace cloister::store {
 
+Result<std::optional<model::Session>> earlierSession(Database& db, const NewSession& request,
+                                                     const std::string& request_sha256);
 Result<Created> createSessionRow(Transaction tx, const NewSession& request,
                                  const std::string& request_sha256, const model::AuditEvent& event);
 Result<void> updateSessionRow(Transaction tx, const model::Session& session,

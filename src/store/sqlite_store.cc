@@ -248,6 +248,18 @@ class SqliteStore final : public Store {
     return read("", [](Database& db) { return unfinishedExecutions(db); });
   }
 
+  Result<std::optional<model::Execution>> earlier(const NewExecution& request) override {
+    return read("", [&](Database& db) {
+      return earlierExecution(db, request, base::sha256Hex(request.request_json));
+    });
+  }
+
+  Result<std::optional<model::Session>> earlier(const NewSession& request) override {
+    return read("", [&](Database& db) {
+      return earlierSession(db, request, base::sha256Hex(request.request_json));
+    });
+  }
+
   Result<model::Session> session(const Scope& scope, const std::string& id) override {
     return read(id, [&](Database& db) { return getSession(db, scope, id); });
   }

@@ -235,6 +235,9 @@ class Store {
   // Every execution without a terminal state, oldest first. For start-up.
   virtual Result<std::vector<Pending>> unfinished() = 0;
   virtual Result<model::Session> session(const Scope& scope, const std::string& id) = 0;
+  // What a committed request of the same idempotency key gave; errors as of accept().
+  virtual Result<std::optional<model::Execution>> earlier(const NewExecution& request) = 0;
+  virtual Result<std::optional<model::Session>> earlier(const NewSession& request) = 0;
   // Newest first.
   virtual Result<std::vector<model::Session>> sessions(const Scope& scope,
                                                        const SessionQuery& query) = 0;
