@@ -38,7 +38,12 @@ Task<void> ExecSlot::run(std::shared_ptr<Slot> slot, model::PermitFields permit,
 
 Task<Result<model::Outcome>> ExecSlot::perform(Slot& slot, model::PermitFields permit,
                                                wire::OpenRequest request) {
-  exec_ = CO_TRY(co_await slot.open(std::move(permit), std::move(request)));
+  const model::ExecSpec spec = CO_TRY(slot.admit(permit, request));
+  request.spec = {};
+  while (!going_ && !closing())
+    co_await changed_.wait();
+  if (closing()) co_return model::Outcome{};  // which nobody hears of
+  exec_ = CO_TRY(co_await slot.open(request.permit, spec));
   if (cancelled_) exec_->cancel();
   feedOn();
   co_return co_await exec_->run(outlet_);
@@ -49,9 +54,15 @@ void ExecSlot::cancel() {
   if (exec_) exec_->cancel();
 }
 
+bool ExecSlot::go() {
+  changed_.notify();
+  return !std::exchange(going_, true);
+}
+
 void ExecSlot::close() {
   outlet_.shut();
   cancel();
+  changed_.notify();
 }
 
 bool ExecSlot::input(std::string bytes) {

@@ -20,11 +20,13 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
   ExecSlot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
            uint32_t channel);
 
-  // To the program's end, with which the channel is free, whatever was answered.
+  // To the program's end, with which the channel is free, whatever was answered. A program that may
+  // run is held until go().
   runtime::Task<void> run(std::shared_ptr<Slot> slot, model::PermitFields permit,
                           wire::OpenRequest request);
-  void refuse(const Error& error) { outlet_.postError(error); }
 
+  // False if it was said before.
+  [[nodiscard]] bool go();
   void cancel();
   // Ends it; kTornDown comes instead of its result.
   void close();
@@ -47,6 +49,7 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
   std::deque<std::string> input_;        // on its way to the program
   uint32_t input_bytes_ = 0;
   bool feeding_ = false;
+  bool going_ = false;
   bool cancelled_ = false;
 };
 

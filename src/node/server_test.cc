@@ -85,7 +85,24 @@ class ServerTest : public testing::Test {
     return wire::encodeSignedPermit(node_.sign(fields(of)));
   }
 
+  // On channel 1: a session's sandbox, which is there.
+  std::shared_ptr<Connection> withSession() {
+    auto connection = raw();
+    model::PermitFields permit = fields({});
+    permit.session_id = session_;
+    say(*connection, ToNode::kProvision, 1, wire::encodeSignedPermit(node_.sign(permit)));
+    expectHears(*connection, FromNode::kProvisioned);
+    return connection;
+  }
+  // Of a program in it.
+  std::string opening(const model::ExecSpec& named, const model::ExecSpec& sent) {
+    model::PermitFields permit = fields(named);
+    permit.session_id = session_;
+    return wire::encodeOpen({1, node_.sign(permit), wire::encodeExecSpec(sent)});
+  }
+
   NodeFixture node_{2};
+  const std::string session_ = base::newId("ses");
 };
 
 TEST_F(ServerTest, OffersWhatItHas) {
@@ -223,6 +240,44 @@ TEST_F(ServerTest, AStalledControlPlaneStallsOnlyItsProgram) {
   expectHears(*connection, FromNode::kOutput);
 }
 
+TEST_F(ServerTest, HoldsASessionsProgramUntilItMayGo) {
+  const auto connection = withSession();
+  const auto echo = spec({"echo", "x"});
+  say(*connection, ToNode::kOpen, 2, opening(echo, echo));
+  say(*connection, ToNode::kOpen, 3, opening(echo, echo));
+  say(*connection, ToNode::kOpen, 4, opening(echo, spec({"echo", "y"})));
+  const auto refused = hear(*connection);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->type, static_cast<uint16_t>(FromNode::kFailed)) << "at once";
+  EXPECT_EQ(refused->channel, 4U);
+  say(*connection, ToNode::kGo, 4);  // crosses the refusal
+  say(*connection, ToNode::kTeardown, 2);
+  const auto gone = hear(*connection);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->type, static_cast<uint16_t>(FromNode::kTornDown)) << "it never ran";
+  EXPECT_EQ(gone->channel, 2U);
+  say(*connection, ToNode::kGo, 3);
+  for (const FromNode next : {FromNode::kStarted, FromNode::kOutput, FromNode::kFinished}) {
+    const auto frame = hear(*connection);
+    ASSERT_TRUE(frame);
+    EXPECT_EQ(frame->type, static_cast<uint16_t>(next));
+    EXPECT_EQ(frame->channel, 3U);
+  }
+}
+
+TEST_F(ServerTest, AHeldProgramOfASandboxThatIsGoneIsRefused) {
+  const auto connection = withSession();
+  const auto echo = spec({"echo", "x"});
+  say(*connection, ToNode::kOpen, 2, opening(echo, echo));
+  say(*connection, ToNode::kTeardown, 1);
+  expectHears(*connection, FromNode::kTornDown);
+  say(*connection, ToNode::kGo, 2);
+  const auto refused = hear(*connection);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->type, static_cast<uint16_t>(FromNode::kFailed));
+  EXPECT_EQ(refused->channel, 2U);
+}
+
 TEST_F(ServerTest, EndsAConnectionThatBreaksTheProtocol) {
   const auto of = spec({"hold"});
   const std::string permit = permitFor(of);
@@ -248,6 +303,14 @@ TEST_F(ServerTest, EndsAConnectionThatBreaksTheProtocol) {
     say(c, ToNode::kExec, 1, program);
     say(c, ToNode::kExec, 1, program);
   });
+  for (const std::string payload : {"", "x"}) {
+    const auto connection = withSession();
+    say(*connection, ToNode::kOpen, 2, opening(of, of));
+    if (payload.empty()) say(*connection, ToNode::kGo, 2);
+    say(*connection, ToNode::kGo, 2, payload);
+    expectEnded(*connection);
+    EXPECT_TRUE(node_.runUntil([&] { return node_.fake.live() == 0; }));
+  }
   breaks([&](Connection& c) {
     say(c, ToNode::kProvision, 1, permitFor(of));
     expectHears(c, FromNode::kProvisioned);

@@ -173,6 +173,8 @@ Task<void> Session::runExec(uint32_t channel, std::shared_ptr<Slot> slot,
 Result<> Session::toExec(ExecSlot& exec, runtime::Frame frame) {
   wire::Reader reader(frame.payload);
   switch (static_cast<ToNode>(frame.type)) {
+    case ToNode::kGo:
+      return reader.done() && exec.go() ? Result<>{} : broken("a second go");
     case ToNode::kCancel:
       exec.cancel();
       return {};

@@ -48,17 +48,24 @@ Task<void> Slot::tellDeath(std::shared_ptr<Slot> self) {
 }
 
 // A permit to run a program in it, and the program that the permit names.
-Task<Result<std::unique_ptr<runtime::Exec>>> Slot::open(model::PermitFields permit,
-                                                        wire::OpenRequest request) {
-  const auto self = shared_from_this();
+Result<model::ExecSpec> Slot::admit(const model::PermitFields& permit,
+                                    const wire::OpenRequest& request) const {
   const bool same = isSession() && permit.session_id == permit_.session_id &&
                     permit.tenant == permit_.tenant && permit.runtime == permit_.runtime;
-  if (!same) co_return fail(Code::kDenied, "running a program: its permit is not for this session");
+  if (!same) return fail(Code::kDenied, "running a program: its permit is not for this session");
   if (base::sha256Hex(request.spec) != permit.spec_sha256) {
-    co_return fail(Code::kDenied, "running a program: it is not the one that its permit names");
+    return fail(Code::kDenied, "running a program: it is not the one that its permit names");
   }
-  const model::ExecSpec spec = CO_TRY(wire::decodeExecSpec(request.spec));
-  co_return co_await sandbox_->open(request.permit, spec);
+  return wire::decodeExecSpec(request.spec);
+}
+
+Task<Result<std::unique_ptr<runtime::Exec>>> Slot::open(model::SignedPermit permit,
+                                                        const model::ExecSpec& spec) {
+  const auto self = shared_from_this();
+  if (!sandbox_ || closing()) {
+    co_return fail(Code::kConflict, "running in a session: its sandbox has ended");
+  }
+  co_return co_await sandbox_->open(permit, spec);
 }
 
 Task<void> Slot::exec(std::string encoded_spec) {

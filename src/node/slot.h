@@ -25,9 +25,13 @@ class Slot : public std::enable_shared_from_this<Slot> {
   // Ends what runs, releases the sandbox. Says kTornDown unless the connection has ended.
   runtime::Task<void> close();
 
-  // A program in the sandbox of a session; `permit` is the request's, and was admitted.
-  runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::PermitFields permit,
-                                                             wire::OpenRequest request);
+  // Whether a program may run in the sandbox of a session, and which; `permit` is the request's,
+  // and was admitted.
+  Result<model::ExecSpec> admit(const model::PermitFields& permit,
+                                const wire::OpenRequest& request) const;
+  // After that.
+  runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::SignedPermit permit,
+                                                             const model::ExecSpec& spec);
 
   void cancel();
   // False if more is acknowledged than is on the way.

@@ -151,6 +151,7 @@ void addNodeMessages(Golden& all) {
   all["to_node.plan"] = frame(ToNode::kPlan, 8, encodeSignedPermit(sampleSignedPermit()));
   all["to_node.open"] =
       frame(ToNode::kOpen, 9, encodeOpen({7, sampleSignedPermit(), encodeExecSpec(sampleSpec())}));
+  all["to_node.go"] = frame(ToNode::kGo, 9, "");
   all["to_node.input"] = frame(ToNode::kInput, 9, "hello\n");
   all["to_node.signal"] = frame(ToNode::kSignal, 9, payload([](auto& w) { w.u32(2); }));
   all["to_node.resize"] = frame(ToNode::kResize, 9, payload([](auto& w) {

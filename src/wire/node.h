@@ -34,13 +34,14 @@ enum class ToNode : uint16_t {
   kTeardown = 4,   // none → kTornDown; frees the channel
   kPlan = 5,       // SignedPermit → kPlanned | kFailed; channel is only a call number
   kAck = 6,        // u32 window units consumed: opens the node's window for that channel
-  // In a session's sandbox, on a channel of the program's own: encoded OpenRequest → as kExec. With
-  // the answer the channel is free. It takes kCancel and kAck; kTeardown ends it and drops what it
+  // In a session's sandbox, on a channel of the program's own: encoded OpenRequest → kFailed, or
+  // nothing: it is held until kGo. It takes kCancel and kAck; kTeardown ends it and drops what it
   // has to say → kTornDown.
   kOpen = 7,
   kInput = 8,    // to such a program: raw bytes for its stdin, none: end of file → kInputTaken
   kSignal = 9,   // to such a program: u32 signal
   kResize = 10,  // to such a program: u16 columns, u16 rows of its terminal
+  kGo = 11,      // to such a program, once: none → as kExec; with the answer the channel is free
 };
 
 enum class FromNode : uint16_t {

@@ -118,6 +118,8 @@ bool step(Channel& channel, FromNode type, const Frame& frame) {
       return type == FromNode::kPlanned || type == FromNode::kFailed;
     case State::kIdle:
       return stepIdle(channel, type, frame);
+    case State::kHeld:
+      return end(channel, type == FromNode::kFailed && frame.payload.size() <= kMaxSmall);
     case State::kEnded:
     case State::kGone:
       return false;
@@ -164,7 +166,7 @@ Result<> Channels::deliver(Frame frame) {
 
 Channel::Channel(boost::asio::any_io_executor executor, Kind what)
     : kind(what),
-      state(what == Kind::kProgram ? State::kStarting
+      state(what == Kind::kProgram ? State::kHeld
             : what == Kind::kPlan  ? State::kPlanning
                                    : State::kProvisioning),
       input_window(what == Kind::kProgram ? wire::kInputWindow : 0),
@@ -185,7 +187,8 @@ void Channels::notifyAll() {
 
 bool Channels::overdue(base::Monotonic now) const {
   for (const auto& [number, channel] : channels_) {
-    const bool due = channel->state != State::kIdle && channel->state != State::kEnded;
+    const bool due = channel->state != State::kIdle && channel->state != State::kHeld &&
+                     channel->state != State::kEnded;
     if (due && channel->inbox.empty() && now > channel->due) return true;
   }
   return false;

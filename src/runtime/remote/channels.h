@@ -29,6 +29,7 @@ struct Channel {
   enum class State {
     kProvisioning,  // → kProvisioned, kFailed
     kIdle,          // → kDied, of a session's; nothing is due
+    kHeld,          // a program before kGo → kFailed; nothing is due
     kStarting,      // → kStarted, kFinished, kFailed
     kRunning,       // → kOutput, kFile…, kUsage, kInputTaken, kFinished, kFailed
     kEnded,         // nothing is due

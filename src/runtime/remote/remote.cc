@@ -201,6 +201,7 @@ class Peer {
   [[nodiscard]] bool running() const {
     return channel_->state == State::kStarting || channel_->state == State::kRunning;
   }
+  [[nodiscard]] bool held() const { return channel_->state == State::kHeld; }
 
   // What the program says, up to its end.
   Task<Result<model::Outcome>> relay(ExecObserver& observer) {
@@ -218,7 +219,7 @@ class Peer {
   }
 
   void cancel() {
-    if (running()) link_->post(ToNode::kCancel, number_);
+    if (running() || held()) link_->post(ToNode::kCancel, number_);
   }
 
   // Asks for the end of everything; what comes until then is dropped.
@@ -287,94 +288,85 @@ class Peer {
   uint32_t consumed_ = 0;  // window units passed on and not yet acknowledged
 };
 
-// A program in a session's sandbox. It has a channel once it is run.
+// A program in a session's sandbox: the node has it, and holds it until it is run.
 class RemoteExec final : public Exec {
  public:
-  RemoteExec(std::shared_ptr<Link> link, wire::OpenRequest request, Millis patience,
-             const model::ExecSpec& spec)
-      : state_(std::make_shared<Shared>(std::move(link))),
-        request_(std::move(request)),
-        patience_(patience),
+  RemoteExec(Peer peer, const model::ExecSpec& spec)
+      : state_(std::make_shared<Shared>(std::move(peer))),
+        patience_(patienceFor(spec)),
         keeps_input_(spec.keep_input),
         has_terminal_(spec.terminal.has_value()) {}
   RemoteExec(const RemoteExec&) = delete;
   RemoteExec& operator=(const RemoteExec&) = delete;
-  ~RemoteExec() override {
-    state_->abandoned = true;
-    if (state_->peer) state_->peer->abandon();
-  }
+  ~RemoteExec() override { state_->peer.abandon(); }
 
   Task<Result<model::Outcome>> run(ExecObserver& observer) override {
     const std::shared_ptr<Shared> state = state_;
-    const auto [number, channel] = CO_TRY(co_await state->link->open(
-        ToNode::kOpen, Channel::Kind::kProgram, patience_, wire::encodeOpen(request_)));
-    state->peer.emplace(state->link, number, channel);
-    if (state->abandoned) state->peer->abandon();
-    if (state->cancelled) state->peer->cancel();
-    co_return co_await state->peer->relay(observer);
+    Peer& peer = state->peer;
+    if (peer.held()) {
+      peer.channel().expect(State::kStarting, patience_);
+      CO_TRY(co_await peer.link().send(ToNode::kGo, peer.number(), {}));
+    }
+    co_return co_await peer.relay(observer);
   }
 
-  void cancel() override {
-    state_->cancelled = true;
-    if (state_->peer) state_->peer->cancel();
-  }
+  void cancel() override { state_->peer.cancel(); }
 
   Task<Result<>> input(std::string bytes) override {
     const std::shared_ptr<Shared> state = state_;
     if (!keeps_input_) {
       co_return fail(Code::kConflict, "sending input: the program was started without");
     }
-    if (!state->peer)
+    if (state->peer.held())
       co_return fail(Code::kConflict, "sending input: the program does not run yet");
-    while (state->sending && !state->link->ended())
-      co_await state->peer->channel().changed.wait();
+    while (state->sending && !state->peer.link().ended())
+      co_await state->peer.channel().changed.wait();
     state->sending = true;
     auto sent = co_await send(*state, bytes);
     state->sending = false;
-    state->peer->channel().changed.notify();
+    state->peer.channel().changed.notify();
     co_return sent;
   }
 
   Result<> signal(int number) override {
-    if (!state_->peer || state_->peer->channel().state != State::kRunning) {
+    const Peer& peer = state_->peer;
+    if (peer.channel().state != State::kRunning) {
       return fail(Code::kConflict, "sending a signal: the program does not run");
     }
-    state_->link->post(ToNode::kSignal, state_->peer->number(),
-                       u32Payload(static_cast<uint32_t>(number)));
+    peer.link().post(ToNode::kSignal, peer.number(), u32Payload(static_cast<uint32_t>(number)));
     return {};
   }
 
   Result<> resize(model::TerminalSize size) override {
-    if (!state_->peer || state_->peer->channel().state != State::kRunning || !has_terminal_) {
+    const Peer& peer = state_->peer;
+    if (peer.channel().state != State::kRunning || !has_terminal_) {
       return fail(Code::kConflict, "resizing a terminal: the program has none now");
     }
     std::string payload(4, '\0');
     wire::Writer w(payload.data(), payload.size());
     w.u16(size.cols);
     w.u16(size.rows);
-    state_->link->post(ToNode::kResize, state_->peer->number(), std::move(payload));
+    peer.link().post(ToNode::kResize, peer.number(), std::move(payload));
     return {};
   }
 
  private:
   // Outlives this where run() or input() is under way.
   struct Shared {
-    explicit Shared(std::shared_ptr<Link> with) : link(std::move(with)) {}
-    std::shared_ptr<Link> link;
-    std::optional<Peer> peer;
-    bool abandoned = false;
-    bool cancelled = false;
+    explicit Shared(Peer with) : peer(std::move(with)) {}
+    Peer peer;
     bool sending = false;
     bool input_ended = false;
   };
 
   // As far as the window allows.
   static Task<Result<>> send(Shared& state, std::string_view rest) {
-    Channel& channel = state.peer->channel();
+    const Peer& peer = state.peer;
+    Channel& channel = peer.channel();
     const bool end = rest.empty();
     for (bool more = true; more; more = !rest.empty()) {
-      if (state.link->ended()) co_return state.link->lost();
-      if (state.input_ended || !state.peer->running()) {
+      if (peer.link().ended()) co_return peer.link().lost();
+      if (state.input_ended || !peer.running()) {
         co_return fail(Code::kConflict, state.input_ended ? "sending input: its end was sent before"
                                                           : "sending input: the program has ended");
       }
@@ -385,7 +377,7 @@ class RemoteExec final : public Exec {
       }
       channel.input_window -= static_cast<uint32_t>(size);
       state.input_ended = end;
-      CO_TRY(co_await state.link->send(ToNode::kInput, state.peer->number(),
+      CO_TRY(co_await peer.link().send(ToNode::kInput, peer.number(),
                                        std::string(rest.substr(0, size))));
       rest.remove_prefix(size);
     }
@@ -393,7 +385,6 @@ class RemoteExec final : public Exec {
   }
 
   std::shared_ptr<Shared> state_;
-  wire::OpenRequest request_;
   Millis patience_;
   bool keeps_input_;
   bool has_terminal_;
@@ -430,9 +421,11 @@ class RemoteSandbox final : public Sandbox {
     if (peer_.channel().state != State::kIdle) {
       co_return fail(Code::kConflict, "running in a session: its sandbox has ended");
     }
-    co_return std::make_unique<RemoteExec>(
-        peer_.sharedLink(), wire::OpenRequest{peer_.number(), permit, wire::encodeExecSpec(spec)},
-        patienceFor(spec), spec);
+    const std::shared_ptr<Link> link = peer_.sharedLink();
+    const wire::OpenRequest request{peer_.number(), permit, wire::encodeExecSpec(spec)};
+    const auto [number, channel] = CO_TRY(co_await link->open(
+        ToNode::kOpen, Channel::Kind::kProgram, kPatience, wire::encodeOpen(request)));
+    co_return std::make_unique<RemoteExec>(Peer(link, number, channel), spec);
   }
 
   Task<model::SandboxEnd> died() override {
