@@ -273,11 +273,12 @@ class Peer {
     co_return Result<>{};
   }
 
-  // Opens the window again, in few messages: by quarters, or when nothing else waits.
+  // Opens the window again, in few messages: by quarters. What is not acknowledged is less than one,
+  // so the node is never left without room.
   void acknowledge(FromNode type, size_t payload_bytes) {
     if (type == FromNode::kStarted || type == FromNode::kUsage) return;
     consumed_ += wire::windowCost(payload_bytes);
-    if (consumed_ < kAckEvery && !channel_->inbox.empty()) return;
+    if (consumed_ < kAckEvery) return;
     channel_->unacknowledged -= consumed_;
     link_->post(ToNode::kAck, number_, u32Payload(std::exchange(consumed_, 0)));
   }
