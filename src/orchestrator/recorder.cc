@@ -110,14 +110,14 @@ void Recorder::record(model::Stream stream, std::string_view bytes) {
   StreamRecord& record = of(stream);
   record.digest.update(bytes);
   combined_.update(bytes);
-  log_.append(stream, bytes);
   keepWhole(record, stream, bytes);
+  log_.append(stream, bytes);
 }
 
-// `bytes` are in the log already.
+// The log has all that came before `bytes` until it has more than its bound: one of a terminal
+// forgets its beginning with what is appended then.
 void Recorder::keepWhole(StreamRecord& record, model::Stream stream, std::string_view bytes) {
-  const uint64_t total = log_.total(stream);
-  if (total <= bounds_.output || !lost_.empty()) return;
+  if (log_.total(stream) + bytes.size() <= bounds_.output || !lost_.empty()) return;
   Result<> stored;
   if (!record.whole) {
     if (record.stored > 0) return;  // given up
@@ -125,8 +125,7 @@ void Recorder::keepWhole(StreamRecord& record, model::Stream stream, std::string
     auto writer = create();
     if (!writer) return lose(writer.error());
     record.whole = *std::move(writer);
-    const std::string_view before =
-        log_.kept(stream, 0).substr(0, static_cast<size_t>(total - bytes.size()));
+    const std::string_view before = log_.kept(stream, 0);
     stored = record.whole->write(before);
     record.stored = before.size();
   }

@@ -110,6 +110,20 @@ TEST_F(RecorderTest, StoresTheWholeOfALongStreamToTheByte) {
   EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256), "0123456789abcdefghij");
 }
 
+TEST_F(RecorderTest, StoresTheWholeOfATerminalsOutput) {
+  OutputLog last(io_.get_executor(), 10, OutputLog::Keep::kLast);
+  Recorder recorder(blobs_, {.tenant = "acme", .room = [this] { return room_; }}, last,
+                    {.output = 10, .whole = 100, .artifacts = {}},
+                    {.started = [] {}, .usage = [](const model::Usage&) {}});
+  recorder.record(model::Stream::kStdout, "0123");
+  recorder.record(model::Stream::kStdout, "456789abcdefghijklmnop");
+  recorder.record(model::Stream::kStdout, "q");
+  model::Execution execution;
+  recorder.complete(execution, false);
+  ASSERT_EQ(execution.artifacts.size(), 1U);
+  EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256), "0123456789abcdefghijklmnopq");
+}
+
 TEST_F(RecorderTest, StopsStoringAtItsBound) {
   for (int i = 0; i < 10; i++)
     recorder_.record(model::Stream::kStderr, "0123456789");
