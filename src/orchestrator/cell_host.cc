@@ -22,12 +22,13 @@ constexpr Millis kDrain{2'000};
 class CellHost final : public Host {
  public:
   CellHost(const boost::asio::any_io_executor& executor, std::shared_ptr<Home> home,
-           std::shared_ptr<Kernel> kernel, Millis wall)
+           std::shared_ptr<Kernel> kernel, const model::Limits& limits)
       : executor_(executor),
         inner_(makeSessionHost(executor, home)),
         home_(std::move(home)),
         kernel_(std::move(kernel)),
-        wall_(wall) {}
+        wall_(limits.wall),
+        cpu_(limits.cpu_time) {}
   CellHost(const CellHost&) = delete;
   CellHost& operator=(const CellHost&) = delete;
   ~CellHost() override { kernel_->leave(this); }
@@ -63,6 +64,8 @@ class CellHost final : public Host {
 
   Task<void> watch();
   base::Monotonic step(base::Monotonic until);
+  bool usedUp();
+  [[nodiscard]] End endOr(End otherwise) const;
   Task<Result<Outcome>> judge(Outcome met);
   Outcome ofKernel(Outcome met) const;
   [[nodiscard]] bool isOver() const { return cancelled_ || home_->cause() != Cause::kNone; }
@@ -72,12 +75,15 @@ class CellHost final : public Host {
   std::shared_ptr<Home> home_;
   std::shared_ptr<Kernel> kernel_;
   Millis wall_;
+  Millis cpu_;
+  Millis cpu_before_{0};  // what its kernel had used before
   std::optional<CellFrames> frames_;
   uint64_t number_ = 0;
   Stage stage_ = Stage::kRuns;
   int pending_signal_ = 0;  // until the cell begins
   bool cancelled_ = false;
   bool timed_out_ = false;
+  std::optional<model::LimitHit> cpu_hit_;
   bool told_ = false;  // the cell's program, that the kernel has ended
   bool lost_ = false;
   bool done_ = false;
@@ -93,6 +99,7 @@ Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecOb
     never.end = End::kCancelled;
     co_return never;
   }
+  cpu_before_ = kernel_->cpu();
   frames_.emplace(observer, kernel_->bounds(), [this] { kernel_->changed().notify(); });
   watching_ = true;
   runtime::spawn(executor_, watch());
@@ -141,8 +148,8 @@ base::Monotonic CellHost::step(base::Monotonic until) {
     inner_->cancel();
     return base::Monotonic::max();
   }
-  if (stage_ == Stage::kRuns && (cancelled_ || now >= until)) {
-    timed_out_ = !cancelled_;
+  if (stage_ == Stage::kRuns && (cancelled_ || now >= until || usedUp())) {
+    timed_out_ = !cancelled_ && !cpu_hit_;
     stage_ = Stage::kInterrupted;
     if (frames_->begun()) kernel_->signal(SIGINT);
     return now + kernel_->bounds().interrupt;
@@ -155,14 +162,35 @@ base::Monotonic CellHost::step(base::Monotonic until) {
   return until;
 }
 
+// More processor time than it may, which is what its kernel has used since it began.
+bool CellHost::usedUp() {
+  const Millis used = kernel_->cpu() - cpu_before_;
+  if (cpu_.count() == 0 || used < cpu_) return false;
+  cpu_hit_ = {.limit = std::string(model::limit_name::kCpuTime),
+              .value = static_cast<uint64_t>(cpu_.count()),
+              .used = static_cast<uint64_t>(used.count()),
+              .unit = "ms",
+              .fatal = true};
+  return true;
+}
+
+// How it ended where we saw to that.
+End CellHost::endOr(End otherwise) const {
+  return cpu_hit_     ? End::kLimit
+         : timed_out_ ? End::kTimedOut
+         : cancelled_ ? End::kCancelled
+                      : otherwise;
+}
+
 // What became of the cell, from what its program told and what became of its kernel.
 Task<Result<Outcome>> CellHost::judge(Outcome met) {
   if (home_->cause() != Cause::kNone) co_return met;
   if (const auto code = frames_->exitCode()) {
-    met.end = timed_out_ ? End::kTimedOut : cancelled_ ? End::kCancelled : End::kExited;
+    met.end = endOr(End::kExited);
     met.exit_code = *code;
     met.signal = 0;
     std::erase_if(met.limits, [](const model::LimitHit& hit) { return hit.fatal; });
+    if (cpu_hit_) met.limits.push_back(*cpu_hit_);
     co_return met;
   }
   lost_ = true;
@@ -173,7 +201,8 @@ Task<Result<Outcome>> CellHost::judge(Outcome met) {
   met.exit_code = 0;
   met.signal = 0;
   if (by_itself) co_return ofKernel(std::move(met));
-  met.end = timed_out_ ? End::kTimedOut : cancelled_ ? End::kCancelled : End::kSignaled;
+  if (cpu_hit_) met.limits.push_back(*cpu_hit_);
+  met.end = endOr(End::kSignaled);
   if (met.end == End::kSignaled) met.signal = SIGKILL;
   co_return met;
 }
@@ -225,7 +254,7 @@ void CellHost::complete(model::Execution& execution) {
   execution.error->details["state_lost"] = lost_;
   if (lost_) {
     execution.error->message += "; its kernel ended with it, and what that kept is lost";
-  } else if (timed_out_) {
+  } else if (timed_out_ || cpu_hit_) {
     execution.error->message += "; its kernel goes on, with what it keeps";
   }
 }
@@ -234,8 +263,8 @@ void CellHost::complete(model::Execution& execution) {
 
 std::unique_ptr<Host> makeCellHost(boost::asio::any_io_executor executor,
                                    std::shared_ptr<Home> home, std::shared_ptr<Kernel> kernel,
-                                   Millis wall) {
-  return std::make_unique<CellHost>(executor, std::move(home), std::move(kernel), wall);
+                                   const model::Limits& limits) {
+  return std::make_unique<CellHost>(executor, std::move(home), std::move(kernel), limits);
 }
 
 }  // namespace cloister::orchestrator

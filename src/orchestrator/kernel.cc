@@ -57,12 +57,14 @@ class Kernel::Instance final : public runtime::ExecObserver {
   }
   [[nodiscard]] const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
   [[nodiscard]] int64_t startedAt() const { return started_at_; }
+  [[nodiscard]] Millis cpu() const { return Millis(cpu_ms_); }
 
   void onStarted() override {}
   void onUsage(const model::Usage& usage) override {
-    if (!begun_.charge || usage.cpu_ms <= charged_ms_) return;
-    begun_.charge(static_cast<uint64_t>(usage.cpu_ms - charged_ms_));
-    charged_ms_ = usage.cpu_ms;
+    if (usage.cpu_ms <= cpu_ms_) return;
+    if (begun_.charge) begun_.charge(static_cast<uint64_t>(usage.cpu_ms - cpu_ms_));
+    cpu_ms_ = usage.cpu_ms;
+    if (changed_ != nullptr) changed_->notify();
   }
   Task<void> onOutput(model::Stream /*stream*/, std::string_view bytes) override {
     said_ += bytes.substr(0, kMostSaid - std::min(kMostSaid, said_.size()));
@@ -76,7 +78,7 @@ class Kernel::Instance final : public runtime::ExecObserver {
  private:
   Begun begun_;
   std::string said_;
-  int64_t charged_ms_ = 0;
+  int64_t cpu_ms_ = 0;  // as last told
   std::optional<Result<Outcome>> outcome_;
   int64_t started_at_ = base::wallMicros();
   runtime::Signal* changed_ = nullptr;
@@ -161,6 +163,10 @@ Task<Result<uint64_t>> Kernel::ensure() {
 
 const Result<Outcome>* Kernel::outcome() const {
   return instance_ && instance_->outcome() ? &*instance_->outcome() : nullptr;
+}
+
+Millis Kernel::cpu() const {
+  return instance_ ? instance_->cpu() : Millis(0);
 }
 
 void Kernel::signal(int number) {

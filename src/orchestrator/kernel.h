@@ -83,6 +83,8 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   Task<Result<uint64_t>> ensure();
   // How it ended; nothing while it runs.
   [[nodiscard]] const Result<model::Outcome>* outcome() const;
+  // Processor time of the interpreter and what it has started, as the node last told.
+  [[nodiscard]] Millis cpu() const;
   void signal(int number);
   void stop();           // returns at once
   Task<void> stopped();  // once it has ended
@@ -105,9 +107,10 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   runtime::Signal changed_;
 };
 
-// A cell's host: the session of `home`, and `kernel` in it.
+// A cell's host: the session of `home`, and `kernel` in it. Of `limits` those of time are the
+// cell's.
 std::unique_ptr<Host> makeCellHost(boost::asio::any_io_executor executor,
                                    std::shared_ptr<Home> home, std::shared_ptr<Kernel> kernel,
-                                   Millis wall);
+                                   const model::Limits& limits);
 
 }  // namespace cloister::orchestrator

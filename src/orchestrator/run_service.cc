@@ -174,7 +174,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   run->spec.keep_input = asked.request.keep_input;
   run->spec.terminal = asked.request.terminal;
   if (asked.kernel) asked.kernel->adapt(asked.request, run->spec);
-  run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits.wall)
+  run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits)
               : asked.home ? makeSessionHost(executor, asked.home)
                            : makeOwnHost(node, places, places.needOf(request.limits));
   record.spec = wire::encodeExecSpec(run->spec);

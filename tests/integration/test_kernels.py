@@ -134,6 +134,19 @@ class Python(KernelTest):
         self.assertIn("KeyboardInterrupt", done["stderr"])
         self.assertEqual(self.value("x"), "2")
 
+    def test_processor_time_is_each_cells_own(self):
+        self.cell("x = 0\nimport time\ndef spin(seconds):\n  end = time.process_time() + seconds\n"
+                  "  while time.process_time() < end: pass\n  return seconds")
+        for _ in range(3):
+            self.assertEqual(self.value("spin(0.4)", cpu_seconds=1), "0.4")
+        done = self.cell("x = 1\nspin(60)", cpu_seconds=1)
+        self.assertEqual((done["status"], done["error"]["type"], done["error"]["details"]["limit"]),
+                         ("failed", "RESOURCE_LIMIT_EXCEEDED", "cpu_seconds"), done)
+        self.assertFalse(done["error"]["details"]["state_lost"], done)
+        self.assertGreaterEqual(done["error"]["details"]["used"], 1000)
+        self.assertIn("KeyboardInterrupt", done["stderr"])
+        self.assertEqual(self.value("x"), "1")
+
     def test_a_cell_that_does_not_yield_loses_the_kernel(self):
         stubborn = ("x = 2\nimport time\nprint('said', flush=True)\n"
                     "while True:\n  try: time.sleep(60)\n  except BaseException: pass")
