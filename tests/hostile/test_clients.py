@@ -5,8 +5,10 @@ import gzip
 import json
 import socket
 import unittest
+import urllib.parse
 
 from hostile import WARM, HostileTest, harness
+from session_case import Session
 
 ENDLESS, LONG = ("bash", "yes"), ("bash", "head -c 64000000 /dev/zero")
 FORGE = "bash", "printf '{0}'; printf '{0}' >&2"
@@ -141,10 +143,38 @@ class Clients(HostileTest):
         result = self.run_code(language, code.replace("{0}", forged),
                                metadata={"note": 'x"}\n{"event":"forged"}'})
         self.assertEnded(result, "completed")
+        self.assertNothingForged()
+
+    def test_p54_names_forge_no_lines(self):
+        """As the names of everything that has one: each is refused, or shown as what it is."""
+        forged = 'x"}\n{"event":"forged","level":"info"}\r\x1b[2J\x1b]52;c;Zm9yZ2Vk\x07\u202e'
+        with Session(self.server, language="bash", metadata={"note": forged}, env={"NOTE": forged}) as session:
+            quoted = urllib.parse.quote(forged.replace("/", ""), safe="")
+            for method, path, body in (("PUT", f"/files/{quoted}", b"x"), ("GET", f"/files/{quoted}", None),
+                                       ("POST", "/snapshots", {"name": forged}), ("POST", "/snapshots", {"metadata": {"n": forged}}),
+                                       ("POST", "/exec", {"code": "x", "kernel": forged}),
+                                       ("POST", "/exec", {"command": [forged], "cwd": forged}),
+                                       ("GET", f"/archive?path={quoted}", None)):
+                self.assertLess(session.call(method, path, body).status, 500, (method, path))
+            made = session.exec(command=["touch", "--", forged.replace("/", "")])
+            self.assertEnded(made, "completed")
+            self.assertEqual(session.call("POST", "/snapshots", {}).status, 201)
+            listed = session.call("GET", "/files", status=200).json()["entries"]
+            for arguments in (["session", "list"], ["session", "show", session.id], ["snapshot", "list"],
+                              ["execution", "list"], ["artifact", "list"], ["audit", "list"]):
+                shown = self.server.cli(*arguments)
+                for character in "\x1b\x07\u202e":
+                    self.assertNotIn(character, shown.stdout + shown.stderr, arguments)
+        self.assertGreaterEqual(len(listed), 1)
+        self.assertLess(self.server.request("POST", f"/v1/artifacts?path={quoted}", b"x").status, 500)
+        self.assertNothingForged()
+
+    def assertNothingForged(self):
         for line in self.server.log.read_text(errors="replace").splitlines():
             if line.startswith("{"):
                 self.assertNotEqual(json.loads(line).get("event"), "forged")
-            self.assertNotIn("\033", line)
+            for character in "\x1b\x07\u202e":
+                self.assertNotIn(character, line)
         report = self.server.request("GET", "/v1/audit/verify")
         self.assertTrue(report.json()["ok"], report.body)
 

@@ -4,6 +4,7 @@ import unittest
 
 import residue
 from hostile import HostileTest, harness
+from session_case import Session
 
 REACH = r'''
 import errno, socket, time
@@ -52,6 +53,17 @@ for name in ("\0/tmp/.X11-unix/X0", "\0/containerd-shim", "/run/docker.sock", "/
     try: socket.socket(socket.AF_UNIX).connect(name); print("connected", repr(name))
     except OSError: pass
 print("end")
+'''
+
+REWRITE = r'''
+for f in /usr/bin/python3 /usr/lib/python3/dist-packages/evil.py /usr/local/lib/evil.so /etc/ld.so.preload \
+         /etc/profile /etc/bash.bashrc /etc/passwd /bin/sh; do
+  (echo evil >> "$f") 2>/dev/null && echo "wrote $f"
+done
+mv /usr/bin/env /usr/bin/env2 2>/dev/null && echo moved
+ln -s /workspace /usr/lib/evil 2>/dev/null && echo linked
+rm -f /usr/bin/true 2>/dev/null; test -e /usr/bin/true || echo removed
+touch /x 2>/dev/null && echo touched; echo end
 '''
 
 
@@ -123,18 +135,41 @@ class BetweenTenants(HostileTest):
         self.check("bash")
 
 
+class BetweenSessions(HostileTest):
+    """P30 and P31 once more: what one tenant's session leaves, looked for in another's after it."""
+
+    # So few places that sessions come to each other's.
+    CONFIG = "node:\n  max_sandboxes: 2\n"
+
+    def look(self, session, language):
+        done = session.exec(residue.LOOK[language], language=language)
+        self.assertEqual((done["exit_code"], done["stderr"]), (0, ""), done["stdout"])
+        lines = dict(line.split(":", 1) for line in done["stdout"].splitlines())
+        return {what: value for what, value in lines.items() if what not in BetweenTenants.UNIQUE}
+
+    def test_p30_p31_nothing_is_left(self):
+        one, other = (self.server.request("POST", "/v1/keys", {"tenant": tenant, "name": "p30"}).json()["secret"]
+                      for tenant in ("first", "second"))
+        languages = [each for each in residue.LEAVE if harness.have_language(self.server, each)]
+        fresh = {}
+        for language in languages:
+            with Session(self.server, key=other) as session:
+                fresh[language] = self.look(session, language)
+                digest = session.show()["provenance"]["image_digest"]
+        for leaver in languages:
+            with Session(self.server, key=one) as session:
+                self.assertEnded(session.exec(residue.LEAVE[leaver], language=leaver), "completed")
+                self.assertEqual(session.exec(REWRITE, language="bash")["stdout"], "end\n")
+                self.assertNotEqual(self.look(session, leaver), fresh[leaver])
+            for language in languages:
+                with self.subTest(left_by=leaver, found_by=language), Session(self.server, key=other) as session:
+                    self.assertEqual(self.look(session, language), fresh[language])
+                    self.assertEqual(session.show()["provenance"]["image_digest"], digest)
+
+
 class Residue(HostileTest):
     def test_p31_image_is_immutable(self):
-        code = r'''
-for f in /usr/bin/python3 /usr/lib/python3/dist-packages/evil.py /usr/local/lib/evil.so /etc/ld.so.preload \
-         /etc/profile /etc/bash.bashrc /etc/passwd /bin/sh; do
-  (echo evil >> "$f") 2>/dev/null && echo "wrote $f"
-done
-mv /usr/bin/env /usr/bin/env2 2>/dev/null && echo moved
-ln -s /workspace /usr/lib/evil 2>/dev/null && echo linked
-rm -f /usr/bin/true 2>/dev/null; test -e /usr/bin/true || echo removed
-touch /x 2>/dev/null && echo touched; echo end'''
-        result = self.run_code("bash", code)
+        result = self.run_code("bash", REWRITE)
         self.assertEqual(result["stdout"], "end\n")
         after = self.run_code("python", "print('clean')")
         self.assertEqual(after["stdout"], "clean\n")
