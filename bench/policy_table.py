@@ -4,7 +4,7 @@
 import json
 import pathlib
 
-MARKER = "<!-- bench policy -->\n"
+import page
 
 # program's "bench", its figure, what that is, the bound, the unit
 ROWS = (
@@ -32,16 +32,9 @@ def table(found):
     return "\n".join(lines)
 
 
-def into_page(page, text):
-    """The page with `text` as its section of policy."""
-    begin, rest = page.split(MARKER, 1)
-    return begin + MARKER + text + rest[rest.index("<!-- end -->"):]
-
-
 def report(lines, out, docs):
     found = results(lines)
     pathlib.Path(out, "policy.json").write_text(json.dumps(found, indent=1) + "\n")
     shown = table(found)
     print(shown)
-    page = pathlib.Path(docs, "BENCHMARKS.md")
-    page.write_text(into_page(page.read_text(), f"{shown}\n"))
+    page.write(pathlib.Path(docs, "BENCHMARKS.md"), "policy", shown)
