@@ -8,8 +8,8 @@ A suite is one file or program with a name such as style/layers, unit/base, inte
 hostile/kernel, user/hostile/kernel (the same as an ordinary user), warm/hostile/kernel (the same in
 copies of a zygote), fault/kill, guest,
 asan/unit/base, tsan/unit/store, fuzz/json. PATTERN picks the suites whose name contains it.
-Suites that look at nothing but themselves run side by side; those that count what a sandbox leaves
-on the machine run one at a time. With --build, that preset is built (`./dev build PRESET`) at the lowest
+Suites that look at nothing but themselves run side by side, and so, after them, do those that look at
+nothing but their own server; those that count what a sandbox leaves on the machine run one at a time. With --build, that preset is built (`./dev build PRESET`) at the lowest
 priority while the suites of the release build run; its own suites follow.
 
 A suite that failed is run once more at the end, with nothing beside it, if no more than three failed and no
@@ -44,6 +44,9 @@ import harness  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 PRESETS = ("release", "asan", "tsan")
+# What runs at the same time as a suite: whatever looks at nothing but itself, others that have a server of
+# their own, or nothing.
+ANY, SERVERS, NONE = "any", "servers", "none"
 SECOND_TRIES = 3  # more failed suites than this are no accident
 SECOND_DETAIL = 2000  # characters, the last ones, of how a case failed that passed later; the rest stands above
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
@@ -75,7 +78,7 @@ class Suite:
     name: str
     command: list
     kind: str = "python"  # "python", "gtest", "fuzz"
-    alone: bool = False  # must not share the machine with other suites
+    company: str = NONE  # what it may share the machine with
     timeout: int = 600
     env: dict = dataclasses.field(default_factory=dict)
 
@@ -91,14 +94,21 @@ class Case:
 # --- discovery ------------------------------------------------------------------------------------
 
 
-def python_suite(path, preset="release", prefix="", timeout=600, alone=True, **env):
+def company_of(path):
+    """Of a Python suite. One that looks for leaks sees those of all servers."""
+    if path.parent.name == "style":
+        return ANY
+    return NONE if path.parent.name != "integration" or "leakcheck" in path.read_text() else SERVERS
+
+
+def python_suite(path, preset="release", prefix="", timeout=600, **env):
     short = path.stem.removeprefix("test_").removeprefix("check_")
     name = "/".join(part for part in (prefix, path.parent.name, short) if part)
     env["CLOISTER_BIN"] = str(BUILD / preset / "bin")
     if preset != "release":
         env |= {"CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
     command = [PYTHON, str(HERE / "worker.py"), str(path)]
-    return Suite(name, command, alone=alone, timeout=timeout, env=env)
+    return Suite(name, command, company=company_of(path), timeout=timeout, env=env)
 
 
 def unit_suites(preset):
@@ -108,7 +118,7 @@ def unit_suites(preset):
     prefix = "" if preset == "release" else f"{preset}/"
     for program in sorted((BUILD / preset / "bin").glob("*_test")):
         short = program.name.removesuffix("_test")
-        yield Suite(f"{prefix}unit/{short}", [str(program)], "gtest", alone=short in UNITS_ALONE,
+        yield Suite(f"{prefix}unit/{short}", [str(program)], "gtest", company=NONE if short in UNITS_ALONE else ANY,
                     timeout=300, env=env)
 
 
@@ -127,7 +137,7 @@ def fuzz_suites(long):
         if kept.is_dir():
             command.append(str(kept))
         name = f"fuzz/{program.name.removeprefix('fuzz_')}"
-        yield Suite(name, command, "fuzz", timeout=each + 120, env=dict(SANITIZER_ENV))
+        yield Suite(name, command, "fuzz", company=ANY, timeout=each + 120, env=dict(SANITIZER_ENV))
 
 
 def discover(long, pattern, presets=PRESETS):
@@ -141,7 +151,7 @@ def discover(long, pattern, presets=PRESETS):
 
 def release_suites(long, units):
     """With `units`, the unit tests without sanitizers too, which an ordinary run does not compile."""
-    suites = [python_suite(p, alone=False, timeout=3600 if long else 900)
+    suites = [python_suite(p, timeout=3600 if long else 900)
               for p in sorted((HERE / "style").glob("check_*.py"))]
     suites += unit_suites("release") if units else []
     limit = 7200 if long else 600
@@ -154,8 +164,7 @@ def release_suites(long, units):
                for folder, names in WARM_SUITES.items() for name in names]
     suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="gvisor", timeout=limit, CLOISTER_GVISOR="1")
                for name in GVISOR_SUITES]
-    suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], alone=True,
-                        timeout=3600 if long else 1500))
+    suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], timeout=3600 if long else 1500))
     return suites
 
 
@@ -375,10 +384,11 @@ def run_suites(suites, long, printer, builder):
         if any(case.outcome == "failed" for case in cases):
             failed.append((suite, output + "".join(case.detail for case in cases)))
 
-    with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
-        list(pool.map(one, [suite for suite in suites if not suite.alone]))
+    for company in (ANY, SERVERS):
+        with concurrent.futures.ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+            list(pool.map(one, [suite for suite in suites if suite.company == company]))
     for suite in suites:
-        if suite.alone:
+        if suite.company == NONE:
             with builder.paused() if suite.name.endswith(QUIET) else contextlib.nullcontext():
                 one(suite)
     return failed
