@@ -7,6 +7,7 @@ import unittest
 
 import harness
 import pool_counts
+from session_case import Session
 
 KEPT = 4
 READY = f"pool:\n  ready: {KEPT}\n  idle_ms: 30000\n{harness.CALM}"
@@ -263,6 +264,15 @@ class Prestart(unittest.TestCase):
 
     def test_node(self):
         self.compare("node", NODE)
+
+    def test_sessions_are_made_of_what_stands_ready(self):
+        with harness.Server(config=READY) as server:
+            for _ in range(40):
+                with Session(server, language="bash") as session:
+                    self.assertEqual(session.exec("echo on")["stdout"], "on\n")
+                if pool_counts.claims(server.metrics())["ready"] > 0:
+                    return
+        self.fail("no session was made of a sandbox that stood ready")
 
     def test_what_is_not_plain_starts_with_its_code(self):
         code = WAS_WAITING["python"]
