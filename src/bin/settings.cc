@@ -72,7 +72,8 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
                     .bytes = config.artifacts.quota_mb * kMiB},
           .quotas = quotas,
           .ttl_us = config.artifacts.ttl_days * kDayMicros,
-          .uploads = config.artifacts.uploads};
+          .uploads = config.artifacts.uploads,
+          .uploads_per_tenant = config.artifacts.uploads_per_tenant};
 }
 
 orchestrator::PolicyConfig policyConfig(const model::Config& config) {
@@ -89,6 +90,7 @@ orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
           .max_bytes = config.snapshots.max_mb * kMiB,
           .max_entries = config.snapshots.max_entries,
           .at_once = config.snapshots.at_once,
+          .at_once_per_tenant = config.snapshots.at_once_per_tenant,
           .ttl_us = artifacts.ttl_us,
           .disk_over_bytes = config.workspace.disk.over_mb * kMiB};
 }

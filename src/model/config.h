@@ -143,7 +143,8 @@ struct Config {
     uint64_t quota_mb = 10'240;      // all together
     uint64_t quota_count = 100'000;  // all together
     uint32_t ttl_days = 365;         // at most; 0: those of runs as long as their execution
-    uint32_t uploads = 64;           // at once
+    uint32_t uploads = 64;           // at once, of all tenants
+    uint32_t uploads_per_tenant = 48;
     // Asked about each before anyone can read it; docs/adr/0026.
     struct Scan {
       std::vector<std::string> command;  // argv; none: nothing is scanned
@@ -191,6 +192,7 @@ struct Config {
     uint64_t max_mb = 4096;          // one: its files and their names
     uint64_t max_entries = 200'000;  // one: files, directories and links
     uint32_t at_once = 4;            // taken and restored, of all tenants
+    uint32_t at_once_per_tenant = 3;
   } snapshots;
 
   // Of finished executions; 0: never, no bound.

@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kHeadBytes = 512;
 constexpr size_t kLongestPath = 1024;
-constexpr int kRetryAfterSeconds = 2;
 
 model::AuditEvent eventOf(std::string action, const model::Principal& by,
                           const model::Artifact& artifact) {
@@ -34,18 +33,16 @@ model::AuditEvent eventOf(std::string action, const model::Principal& by,
 // One upload; used by one thread at a time.
 class ArtifactService::Upload {
  public:
-  Upload(std::shared_ptr<std::atomic<uint32_t>> count, model::Principal by,
-         model::Artifact artifact, uint64_t most, std::unique_ptr<artifacts::BlobWriter> writer)
-      : count_(std::move(count)),
+  Upload(std::shared_ptr<void> place, model::Principal by, model::Artifact artifact, uint64_t most,
+         std::unique_ptr<artifacts::BlobWriter> writer)
+      : place_(std::move(place)),
         by_(std::move(by)),
         artifact_(std::move(artifact)),
         most_(most),
-        writer_(std::move(writer)) {
-    ++*count_;
-  }
+        writer_(std::move(writer)) {}
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
-  ~Upload() { --*count_; }
+  ~Upload() = default;
 
   Result<> write(std::string_view bytes) {
     model::ArtifactRef& ref = artifact_.ref;
@@ -68,7 +65,7 @@ class ArtifactService::Upload {
   [[nodiscard]] const model::Principal& by() const { return by_; }
 
  private:
-  std::shared_ptr<std::atomic<uint32_t>> count_;
+  std::shared_ptr<void> place_;  // among those at once
   model::Principal by_;
   model::Artifact artifact_;
   uint64_t most_;
@@ -86,7 +83,10 @@ ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
       keys_(keys),
       config_(config),
       scanner_(scanner),
-      ledger_(store, std::move(executor)) {}
+      ledger_(store, std::move(executor)),
+      at_once_({.all = config.uploads,
+                .per_tenant = config.uploads_per_tenant,
+                .key = "artifacts.uploads"}) {}
 
 Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     const model::Principal& principal, NewArtifact wanted) {
@@ -97,11 +97,7 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
                 "control characters",
                 "query.path");
   }
-  if (*uploads_ >= config_.uploads) {
-    Error busy{Code::kQuota, "uploading: too many uploads at once", ""};
-    busy.retry_after_seconds = kRetryAfterSeconds;
-    return std::unexpected(std::move(busy));
-  }
+  auto place = TRY(at_once_.enter(principal.tenant, "uploading", "uploads"));
   if (wanted.size.value_or(0) > config_.max_bytes) {
     return fail(Code::kTooLarge, "uploading: at most " + std::to_string(config_.max_bytes) +
                                      " bytes are taken (artifacts.max_mb)");
@@ -118,7 +114,7 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
                                            : std::min(wanted.ttl_us, config_.ttl_us);
   if (ttl > 0) artifact.ref.expires_at = artifact.created_at + ttl;
   auto writer = TRY(blobs_.blobs().create(principal.tenant));
-  return std::make_shared<Upload>(uploads_, principal, std::move(artifact), most,
+  return std::make_shared<Upload>(std::move(place), principal, std::move(artifact), most,
                                   std::move(writer));
 }
 

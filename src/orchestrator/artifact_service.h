@@ -6,7 +6,6 @@
 // it acknowledged. Until then it is nothing, and dropping it removes what was written.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +25,7 @@
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/ledger.h"
 #include "orchestrator/scanner.h"
+#include "orchestrator/shares.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
@@ -37,7 +37,8 @@ struct ArtifactConfig {
   model::ArtifactQuota quota;              // of each tenant
   const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
   int64_t ttl_us = 0;                      // at most; 0: none
-  uint32_t uploads = 64;                   // at once
+  uint32_t uploads = 64;                   // at once, of all tenants
+  uint32_t uploads_per_tenant = 48;
 };
 
 struct NewArtifact {
@@ -92,7 +93,7 @@ class ArtifactService {
   ArtifactConfig config_;
   Scanner* scanner_;  // null: none
   Ledger ledger_;
-  std::shared_ptr<std::atomic<uint32_t>> uploads_ = std::make_shared<std::atomic<uint32_t>>(0);
+  Shares at_once_;
 };
 
 }  // namespace cloister::orchestrator

@@ -96,6 +96,20 @@ TEST_F(ArtifactServiceTest, BoundsUploadsAtOnce) {
   EXPECT_TRUE(service->begin(principal(), {.path = "c", .ttl_us = 0, .size = {}}));
 }
 
+TEST_F(ArtifactServiceTest, NoTenantTakesAllTheirPlaces) {
+  make({.max_bytes = 1000,
+        .quota = {.artifacts = 3, .bytes = 1500},
+        .ttl_us = 0,
+        .uploads = 2,
+        .uploads_per_tenant = 1});
+  const auto first = service->begin(principal(), {.path = "a", .ttl_us = 0, .size = {}});
+  ASSERT_TRUE(first);
+  const auto second = service->begin(principal(), {.path = "b", .ttl_us = 0, .size = {}});
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("artifacts.uploads_per_tenant"), std::string::npos);
+  EXPECT_TRUE(service->begin(principal("other"), {.path = "a", .ttl_us = 0, .size = {}}));
+}
+
 TEST_F(ArtifactServiceTest, WhatTheLedgerRefusesLeavesNothing) {
   ASSERT_TRUE(put("a", "kept"));
   store_->full = true;

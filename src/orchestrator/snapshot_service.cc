@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kAlone = uint64_t{1} << 20;  // files from this size on share no chunk
 constexpr size_t kManifestPiece = size_t{256} << 10;
 constexpr size_t kOpenAtOnce = 64;
-constexpr int kRetryAfterSeconds = 2;
+constexpr char kSnapshots[] = "snapshots taken or restored";
 
 // The ledger keeps no fractions, and a name only for show.
 model::AuditEvent eventOf(std::string action, const model::Principal& by,
@@ -215,19 +215,10 @@ SnapshotService::SnapshotService(boost::asio::any_io_executor executor,
       blobs_(blobs),
       sessions_(sessions),
       config_(config),
-      ledger_(store, std::move(executor)) {}
-
-// One of those that are under way, for as long as what it gives lives.
-Result<std::shared_ptr<void>> SnapshotService::enter(const std::string& doing) {
-  if (*under_way_ >= config_.at_once) {
-    Error busy{Code::kQuota,
-               doing + ": too many snapshots are taken or restored (snapshots.at_once)", ""};
-    busy.retry_after_seconds = kRetryAfterSeconds;
-    return std::unexpected(std::move(busy));
-  }
-  ++*under_way_;
-  return std::shared_ptr<void>(nullptr, [count = under_way_](void*) { --*count; });
-}
+      ledger_(store, std::move(executor)),
+      at_once_({.all = config.at_once,
+                .per_tenant = config.at_once_per_tenant,
+                .key = "snapshots.at_once"}) {}
 
 model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
   model::SnapshotQuota quota = config_.quota;
@@ -254,7 +245,7 @@ Result<uint64_t> SnapshotService::roomFor(const std::string& tenant) {
 Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, std::string session,
                                                     model::SnapshotRequest request) {
   const model::Session of = CO_TRY(sessions_.get(principal, session));
-  const auto one = CO_TRY(enter("taking a snapshot"));
+  const auto one = CO_TRY(at_once_.enter(of.principal.tenant, "taking a snapshot", kSnapshots));
   const uint64_t room = CO_TRY(roomFor(of.principal.tenant));
   model::Snapshot made;
   made.id = base::newId(model::kSnapshotPrefix);
@@ -394,7 +385,7 @@ Task<Result<model::Session>> SnapshotService::restore(model::Principal principal
   if (snapshot.tenant != principal.tenant) {
     co_return fail(Code::kNotFound, "there is no snapshot " + request.from_snapshot);
   }
-  const auto one = CO_TRY(enter("restoring a snapshot"));
+  const auto one = CO_TRY(at_once_.enter(principal.tenant, "restoring a snapshot", kSnapshots));
   model::Limits& limits = request.settings.limits;
   model::settle(limits);
   CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));

@@ -28,6 +28,7 @@
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/ledger.h"
 #include "orchestrator/sessions.h"
+#include "orchestrator/shares.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
@@ -38,8 +39,9 @@ struct SnapshotConfig {
   uint64_t max_bytes = uint64_t{4} << 30;  // of one: its files and their names
   uint64_t max_entries = 200'000;          // the same
   uint32_t at_once = 4;                    // taken and restored, of all tenants
-  int64_t ttl_us = 0;                      // at most; 0: none
-  uint64_t disk_over_bytes = UINT64_MAX;   // model::needsDisk(), of sessions that are filled
+  uint32_t at_once_per_tenant = 3;
+  int64_t ttl_us = 0;                     // at most; 0: none
+  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk(), of sessions that are filled
 };
 
 class SnapshotService {
@@ -65,7 +67,6 @@ class SnapshotService {
  private:
   class Taking;
 
-  Result<std::shared_ptr<void>> enter(const std::string& doing);
   [[nodiscard]] model::SnapshotQuota quotaOf(const std::string& tenant) const;
   Result<uint64_t> roomFor(const std::string& tenant);
   Task<Result<>> check(model::Snapshot snapshot);
@@ -80,7 +81,7 @@ class SnapshotService {
   Sessions& sessions_;
   SnapshotConfig config_;
   Ledger ledger_;
-  std::shared_ptr<uint32_t> under_way_ = std::make_shared<uint32_t>(0);
+  Shares at_once_;
 };
 
 }  // namespace cloister::orchestrator

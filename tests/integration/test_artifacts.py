@@ -2,6 +2,7 @@
 """Artifacts over HTTP and the command line: uploads, links, quota, expiry, and what lies on disk."""
 
 import base64
+import contextlib
 import hashlib
 import http.client
 import json
@@ -17,7 +18,8 @@ import api_case
 import harness
 from api_case import ApiTest
 
-CONFIG = api_case.CONFIG + "artifacts:\n  max_mb: 64\n  quota_mb: 100\n  quota_count: 40\n"
+CONFIG = api_case.CONFIG + ("artifacts:\n  max_mb: 64\n  quota_mb: 100\n  quota_count: 40\n"
+                            "  uploads: 8\n  uploads_per_tenant: 6\n")
 MIB = 1 << 20
 
 
@@ -45,12 +47,18 @@ class Artifacts(ApiTest):
     def fetch(self, path, headers=None, key=None, status=200):
         return self.call("GET", path, headers=headers, key=key or self.key, status=status)
 
-    def offer(self, length):
-        """The status of an upload of so many bytes before any is sent: 100 if it may begin."""
+    @contextlib.contextmanager
+    def offered(self, length, key=None):
+        """The answer to an upload of so many bytes before any is sent, while it waits for them."""
         with socket.create_connection((self.server.host, self.server.port)) as client:
             client.sendall(f"POST /v1/artifacts?path=x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-                           f"X-API-Key: {self.key}\r\nContent-Length: {length}\r\n\r\n".encode())
-            return int(client.recv(65536).split()[1])
+                           f"X-API-Key: {key or self.key}\r\nContent-Length: {length}\r\n\r\n".encode())
+            yield client.recv(65536)
+
+    def offer(self, length, key=None):
+        """Its status: 100 if it may begin."""
+        with self.offered(length, key) as answer:
+            return int(answer.split()[1])
 
     def test_upload_show_list_download_delete(self):
         body = content(200_000)
@@ -171,6 +179,18 @@ class Artifacts(ApiTest):
         for number in range(40):
             self.put(b"x", f"n{number}")
         self.put(b"x", status=429)
+
+    def test_no_tenant_takes_all_the_places(self):
+        other = self.new_key("other-tenant")["secret"]
+        harness.wait_for("earlier uploads to be gone", lambda: self.offer(1) == 100)
+        with contextlib.ExitStack() as held:
+            for _ in range(6):  # artifacts.uploads_per_tenant, of 8
+                self.assertIn(b" 100 ", held.enter_context(self.offered(10)))
+            with self.offered(10) as answer:
+                self.assertIn(b" 429 ", answer)
+                self.assertIn(b"artifacts.uploads_per_tenant", answer)
+            self.assertEqual(self.offer(10, other), 100)
+        harness.wait_for("a place", lambda: self.offer(10) == 100)
 
     @unittest.skipUnless(harness.ROOT, "only root may reset another process's peak")
     @unittest.skipIf(harness.SANITIZED, "the sanitizer holds what was freed for a while")
