@@ -517,7 +517,7 @@ Result<> serve(const Options& options) {
   const model::Config& config = options.config;
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options));
   IoContext io(1);
-  api::HttpServer server(io.get_executor(), httpLimits(config.http), config.http.allowed_hosts,
+  api::HttpServer server(io.get_executor(), httpLimits(config), config.http.allowed_hosts,
                          TRY(api::ServerTls::open(config.tls)));
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));

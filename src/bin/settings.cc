@@ -49,12 +49,14 @@ orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
   return {.tenant = quotaOf(config.quotas.tenant), .agent = quotaOf(config.quotas.agent)};
 }
 
-api::HttpLimits httpLimits(const model::Config::Http& config) {
-  constexpr size_t kOwnDescriptors = 64;  // ledger, blobs, node, log
+api::HttpLimits httpLimits(const model::Config& all) {
+  const model::Config::Http& config = all.http;
+  // Ledger, blobs, node, log; and an upload that is kept has its file open.
+  constexpr size_t kFew = 32;
+  const size_t own = 64 + all.artifacts.resume.max;
   api::HttpLimits limits;
-  const size_t descriptors = linux::raiseDescriptors(config.max_connections + kOwnDescriptors);
-  const size_t spare =
-      descriptors > 2 * kOwnDescriptors ? descriptors - kOwnDescriptors : kOwnDescriptors / 2;
+  const size_t descriptors = linux::raiseDescriptors(config.max_connections + own);
+  const size_t spare = std::max(kFew, descriptors - std::min(descriptors, own));
   limits.connections = std::min<size_t>(config.max_connections, spare);
   limits.head_bytes = config.header_bytes;
   limits.body_bytes = config.body_bytes;
@@ -73,7 +75,11 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
           .quotas = quotas,
           .ttl_us = config.artifacts.ttl_days * kDayMicros,
           .uploads = config.artifacts.uploads,
-          .uploads_per_tenant = config.artifacts.uploads_per_tenant};
+          .uploads_per_tenant = config.artifacts.uploads_per_tenant,
+          .kept = {.all = config.artifacts.resume.max,
+                   .per_tenant = config.artifacts.resume.per_tenant,
+                   .bytes_per_tenant = config.artifacts.resume.max_mb * kMiB,
+                   .ttl = std::chrono::seconds(config.artifacts.resume.ttl_seconds)}};
 }
 
 orchestrator::PolicyConfig policyConfig(const model::Config& config) {

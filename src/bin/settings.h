@@ -21,7 +21,7 @@
 namespace cloister {
 
 // Raises this process's limit of descriptors as far as the connections need.
-api::HttpLimits httpLimits(const model::Config::Http& config);
+api::HttpLimits httpLimits(const model::Config& all);
 orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
                                             const orchestrator::Quotas* quotas);
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,

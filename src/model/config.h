@@ -145,6 +145,12 @@ struct Config {
     uint32_t ttl_days = 365;         // at most; 0: those of runs as long as their execution
     uint32_t uploads = 64;           // at once, of all tenants
     uint32_t uploads_per_tenant = 48;
+    struct Resume {              // of uploads that broke off, to go on with; of a tenant
+      uint32_t per_tenant = 16;  // 0: none
+      uint32_t max = 128;        // of all tenants
+      uint64_t max_mb = 4096;
+      uint32_t ttl_seconds = 86'400;
+    } resume;
     // Asked about each before anyone can read it; docs/adr/0026.
     struct Scan {
       std::vector<std::string> command;  // argv; none: nothing is scanned

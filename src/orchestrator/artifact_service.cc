@@ -2,10 +2,10 @@
 #include "orchestrator/artifact_service.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "artifacts/links.h"
 #include "base/clock.h"
-#include "base/content_type.h"
 #include "base/id.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/quota.h"
@@ -14,8 +14,8 @@
 namespace cloister::orchestrator {
 namespace {
 
-constexpr size_t kHeadBytes = 512;
 constexpr size_t kLongestPath = 1024;
+constexpr size_t kLongestUpload = 64;
 
 model::AuditEvent eventOf(std::string action, const model::Principal& by,
                           const model::Artifact& artifact) {
@@ -28,49 +28,82 @@ model::AuditEvent eventOf(std::string action, const model::Principal& by,
                       {"tenant", artifact.tenant}}};
 }
 
-}  // namespace
-
-// One upload; used by one thread at a time.
-class ArtifactService::Upload {
- public:
-  Upload(std::shared_ptr<void> place, model::Principal by, model::Artifact artifact, uint64_t most,
-         std::unique_ptr<artifacts::BlobWriter> writer)
-      : place_(std::move(place)),
-        by_(std::move(by)),
-        artifact_(std::move(artifact)),
-        most_(most),
-        writer_(std::move(writer)) {}
-  Upload(const Upload&) = delete;
-  Upload& operator=(const Upload&) = delete;
-  ~Upload() = default;
-
-  Result<> write(std::string_view bytes) {
-    model::ArtifactRef& ref = artifact_.ref;
-    if (bytes.size() > most_ - ref.size) {
-      return fail(Code::kTooLarge, "uploading: at most " + std::to_string(most_) +
-                                       " bytes are taken (artifacts.max_mb, artifacts.quota_mb)");
-    }
-    ref.size += bytes.size();
-    if (head_.size() < kHeadBytes) head_ += bytes.substr(0, kHeadBytes);
-    return writer_->write(bytes);
-  }
-
-  Result<> finish() {
-    artifact_.ref.sha256 = TRY(writer_->finish());
-    artifact_.ref.content_type = base::sniffContentType(artifact_.ref.path, head_);
+// What names one in a path of the API.
+Result<> checkUploadName(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  if (!name.empty() && name.size() <= kLongestUpload && name[0] != '.' &&
+      std::ranges::all_of(name, plain)) {
     return {};
   }
+  return fail(Code::kInvalid,
+              "query parameter upload: must be 1 to 64 letters, digits, \"-\", \"_\" and \".\", "
+              "the first of them not \".\"",
+              "query.upload");
+}
 
-  [[nodiscard]] const model::Artifact& artifact() const { return artifact_; }
+bool isDigest(std::string_view text) {
+  constexpr size_t kDigits = 64;
+  return text.size() == kDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+Result<> checkWanted(const NewArtifact& wanted) {
+  if (wanted.path.size() > kLongestPath || wanted.path.ends_with('/') || wanted.path.empty() ||
+      displayPath(wanted.path) != wanted.path) {
+    return fail(Code::kInvalid,
+                "path: must be a relative path of at most 1024 bytes, without \".\", \"..\" and "
+                "control characters",
+                "query.path");
+  }
+  if (!wanted.upload.empty()) TRY(checkUploadName(wanted.upload));
+  if (wanted.offset && wanted.upload.empty()) {
+    return fail(Code::kInvalid, "query parameter offset: goes with upload", "query.offset");
+  }
+  if (wanted.sha256.empty() || isDigest(wanted.sha256)) return {};
+  return fail(Code::kInvalid, "query parameter sha256: must be 64 lower-case hex digits",
+              "query.sha256");
+}
+
+}  // namespace
+
+// One request that sends an upload. Its end is that of the request: what it had named is kept, if
+// it is good for going on.
+class ArtifactService::Upload {
+ public:
+  Upload(std::shared_ptr<void> place, model::Principal by, const NewArtifact& wanted)
+      : place_(std::move(place)),
+        by_(std::move(by)),
+        sha256_(wanted.sha256),
+        ttl_us_(wanted.ttl_us) {}
+  Upload(const Upload&) = delete;
+  Upload& operator=(const Upload&) = delete;
+  ~Upload() {
+    if (kept_ == nullptr) return;
+    // Its bytes may be on their way still where only its coroutine was destroyed.
+    if (busy_ || !content_->good() || content_->size() == 0) {
+      kept_->drop(name_);
+    } else {
+      kept_->rest(name_);
+    }
+  }
+
   [[nodiscard]] const model::Principal& by() const { return by_; }
 
  private:
+  friend class ArtifactService;
+
   std::shared_ptr<void> place_;  // among those at once
   model::Principal by_;
-  model::Artifact artifact_;
-  uint64_t most_;
-  std::string head_;  // first bytes, to tell the type
-  std::unique_ptr<artifacts::BlobWriter> writer_;
+  std::string sha256_;  // that it must have
+  int64_t ttl_us_;
+  std::shared_ptr<UploadContent> content_;  // null: it has ended before, as ended_
+  std::string ended_;
+  std::shared_ptr<KeptUploads> kept_;  // where it is, as name_; null: nowhere
+  UploadName name_;
+  bool busy_ = false;  // another thread has content_
 };
 
 ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
@@ -83,39 +116,50 @@ ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
       keys_(keys),
       config_(config),
       scanner_(scanner),
-      ledger_(store, std::move(executor)),
+      ledger_(store, executor),
       at_once_({.all = config.uploads,
                 .per_tenant = config.uploads_per_tenant,
-                .key = "artifacts.uploads"}) {}
+                .key = "artifacts.uploads"}),
+      kept_(std::make_shared<KeptUploads>(std::move(executor), blobs, config.kept)) {}
 
 Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     const model::Principal& principal, NewArtifact wanted) {
-  if (wanted.path.size() > kLongestPath || wanted.path.ends_with('/') || wanted.path.empty() ||
-      displayPath(wanted.path) != wanted.path) {
-    return fail(Code::kInvalid,
-                "path: must be a relative path of at most 1024 bytes, without \".\", \"..\" and "
-                "control characters",
-                "query.path");
-  }
+  TRY(checkWanted(wanted));
   auto place = TRY(at_once_.enter(principal.tenant, "uploading", "uploads"));
-  if (wanted.size.value_or(0) > config_.max_bytes) {
+  const uint64_t before = wanted.offset.value_or(0);
+  const uint64_t now = wanted.size.value_or(0);
+  if (now > config_.max_bytes || before > config_.max_bytes - now) {
     return fail(Code::kTooLarge, "uploading: at most " + std::to_string(config_.max_bytes) +
                                      " bytes are taken (artifacts.max_mb)");
   }
-  const uint64_t room = TRY(roomFor(principal.tenant, wanted.size));
-  const uint64_t most = std::min(config_.max_bytes, room);
-  model::Artifact artifact;
-  artifact.ref.id = base::newId("art");
-  artifact.ref.path = std::move(wanted.path);
-  artifact.tenant = principal.tenant;
-  artifact.created_at = base::wallMicros();
-  const int64_t ttl = config_.ttl_us == 0  ? wanted.ttl_us
-                      : wanted.ttl_us == 0 ? config_.ttl_us
-                                           : std::min(wanted.ttl_us, config_.ttl_us);
-  if (ttl > 0) artifact.ref.expires_at = artifact.created_at + ttl;
+  const auto upload = std::make_shared<Upload>(std::move(place), principal, wanted);
+  upload->content_ = TRY(contentFor(principal, wanted));
+  const UploadName name{principal.tenant, wanted.upload};
+  if (!upload->content_) {
+    upload->ended_ = TRY(kept_->get(name)).artifact_id;
+    return upload;
+  }
+  if (!wanted.upload.empty()) {
+    TRY(kept_->begin(name, upload->content_, std::move(wanted.stop)));
+    upload->name_ = name;
+    upload->kept_ = kept_;
+  }
+  // What is kept of this one does not count any more.
+  const uint64_t room = TRY(roomFor(principal.tenant, before + now));
+  upload->content_->allow(std::min(config_.max_bytes, room));
+  return upload;
+}
+
+// What was kept of it, or a new one; null for one that has ended.
+Result<std::shared_ptr<UploadContent>> ArtifactService::contentFor(
+    const model::Principal& principal, const NewArtifact& wanted) {
+  const UploadName name{principal.tenant, wanted.upload};
+  const bool from_start = wanted.offset.value_or(0) == 0;
+  if (wanted.offset && !(from_start && !kept_->get(name))) {
+    return kept_->find(name, wanted.path, *wanted.offset);
+  }
   auto writer = TRY(blobs_.blobs().create(principal.tenant));
-  return std::make_shared<Upload>(std::move(place), principal, std::move(artifact), most,
-                                  std::move(writer));
+  return std::make_shared<UploadContent>(wanted.path, std::move(writer));
 }
 
 model::ArtifactQuota ArtifactService::quotaOf(const std::string& tenant) const {
@@ -124,55 +168,119 @@ model::ArtifactQuota ArtifactService::quotaOf(const std::string& tenant) const {
 }
 
 // What the ledger will say at the end, before anything is sent.
-Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, std::optional<uint64_t> size) {
-  const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
+Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, uint64_t size) {
+  model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
+  const model::ArtifactQuota kept = blobs_.unnamed(tenant);
+  used.artifacts += kept.artifacts;
+  used.bytes += kept.bytes;
   const model::ArtifactQuota quota = quotaOf(tenant);
   if (used.artifacts < quota.artifacts && used.bytes <= quota.bytes &&
-      size.value_or(0) <= quota.bytes - used.bytes) {
+      size <= quota.bytes - used.bytes) {
     return quota.bytes - used.bytes;
   }
-  return fail(
-      Code::kQuota,
-      "uploading: the tenant may keep " + std::to_string(quota.artifacts) + " artifacts and " +
-          std::to_string(quota.bytes) + " bytes, and keeps " + std::to_string(used.artifacts) +
-          " and " + std::to_string(used.bytes) +
-          "; delete some, or have its quota raised (artifacts.quota_mb, artifacts.quota_count)");
+  const std::string broken =
+      kept.artifacts == 0 ? "" : ", uploads that broke off among them (GET /v1/uploads)";
+  return fail(Code::kQuota, "uploading: the tenant may keep " + std::to_string(quota.artifacts) +
+                                " artifacts and " + std::to_string(quota.bytes) +
+                                " bytes, and keeps " + std::to_string(used.artifacts) + " and " +
+                                std::to_string(used.bytes) + broken +
+                                "; delete some, or have its quota raised (artifacts.quota_mb, "
+                                "artifacts.quota_count)");
 }
 
 ArtifactService::Task<Result<>> ArtifactService::write(std::shared_ptr<Upload> upload,
                                                        std::string bytes) {
+  if (!upload->content_) {
+    co_return fail(Code::kConflict, "uploading: it has ended as artifact " + upload->ended_,
+                   "query.offset");
+  }
   const auto piece = std::make_shared<const std::string>(std::move(bytes));
-  co_return co_await inBackground<Result<>>(background_,
-                                            [upload, piece] { return upload->write(*piece); });
+  upload->busy_ = true;
+  auto written = co_await inBackground<Result<>>(
+      background_, [content = upload->content_, piece] { return content->write(*piece); });
+  upload->busy_ = false;
+  if (upload->kept_) upload->kept_->grown(upload->name_, upload->content_->size());
+  co_return written;
 }
 
 ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
     std::shared_ptr<Upload> upload) {
+  if (!upload->content_) co_return get(upload->by(), upload->ended_);
+  using Finished = Result<model::ArtifactRef>;
   blobs_.beginNaming();
-  const auto finished =
-      co_await inBackground<Result<>>(background_, [upload] { return upload->finish(); });
-  const model::Artifact& artifact = upload->artifact();
+  upload->busy_ = true;
+  auto finished = co_await inBackground<Finished>(
+      background_, [content = upload->content_] { return content->finish(); });
+  upload->busy_ = false;
+  model::Artifact artifact;
+  artifact.tenant = upload->by().tenant;
+  if (finished) artifact.ref = *std::move(finished);
   if (finished) blobs_.hold(artifact.blob());
   blobs_.endNaming();
   CO_TRY(finished);
-  if (scanner_ != nullptr) {
-    auto content = open(artifact);
-    Result<> clean;
-    if (content) clean = co_await scanner_->scan(*std::move(content));
-    if (!content) clean = std::unexpected(std::move(content).error());
-    if (!clean) {
-      blobs_.release(artifact.blob(), false);
-      model::AuditEvent event = eventOf("artifact.refused", upload->by(), artifact);
-      event.details["reason"] = clean.error().message;
-      CO_TRY(co_await ledger_.append(std::move(event)));
-      co_return std::unexpected(clean.error());
-    }
+  artifact.ref.id = base::newId("art");
+  artifact.created_at = base::wallMicros();
+  artifact.ref.expires_at = expiryOf(artifact.created_at, upload->ttl_us_);
+  if (const auto sound = co_await check(*upload, artifact); !sound) {
+    blobs_.release(artifact.blob(), false);
+    co_return std::unexpected(sound.error());
   }
   const auto named = co_await ledger_.addArtifact(
-      artifact, quotaOf(artifact.tenant), eventOf("artifact.created", upload->by(), artifact));
+      artifact, blobs_.without(artifact.tenant, quotaOf(artifact.tenant)),
+      eventOf("artifact.created", upload->by(), artifact));
   blobs_.release(artifact.blob(), named.has_value());
   CO_TRY(named);
+  if (const auto kept = std::exchange(upload->kept_, nullptr)) {
+    kept->end(upload->name_, artifact.ref.id);
+  }
   co_return artifact;
+}
+
+int64_t ArtifactService::expiryOf(int64_t created_at, int64_t wanted_ttl_us) const {
+  int64_t ttl = config_.ttl_us;
+  if (wanted_ttl_us > 0) ttl = ttl == 0 ? wanted_ttl_us : std::min(ttl, wanted_ttl_us);
+  return ttl > 0 ? created_at + ttl : 0;
+}
+
+// Whether it is what was to be sent, and may be kept.
+ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
+                                                       const model::Artifact& artifact) {
+  if (!upload.sha256_.empty() && upload.sha256_ != artifact.ref.sha256) {
+    co_return fail(Code::kInvalid,
+                   "query parameter sha256: what has come has the digest " + artifact.ref.sha256,
+                   "query.sha256");
+  }
+  if (scanner_ == nullptr) co_return Result<>();
+  auto content = CO_TRY(open(artifact));
+  auto clean = co_await scanner_->scan(std::move(content));
+  if (clean) co_return clean;
+  model::AuditEvent event = eventOf("artifact.refused", upload.by(), artifact);
+  event.details["reason"] = clean.error().message;
+  CO_TRY(co_await ledger_.append(std::move(event)));
+  co_return clean;
+}
+
+ArtifactService::Task<Result<>> ArtifactService::interrupt(const model::Principal& principal,
+                                                           const std::string& upload) {
+  return kept_->interrupt({principal.tenant, upload});
+}
+
+Result<UploadState> ArtifactService::upload(const model::Principal& principal,
+                                            const std::string& upload) const {
+  return kept_->get({principal.tenant, upload});
+}
+
+std::vector<UploadState> ArtifactService::uploads(const model::Principal& principal) const {
+  return kept_->list(principal.tenant);
+}
+
+ArtifactService::Task<Result<>> ArtifactService::dropUpload(model::Principal principal,
+                                                            std::string upload) {
+  const UploadName name{principal.tenant, upload};
+  CO_TRY(kept_->get(name));
+  CO_TRY(co_await kept_->interrupt(name));
+  kept_->drop(name);
+  co_return Result<>();
 }
 
 Result<model::Artifact> ArtifactService::get(const model::Principal& principal,
@@ -197,6 +305,7 @@ ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal princip
 // The key goes first: whatever comes between, nothing can be read any more.
 ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal by,
                                                                 std::string tenant) {
+  kept_->dropAll(tenant);
   CO_TRY(blobs_.blobs().forget(tenant));
   model::AuditEvent event{.action = "artifact.key_destroyed",
                           .subject = tenant,

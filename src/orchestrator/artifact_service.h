@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "model/artifact.h"
 #include "model/principal.h"
 #include "orchestrator/blob_keeper.h"
+#include "orchestrator/kept_uploads.h"
 #include "orchestrator/ledger.h"
 #include "orchestrator/scanner.h"
 #include "orchestrator/shares.h"
@@ -39,12 +41,17 @@ struct ArtifactConfig {
   int64_t ttl_us = 0;                      // at most; 0: none
   uint32_t uploads = 64;                   // at once, of all tenants
   uint32_t uploads_per_tenant = 48;
+  KeptBounds kept = {};
 };
 
 struct NewArtifact {
   std::string path;              // relative; only a name, nothing is ever opened by it
   int64_t ttl_us = 0;            // 0: as long as may be
-  std::optional<uint64_t> size;  // if it is known
+  std::optional<uint64_t> size;  // of what is sent now, if it is known
+  std::string upload = {};       // the client's name for it; "": it is dropped if it breaks off
+  std::optional<uint64_t> offset = {};  // where the kept one ends, and this goes on
+  std::string sha256 = {};              // what the whole of it must have; "": nothing is said
+  std::function<void()> stop = {};      // ends the request that sends it
 };
 
 class ArtifactService {
@@ -57,11 +64,20 @@ class ArtifactService {
                   store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
                   ArtifactConfig config, Scanner* scanner = nullptr);
 
-  // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once.
+  // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once;
+  // kNotFound and kConflict as KeptUploads::find(). Whoever names an upload calls interrupt()
+  // first.
   Result<std::shared_ptr<Upload>> begin(const model::Principal& principal, NewArtifact wanted);
   Task<Result<>> write(std::shared_ptr<Upload> upload, std::string bytes);
-  // kDenied and kUnavailable as Scanner::scan().
+  // kDenied and kUnavailable as Scanner::scan(); kInvalid for another digest than was said.
   Task<Result<model::Artifact>> finish(std::shared_ptr<Upload> upload);
+
+  // The tenant's named uploads; interrupt() as KeptUploads has it.
+  Task<Result<>> interrupt(const model::Principal& principal, const std::string& upload);
+  [[nodiscard]] Result<UploadState> upload(const model::Principal& principal,
+                                           const std::string& upload) const;
+  [[nodiscard]] std::vector<UploadState> uploads(const model::Principal& principal) const;
+  Task<Result<>> dropUpload(model::Principal principal, std::string upload);
 
   Result<model::Artifact> get(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Artifact>> list(const model::Principal& principal,
@@ -82,9 +98,13 @@ class ArtifactService {
                                  const std::string& signature);
 
  private:
-  // Bytes that the tenant may still keep; `size` has to fit in.
+  Result<std::shared_ptr<UploadContent>> contentFor(const model::Principal& principal,
+                                                    const NewArtifact& wanted);
+  Task<Result<>> check(const Upload& upload, const model::Artifact& artifact);
+  [[nodiscard]] int64_t expiryOf(int64_t created_at, int64_t wanted_ttl_us) const;
   [[nodiscard]] model::ArtifactQuota quotaOf(const std::string& tenant) const;
-  Result<uint64_t> roomFor(const std::string& tenant, std::optional<uint64_t> size);
+  // Bytes that the tenant may still keep; `size` has to fit in.
+  Result<uint64_t> roomFor(const std::string& tenant, uint64_t size);
 
   boost::asio::thread_pool& background_;
   store::Store& store_;
@@ -94,6 +114,7 @@ class ArtifactService {
   Scanner* scanner_;  // null: none
   Ledger ledger_;
   Shares at_once_;
+  std::shared_ptr<KeptUploads> kept_;
 };
 
 }  // namespace cloister::orchestrator

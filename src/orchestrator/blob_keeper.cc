@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/blob_keeper.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -40,6 +41,26 @@ std::vector<model::BlobName> BlobKeeper::remove(const std::vector<model::BlobNam
     }
   }
   return gone;
+}
+
+void BlobKeeper::countUnnamed(const std::string& tenant, model::ArtifactQuota kept) {
+  if (kept.artifacts == 0) {
+    unnamed_.erase(tenant);
+  } else {
+    unnamed_[tenant] = kept;
+  }
+}
+
+model::ArtifactQuota BlobKeeper::unnamed(const std::string& tenant) const {
+  const auto found = unnamed_.find(tenant);
+  return found == unnamed_.end() ? model::ArtifactQuota{} : found->second;
+}
+
+model::ArtifactQuota BlobKeeper::without(const std::string& tenant,
+                                         model::ArtifactQuota quota) const {
+  const model::ArtifactQuota kept = unnamed(tenant);
+  return {.artifacts = quota.artifacts - std::min(quota.artifacts, kept.artifacts),
+          .bytes = quota.bytes - std::min(quota.bytes, kept.bytes)};
 }
 
 }  // namespace cloister::orchestrator

@@ -4,7 +4,9 @@
 // ArtifactService, on their executor.
 #pragma once
 
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "artifacts/blobs.h"
@@ -31,6 +33,13 @@ class BlobKeeper {
   // that are gone.
   std::vector<model::BlobName> remove(const std::vector<model::BlobName>& blobs);
 
+  // What a tenant has that no record names yet, and will for a while: it counts all the same.
+  void countUnnamed(const std::string& tenant, model::ArtifactQuota kept);
+  [[nodiscard]] model::ArtifactQuota unnamed(const std::string& tenant) const;
+  // What of `quota` that leaves for the ledger to give.
+  [[nodiscard]] model::ArtifactQuota without(const std::string& tenant,
+                                             model::ArtifactQuota quota) const;
+
  private:
   BlobKeeper(store::Store& store, artifacts::Blobs& blobs) : store_(store), blobs_(blobs) {}
 
@@ -38,7 +47,8 @@ class BlobKeeper {
   artifacts::Blobs& blobs_;
   std::multiset<model::BlobName> held_;
   size_t naming_ = 0;
-  std::set<model::BlobName> later_;  // to remove once naming_ is 0
+  std::set<model::BlobName> later_;                      // to remove once naming_ is 0
+  std::map<std::string, model::ArtifactQuota> unnamed_;  // by tenant
 };
 
 }  // namespace cloister::orchestrator

@@ -428,9 +428,9 @@ Task<void> RunService::Impl::retainRegularly() {
 model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
   const auto used = parts.store.artifactUsage(tenant);
   if (!used) return {};
-  const model::ArtifactQuota quota = parts.quotas == nullptr
-                                         ? config.artifact_quota
-                                         : parts.quotas->storageOf(tenant, config.artifact_quota);
+  model::ArtifactQuota quota = config.artifact_quota;
+  if (parts.quotas != nullptr) quota = parts.quotas->storageOf(tenant, quota);
+  quota = parts.blobs.without(tenant, quota);
   return {.artifacts = quota.artifacts - std::min(quota.artifacts, used->artifacts),
           .bytes = quota.bytes - std::min(quota.bytes, used->bytes)};
 }

@@ -223,6 +223,7 @@ SnapshotService::SnapshotService(boost::asio::any_io_executor executor,
 model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
   model::SnapshotQuota quota = config_.quota;
   if (config_.quotas != nullptr) quota.all = config_.quotas->storageOf(tenant, quota.all);
+  quota.all = blobs_.without(tenant, quota.all);
   return quota;
 }
 

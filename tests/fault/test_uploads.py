@@ -9,6 +9,7 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import sys
 import threading
 import time
@@ -40,6 +41,8 @@ class Uploader(threading.Thread):
         # A small pool of contents, so that some blobs have several artifacts.
         body = f"{self.random.randrange(6)}-".encode() * 3
         body = (body * (self.random.choice(SIZES) // len(body) + 1))[: self.random.choice(SIZES)]
+        if self.random.random() < 0.2:
+            return self.break_off(body)
         pieces = iter([body[:40_000], body[40_000:]]) if self.random.random() < 0.5 else body
         answer = self.server.request("POST", "/v1/artifacts?path=x", pieces)
         if answer.status != 201:
@@ -56,6 +59,13 @@ class Uploader(threading.Thread):
             self.deleted.add(made["id"])
         else:
             self.kept[made["id"]] = digest
+
+    def break_off(self, body):
+        """One that has a name, and is kept: nobody goes on with it."""
+        name = f"kept-{self.random.randrange(4)}"
+        with socket.create_connection((self.server.host, self.server.port), timeout=30) as client:
+            client.sendall(f"POST /v1/artifacts?path=x&upload={name} HTTP/1.1\r\nHost: localhost\r\n"
+                           f"X-API-Key: {self.server.key}\r\nContent-Length: {len(body) + 1}\r\n\r\n".encode() + body)
 
 
 class Uploads(unittest.TestCase):

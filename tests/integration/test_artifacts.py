@@ -19,7 +19,8 @@ import harness
 from api_case import ApiTest
 
 CONFIG = api_case.CONFIG + ("artifacts:\n  max_mb: 64\n  quota_mb: 100\n  quota_count: 40\n"
-                            "  uploads: 8\n  uploads_per_tenant: 6\n")
+                            "  uploads: 8\n  uploads_per_tenant: 6\n"
+                            "  resume: {per_tenant: 3}\n")
 MIB = 1 << 20
 
 
@@ -96,6 +97,89 @@ class Artifacts(ApiTest):
         made = self.put(iter([b"one", b"two" * 50_000, b"three"]))
         self.assertEqual(self.fetch(f"/v1/artifacts/{made['id']}/content").body, b"one" + b"two" * 50_000 + b"three")
         self.assertEqual(self.put(b"", "empty")["size"], 0)
+
+    def break_off(self, body, length, upload=None, **query):
+        """Sends `body` of an upload that is to have `length` bytes, and is gone."""
+        query = {"path": "file.txt", **({"upload": upload} if upload else {}), **query}
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.sendall(f"POST /v1/artifacts?{urllib.parse.urlencode(query)} HTTP/1.1\r\nHost: localhost\r\n"
+                           f"X-API-Key: {self.key}\r\nContent-Length: {length}\r\n\r\n".encode() + body)
+
+    def kept(self, upload, size):
+        """The upload, once nobody sends it any more."""
+        def rests():
+            answer = self.call("GET", f"/v1/uploads/{upload}", key=self.key)
+            return answer.status == 200 and answer.json()["expires_at"] is not None and answer.json()
+        state = harness.wait_for("the upload to be kept", rests)
+        self.assertEqual((state["size"], state["path"], state["artifact_id"]), (size, "file.txt", None))
+
+    def test_an_upload_goes_on_where_it_broke_off(self):
+        body = content(3_000_000)
+        self.break_off(body[:1_000_000], len(body), "mine")
+        self.kept("mine", 1_000_000)
+        self.break_off(body[1_000_000:1_500_000], 2_000_000, "mine", offset=1_000_000)
+        self.kept("mine", 1_500_000)
+        self.assertEqual([each["upload"] for each in self.fetch("/v1/uploads").json()["uploads"]], ["mine"])
+        digest = hashlib.sha256(body).hexdigest()
+        self.assertProblem(self.call("POST", "/v1/artifacts?path=file.txt&upload=mine&offset=7", b"x", key=self.key), 409,
+                           field="query.offset")
+        self.assertProblem(self.call("POST", "/v1/artifacts?path=x&upload=mine&offset=1500000", b"x", key=self.key), 409,
+                           field="query.path")
+        made = self.put(body[1_500_000:], upload="mine", offset=1_500_000, sha256=digest)
+        self.assertEqual((made["size"], made["sha256"]), (len(body), digest))
+        self.assertEqual(self.fetch(f"/v1/artifacts/{made['id']}/content").body, body)
+        # Its end is told again to a client that did not hear of it.
+        self.assertEqual(self.fetch("/v1/uploads/mine").json()["artifact_id"], made["id"])
+        self.assertEqual(self.put(b"", upload="mine", offset=len(body)), made)
+        self.put(b"more", upload="mine", offset=len(body), status=409)
+
+    def test_uploads_that_break_off_are_their_tenants_and_can_be_dropped(self):
+        other = self.new_key("other-tenant")["secret"]
+        self.break_off(b"half", 8, "mine")
+        self.kept("mine", 4)
+        self.assertEqual(self.fetch("/v1/uploads", key=other).json(), {"uploads": []})
+        self.fetch("/v1/uploads/mine", key=other, status=404)
+        self.call("DELETE", "/v1/uploads/mine", key=other, status=404)
+        self.put(b"x", key=other, upload="mine", offset=4, status=404)
+        self.call("DELETE", "/v1/uploads/mine", key=self.key, status=204)
+        self.fetch("/v1/uploads/mine", status=404)
+        self.put(b"x", upload="mine", offset=4, status=404)
+        self.put(b"x", offset=4, status=400)
+        self.put(b"x", upload="../x", status=400)
+        self.put(b"x", upload="other", sha256="0" * 63, status=400)
+        self.assertProblem(self.call("POST", "/v1/artifacts?path=x&sha256=" + "0" * 64, b"x", key=self.key), 400,
+                           field="query.sha256")
+        self.assertEqual(self.fetch("/v1/artifacts").json()["artifacts"], [])
+
+    def test_who_comes_back_ends_the_earlier_request(self):
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.sendall(f"POST /v1/artifacts?path=file.txt&upload=mine HTTP/1.1\r\nHost: localhost\r\n"
+                           f"X-API-Key: {self.key}\r\nContent-Length: 1000\r\n\r\nhalf".encode())
+            harness.wait_for("what was sent to be there", lambda: (
+                answer := self.call("GET", "/v1/uploads/mine", key=self.key)).status == 200 and answer.json()["size"] == 4)
+            made = self.put(b"whole", upload="mine", offset=4)
+            self.assertEqual(self.fetch(f"/v1/artifacts/{made['id']}/content").body, b"halfwhole")
+            self.assertNotIn(b" 201 ", client.recv(65536))
+
+    def test_uploads_that_break_off_count_for_the_quota_and_are_bounded(self):
+        self.break_off(b"x" * (60 * MIB), 61 * MIB, "large")
+        self.kept("large", 60 * MIB)
+        self.assertEqual(self.offer(40 * MIB + 1), 429)
+        self.assertEqual(self.offer(40 * MIB), 100)
+        for number in range(4):  # artifacts.resume.per_tenant is 3
+            self.break_off(b"x", 2, f"n{number}")
+            self.kept(f"n{number}", 1)
+        self.assertEqual({each["upload"] for each in self.fetch("/v1/uploads").json()["uploads"]}, {"n1", "n2", "n3"})
+        self.assertEqual(self.offer(64 * MIB), 100)
+
+    def test_an_upload_without_a_name_is_dropped_where_it_breaks_off(self):
+        self.break_off(b"x" * 200_000, 300_000)
+        blobs = pathlib.Path(self.server.state) / "blobs"
+        self.break_off(b"half", 8, "mine")
+        self.kept("mine", 4)
+        harness.wait_for("what was sent to go", lambda: not any(
+            path.stat().st_size >= 131_072 for path in blobs.glob("*/tmp/*")))
+        self.assertEqual(self.fetch("/v1/artifacts").json()["artifacts"], [])
 
     def test_hostile_names(self):
         for path in ("../x", "/etc/passwd", "a/../b", "a//b", "", ".", "a/", "a\nb", "\u202eexe", "a\x00b", "x" * 1025):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/artifacts: the files that a tenant keeps, as downloads that no browser will execute.
+// /v1/artifacts: the files that a tenant keeps, as downloads that no browser will execute; and
+// /v1/uploads: those on their way there that their clients have named.
 #include <algorithm>
 #include <memory>
 
@@ -29,11 +30,23 @@ Result<orchestrator::NewArtifact> parseUpload(const Request& request) {
   const auto ttl = TRY(queryInteger(request, "ttl_seconds", 1, kMaxSeconds));
   wanted.ttl_us = ttl.value_or(0) * 1'000'000;
   wanted.size = request.incoming->length();
+  const auto named = queryText(request, "upload");
+  // "" would say nothing.
+  if (named && named->empty())
+    return fail(Code::kInvalid, "query parameter upload: empty", "query.upload");
+  wanted.upload = named.value_or("");
+  const auto offset = TRY(queryInteger(request, "offset", 0, INT64_MAX));
+  if (offset) wanted.offset = static_cast<uint64_t>(*offset);
+  wanted.sha256 = queryText(request, "sha256").value_or("");
+  wanted.stop = [incoming = request.incoming] { incoming->stop(); };
   return wanted;
 }
 
 Task<Result<Response>> upload(RestParts& parts, Request& request) {
   orchestrator::NewArtifact wanted = CO_TRY(parseUpload(request));
+  if (!wanted.upload.empty()) {
+    CO_TRY(co_await parts.artifacts.interrupt(request.principal, wanted.upload));
+  }
   const auto upload = CO_TRY(parts.artifacts.begin(request.principal, std::move(wanted)));
   while (true) {
     auto piece = co_await request.incoming->read();
@@ -46,6 +59,34 @@ Task<Result<Response>> upload(RestParts& parts, Request& request) {
   const model::Artifact artifact = CO_TRY(std::move(finished));
   co_return jsonResponse(201, model::toJsonObject(artifact))
       .with("Location", "/v1/artifacts/" + artifact.ref.id);
+}
+
+base::json::object uploadObject(const orchestrator::UploadState& upload) {
+  const auto textOrNull = [](std::string text) {
+    return text.empty() ? base::json::value(nullptr) : base::json::value(std::move(text));
+  };
+  return {{"upload", upload.name},
+          {"path", upload.path},
+          {"size", upload.size},
+          {"expires_at", textOrNull(base::formatTime(upload.expires_at))},
+          {"artifact_id", textOrNull(upload.artifact_id)}};
+}
+
+Task<Result<Response>> showUpload(RestParts& parts, Request& request) {
+  co_return jsonResponse(
+      200, uploadObject(CO_TRY(parts.artifacts.upload(request.principal, request.params[0]))));
+}
+
+Task<Result<Response>> listUploads(RestParts& parts, Request& request) {
+  base::json::array items;
+  for (const orchestrator::UploadState& upload : parts.artifacts.uploads(request.principal))
+    items.push_back(uploadObject(upload));
+  co_return jsonResponse(200, base::json::object{{"uploads", std::move(items)}});
+}
+
+Task<Result<Response>> dropUpload(RestParts& parts, Request& request) {
+  CO_TRY(co_await parts.artifacts.dropUpload(request.principal, request.params[0]));
+  co_return noContent();
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
@@ -157,7 +198,7 @@ std::vector<Route> artifactRoutes(RestParts& parts) {
   return {{.method = "POST",
            .pattern = "/v1/artifacts",
            .access = needs(Permission::kArtifactWrite),
-           .query = {"path", "ttl_seconds"},
+           .query = {"path", "ttl_seconds", "upload", "offset", "sha256"},
            .handle = [&parts](Request& request) { return upload(parts, request); },
            .stream_body = UINT64_MAX},
           {.method = "GET",
@@ -185,6 +226,21 @@ std::vector<Route> artifactRoutes(RestParts& parts) {
            .access = needs(Permission::kArtifactRead),
            .query = {"expires_seconds"},
            .handle = [&parts](Request& request) { return link(parts, request); }},
+          {.method = "GET",
+           .pattern = "/v1/uploads",
+           .access = needs(Permission::kArtifactWrite),
+           .query = {},
+           .handle = [&parts](Request& request) { return listUploads(parts, request); }},
+          {.method = "GET",
+           .pattern = "/v1/uploads/{upload}",
+           .access = needs(Permission::kArtifactWrite),
+           .query = {},
+           .handle = [&parts](Request& request) { return showUpload(parts, request); }},
+          {.method = "DELETE",
+           .pattern = "/v1/uploads/{upload}",
+           .access = needs(Permission::kArtifactWrite),
+           .query = {},
+           .handle = [&parts](Request& request) { return dropUpload(parts, request); }},
           {.method = "DELETE",
            .pattern = "/v1/tenants/{id}/artifacts",
            .access = needs(Permission::kTenantErase),

@@ -66,9 +66,9 @@ class RestTest : public orchestrator::SessionsTest {
         [&](Result<> result) { enrolled.set_value(result.has_value()); });
     ASSERT_TRUE(enrolled.get_future().get());
     authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *keyring_,
-                                                                 orchestrator::ArtifactConfig{});
+    artifacts_ = std::make_unique<orchestrator::ArtifactService>(
+        io_->get_executor(), background_, *store_, *keeper_, *keyring_,
+        orchestrator::ArtifactConfig{.quota = {.artifacts = 100, .bytes = 1 << 20}});
     snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
@@ -96,11 +96,13 @@ class RestTest : public orchestrator::SessionsTest {
     router_ = std::make_unique<Router>(restRoutes(*parts_), *authenticator_, served_);
   }
 
+  // `incoming`: what a handler that takes a stream reads.
   Task<Answer> answer(std::string method, std::string target, std::string body,
-                      std::vector<Header> headers) {
+                      std::vector<Header> headers, std::shared_ptr<BodyReader> incoming = nullptr) {
     Request request;
     request.method = std::move(method);
-    request.has_body = !body.empty();
+    request.has_body = !body.empty() || incoming != nullptr;
+    request.incoming = std::move(incoming);
     request.body = std::move(body);
     request.headers = std::move(headers);
     request.headers.push_back({"authorization", "Bearer " + secret_});
