@@ -41,6 +41,7 @@ Code codeOf(int status) {
       return Code::kTooLarge;
     case 429:
       return Code::kQuota;
+    case 408:
     case 503:
       return Code::kUnavailable;
     default:

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "cli/api.h"
 #include "cli/command.h"
 #include "cli/download.h"
+#include "cli/file_upload.h"
 #include "cli/outline.h"
 #include "cli/terminal.h"
 #include "cli/transfer.h"
@@ -60,8 +63,9 @@ Result<int> put(const Invocation& invocation) {
   if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
   Source source = TRY(openSource(file));
   HttpClient client = TRY(connect(invocation.globals));
-  const json::object artifact =
-      TRY(upload(client, "POST", target, [&source] { return nextPiece(source); }, source.size));
+  const json::object artifact = TRY(
+      source.size ? FileUpload(client, target, std::move(source)).run()
+                  : upload(client, "POST", target, [&source] { return nextPiece(source); }, {}));
   if (invocation.globals.json) {
     printJson(artifact);
   } else {
@@ -161,15 +165,19 @@ const Command kArtifactList = {.name = "artifact list",
                                .summary = "list stored files, newest first",
                                .flags = kListFlags,
                                .run = list};
-const Command kArtifactPut = {.name = "artifact put",
-                              .operands = "FILE | -",
-                              .max_operands = 1,
-                              .summary = "store a file, and print its id",
-                              .flags = kPutFlags,
-                              .examples =
-                                  "cloister artifact put data.csv\n"
-                                  "tar c src | cloister artifact put - --path src.tar",
-                              .run = put};
+const Command kArtifactPut = {
+    .name = "artifact put",
+    .operands = "FILE | -",
+    .max_operands = 1,
+    .summary = "store a file, and print its id",
+    .details =
+        "Where the connection breaks, a file goes on at what has come, up to 8 times.\n"
+        "Standard input cannot: it is not there to be read again.",
+    .flags = kPutFlags,
+    .examples =
+        "cloister artifact put data.csv\n"
+        "tar c src | cloister artifact put - --path src.tar",
+    .run = put};
 const Command kArtifactGet = {.name = "artifact get",
                               .operands = "ID [FILE | -]",
                               .max_operands = 2,

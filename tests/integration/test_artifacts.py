@@ -11,6 +11,7 @@ import pathlib
 import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 import urllib.parse
 
@@ -366,6 +367,60 @@ class CommandLine(ApiTest):
                                        timeout=90, check=False)
             self.assertNotEqual(piped.returncode, 0)
             self.assertIn(b"bytes are taken", piped.stderr)
+
+
+class Proxy(threading.Thread):
+    """Passes on one connection after another to the server, and breaks each off after `most` bytes of the client's;
+    with `most` None, none."""
+
+    def __init__(self, server, limits):
+        super().__init__(daemon=True)
+        self.server, self.limits, self.connections = server, limits, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                most = self.limits[self.connections] if self.connections < len(self.limits) else None
+                self.connections += 1
+                threading.Thread(target=self.pass_on, args=(client, most), daemon=True).start()
+
+    def pass_on(self, client, most):
+        with client, socket.create_connection((self.server.host, self.server.port)) as server:
+            threading.Thread(target=self.pump, args=(server, client, None), daemon=True).start()
+            self.pump(client, server, most)
+            for each in (client, server):
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    @staticmethod
+    def pump(source, target, left):
+        with contextlib.suppress(OSError):
+            while left is None or left > 0:
+                piece = source.recv(65536 if left is None else min(65536, left))
+                if not piece:
+                    break
+                target.sendall(piece)
+                left = None if left is None else left - len(piece)
+
+
+class Resuming(ApiTest):
+    def test_put_goes_on_by_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "data.bin"
+            source.write_bytes(os.urandom(5_000_000))
+            # The first breaks off; the second asks how much there is, and goes on in the same connection.
+            proxy = Proxy(self.server, [1_000_000, 2_000_000])
+            proxy.start()
+            with contextlib.closing(proxy.listener):
+                done = self.server.cli("artifact", "put", str(source), env={"CLOISTER_URL": proxy.url})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("broke off", done.stderr)
+            self.assertGreater(proxy.connections, 2)
+            answer = self.server.request("GET", f"/v1/artifacts/{done.stdout.strip()}/content")
+            self.assertEqual(answer.body, source.read_bytes())
 
 
 class MasterKey(unittest.TestCase):

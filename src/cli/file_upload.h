@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileUpload: a file on its way to be an artifact. It has a name there (`upload` in
+// POST /v1/artifacts), so where the connection breaks it goes on at what the server has kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/http_client.h"
+#include "cli/transfer.h"
+
+namespace cloister::cli {
+
+class FileUpload {
+ public:
+  // How often it goes on; the pauses before that double from the first to the longest.
+  static constexpr int kMostBreaks = 8;
+  static constexpr Millis kFirstPause{500};
+  static constexpr Millis kLongestPause{8'000};
+
+  // `target` is that POST, with its query; `source` a regular file, with its size. `pause` waits,
+  // for tests.
+  FileUpload(HttpClient& client, std::string target, Source source,
+             std::function<void(Millis)> pause = {});
+
+  // The artifact, which has the file's digest.
+  Result<base::json::object> run();
+
+ private:
+  Result<base::json::object> attempt();
+  Result<> findPlace();
+  Result<std::string> next();
+  [[nodiscard]] bool mayGoOn(const Error& error) const;
+  std::unexpected<Error> givenUp(Error error);
+  Result<base::json::object> checked(base::json::object artifact);
+
+  HttpClient& client_;
+  std::string target_;
+  Source source_;
+  uint64_t size_;
+  std::function<void(Millis)> pause_;
+  std::string name_;
+  int breaks_ = 0;
+  std::optional<uint64_t> offset_;  // where the next request goes on; none: it begins anew
+  uint64_t at_ = 0;                 // of the file, what is read next
+  base::Sha256 digest_;             // of its first `digested_` bytes
+  uint64_t digested_ = 0;
+};
+
+}  // namespace cloister::cli
