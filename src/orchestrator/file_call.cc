@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "runtime/signal.h"
 #include "runtime/spawn.h"
 
@@ -52,13 +53,18 @@ class FileCall::State final : public runtime::ExecObserver {
 
   static Task<void> run(std::shared_ptr<State> self) {
     const auto outcome = co_await self->host_->run(self->spec_, *self);
-    self->result_ = judge(outcome, self->said_);
+    const Result<> result = judge(outcome, self->said_);
     std::ignore = co_await self->host_->release();
+    // Of one that was given up nobody may wait for the end.
+    if (!result || self->given_up_) co_await recordEnd(self, result);
+    self->result_ = result;
     self->host_->vacate();
     self->changed_.notify();
   }
 
-  void giveUp() {
+  // `why`: what it failed of, if it fails; "": it will say so itself.
+  void giveUp(std::string why = "") {
+    if (!given_up_) why_ = std::move(why);
     given_up_ = true;
     if (!result_) host_->cancel();
     changed_.notify();
@@ -110,7 +116,9 @@ class FileCall::State final : public runtime::ExecObserver {
   static Task<Result<>> finish(std::shared_ptr<State> self) {
     while (!self->result_)
       co_await self->changed_.wait();
-    if (*self->result_ && self->record_) co_return co_await std::exchange(self->record_, nullptr)();
+    if (*self->result_ && self->record_) {
+      co_return co_await std::exchange(self->record_, nullptr)(std::nullopt);
+    }
     co_return *self->result_;
   }
 
@@ -131,6 +139,18 @@ class FileCall::State final : public runtime::ExecObserver {
   Task<void> onFileEnd() override { co_return; }
 
  private:
+  static Task<void> recordEnd(std::shared_ptr<State> self, Result<> result) {
+    const Record record = std::exchange(self->record_, nullptr);
+    if (!record) co_return;
+    std::optional<Error> failed;
+    if (!result) failed = std::move(result).error();
+    if (failed && !self->why_.empty()) failed = Error{Code::kUnavailable, self->why_, ""};
+    const auto done = co_await record(failed);
+    if (done) co_return;
+    base::log(base::Level::kError, "audit row of a file request not written",
+              {{"error", done.error().message}});
+  }
+
   [[nodiscard]] std::string_view pending() const {
     return std::string_view(answer_).substr(taken_);
   }
@@ -150,6 +170,7 @@ class FileCall::State final : public runtime::ExecObserver {
   std::string said_;
   std::optional<Result<>> result_;
   bool given_up_ = false;
+  std::string why_;
 };
 
 FileCall::FileCall(boost::asio::any_io_executor executor, std::unique_ptr<Host> host,
@@ -160,7 +181,7 @@ FileCall::FileCall(boost::asio::any_io_executor executor, std::unique_ptr<Host> 
 }
 
 FileCall::~FileCall() {
-  state_->giveUp();
+  state_->giveUp("the client broke it off");
 }
 
 void FileCall::abandon() {

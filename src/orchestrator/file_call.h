@@ -24,9 +24,11 @@ struct FileRequest {
 
 class FileCall {
  public:
-  using Record = std::function<Task<Result<>>()>;
+  // Writes the row of a request that has succeeded, or of one that failed for that reason.
+  using Record = std::function<Task<Result<>>(const std::optional<Error>& failed)>;
 
-  // `host` is prepared for `spec` and occupied. `record` is called once it has succeeded.
+  // `host` is prepared for `spec` and occupied. `record` is called once, before anyone hears how it
+  // ended.
   FileCall(boost::asio::any_io_executor executor, std::unique_ptr<Host> host, model::ExecSpec spec,
            Record record);
   ~FileCall();

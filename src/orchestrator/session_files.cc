@@ -31,6 +31,19 @@ model::ExecSpec specOf(const FileRequest& request) {
   return spec;
 }
 
+Task<Result<>> nothing() {
+  co_return Result<>{};
+}
+
+// Whether a request that failed may have done a part, which stays.
+bool leavesParts(const FileRequest& request, const Error& failed) {
+  const std::string& verb = request.argv[0];
+  if (verb == "unpack") return true;
+  const bool nothing_there = failed.code == Code::kNotFound;
+  if (verb == "remove") return request.argv.back() == "1" && !nothing_there;
+  return verb == "append" && !nothing_there && failed.code != Code::kConflict;
+}
+
 model::AuditEvent eventOf(const FileRequest& request, const std::string& session,
                           const model::Principal& by) {
   base::json::array paths;
@@ -146,8 +159,12 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   }
   FileCall::Record record;
   if (!request.action.empty()) {
-    record = [with = runs, event = eventOf(request, session->record.id, principal)] {
-      return with->ledger.append(event);
+    record = [with = runs, request, event = eventOf(request, session->record.id, principal)](
+                 const std::optional<Error>& failed) {
+      if (failed && !leavesParts(request, *failed)) return nothing();
+      model::AuditEvent row = event;
+      if (failed) row.details["incomplete"] = failed->message;
+      return with->ledger.append(std::move(row));
     };
   }
   auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),

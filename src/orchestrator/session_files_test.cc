@@ -25,6 +25,9 @@ class SessionFilesTest : public SessionsTest {
     TRY(await(call->send("")));
     return await(call->finish());
   }
+  std::ptrdiff_t rowsOf(const std::string& id, const std::string& action) {
+    return std::ranges::count(auditOf(id), action);
+  }
   Result<std::string> read(const std::string& id, const std::string& path) {
     const CallPtr call = TRY(ask(id, {{"read", path, "0", "999999999"}, false, ""}));
     TRY(await(call->entry()));
@@ -82,6 +85,37 @@ TEST_F(SessionFilesTest, OneThatIsGivenUpLeavesNothingRunning) {
   }
   runUntil([&] { return shown(id).running == 0; });
   EXPECT_EQ(read(id, "file").error().code, Code::kNotFound);
+}
+
+// What came before the failure stays.
+TEST_F(SessionFilesTest, AnArchiveThatFailsHasItsAuditRow) {
+  open();
+  const std::string id = created();
+  const auto call = ask(id, {{"unpack", "dir"}, true, "file.unpacked"}).value();
+  ASSERT_TRUE(await(call->send("no archive")));
+  ASSERT_TRUE(await(call->send("")));
+  EXPECT_FALSE(await(call->finish()));
+  EXPECT_EQ(rowsOf(id, "file.unpacked"), 1);
+  EXPECT_FALSE(detailsOf(id, "file.unpacked")["incomplete"].as_string().empty());
+}
+
+TEST_F(SessionFilesTest, OneThatBreaksOffHasItsAuditRowWhereItsPartStays) {
+  open();
+  const std::string id = created();
+  ASSERT_TRUE(write(id, "file", "old"));
+  for (const FileRequest& request : {FileRequest{{"unpack", "dir"}, true, "file.unpacked"},
+                                     {{"append", "file", "3"}, true, "file.appended"},
+                                     {{"write", "file", ""}, true, "file.replaced"}}) {
+    const auto call = ask(id, request).value();
+    ASSERT_TRUE(await(call->send("half")));
+  }
+  runUntil([&] { return shown(id).running == 0; });
+  for (const std::string action : {"file.unpacked", "file.appended"}) {
+    ASSERT_EQ(rowsOf(id, action), 1) << action;
+    EXPECT_EQ(detailsOf(id, action)["incomplete"], "the client broke it off");
+  }
+  EXPECT_EQ(rowsOf(id, "file.replaced"), 0) << "nothing was";
+  EXPECT_FALSE(detailsOf(id, "file.written").contains("incomplete"));
 }
 
 // Its reader stands still, which must not hold up the end.

@@ -155,6 +155,34 @@ class Files(ApiTest):
         self.assertEqual([(row["action"], row["details"]["arguments"][0]) for row in rows[-2:]],
                          [("file.written", "noted"), ("file.removed", "noted")])
 
+    def break_off(self, method, path, body, length):
+        """Sends `body` of a request that is to have `length` bytes of it, and is gone."""
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.key}\r\n"
+                           f"Content-Length: {length}\r\n\r\n".encode() + body)
+
+    def rows(self, action):
+        rows = [json.loads(line) for line in self.call("GET", "/v1/audit/export").text.splitlines()]
+        return [row["details"] for row in rows if (row["subject"], row["action"]) == (self.session.id, action)]
+
+    def test_an_archive_that_fails_or_breaks_off_is_audited(self):
+        before = len(self.rows("file.unpacked"))
+        self.call("PUT", f"{self.session.path}/archive?path=refused", b"x" * 1024, status=400)
+        rows = self.rows("file.unpacked")[before:]
+        self.assertEqual([row["arguments"] for row in rows], [["refused"]])
+        self.assertTrue(rows[0]["incomplete"])
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as tar:
+            for name in ("first", "second"):
+                entry = tarfile.TarInfo(name)
+                entry.size = 100_000
+                tar.addfile(entry, io.BytesIO(b"x" * entry.size))
+        archive = stream.getvalue()
+        self.break_off("PUT", f"{self.session.path}/archive?path=broken", archive[:150_000], len(archive))
+        rows = harness.wait_for("its audit row", lambda: self.rows("file.unpacked")[before + 1:])
+        self.assertEqual((rows[0]["arguments"], rows[0]["incomplete"]), (["broken"], "the client broke it off"))
+        self.assertEqual(self.listing(path="broken", depth=1)[0]["broken/first"]["size"], 100_000)
+
     def test_only_in_a_session_that_runs_and_is_ours(self):
         other = self.new_key("other-tenant")["secret"]
         for method, path in (("GET", "/files"), ("GET", "/files/x"), ("PUT", "/files/x"), ("DELETE", "/files/x"),
