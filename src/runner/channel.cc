@@ -37,7 +37,8 @@ void StdinBuffer::take(size_t n) {
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = adopted = terminal = saves = stdin_closing = windowed = draining = false;
+  ended = kill_rest = adopted = terminal = saves = notes = stdin_closing = windowed = draining =
+      false;
   out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;

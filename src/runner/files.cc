@@ -17,6 +17,7 @@
 #include "runner/directory.h"
 #include "runner/stop_rest.h"
 #include "runner/tar.h"
+#include "runner/unfinished.h"
 #include "runner/watch.h"
 
 namespace cloister::runner {
@@ -32,6 +33,9 @@ struct Place {
   char path[PATH_MAX];
   Fd parent;
   const char* name = "";
+
+  // The directory's path.
+  [[nodiscard]] const char* above() const { return name == path ? "" : path; }
 
   // Returns errno.
   int find(int workspace, const char* text, bool make_parents = false) {
@@ -190,18 +194,23 @@ int modeFor(const Place& place, const char* text, mode_t& mode) {
 }
 
 // A new file in a directory, without a name where the kernel has such files (gVisor has not), and
-// otherwise with one that its last owner removes.
+// otherwise with one that its last owner removes, or the runner where that is killed.
 struct Upload {
   int parent;
   char name[48];
   Fd fd;
   bool named = false;
+  Noted noted;
 
   explicit Upload(int directory) : parent(directory) {
     snprintf(name, sizeof name, "%s%d", wire::files::kUploadName, getpid());
     fd.reset(openat(parent, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     if (fd || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL && errno != ENOENT))
       return;
+    if (!noted.removal(name)) {
+      errno = ENOMEM;
+      return;
+    }
     fd.reset(openat(parent, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
     named = static_cast<bool>(fd);
   }
@@ -219,6 +228,7 @@ struct Upload {
       // A file that is new has never had another name, for those who watch.
       if (linkat(AT_FDCWD, self, parent, final_name, AT_SYMLINK_FOLLOW) == 0) return 0;
       if (errno != EEXIST) return errno;
+      if (!noted.removal(name)) return ENOMEM;
       if (linkat(AT_FDCWD, self, parent, name, AT_SYMLINK_FOLLOW) != 0) return errno;
     }
     named = renameat(parent, name, parent, final_name) != 0;
@@ -236,6 +246,7 @@ int writePlace(int workspace, char** argv) {
   struct stat st;
   if (fstatat(parent, place.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
     return EISDIR;
+  if (!noteBase(place.above())) return ENAMETOOLONG;
   Upload upload(parent);
   if (!upload.fd) return errno;
   if (const int error = takeInput(upload.fd.get()); error != 0) return error;
@@ -321,6 +332,7 @@ int packPlace(int workspace, char** argv) {
   if (const int error = openPlace(workspace, argv[1], O_RDONLY | O_NONBLOCK | O_NOCTTY, fd);
       error != 0)
     return error;
+  if (!noteBase(argv[1])) return ENAMETOOLONG;
   const char* slash = std::strrchr(argv[1], '/');
   return pack(fd.get(), slash == nullptr ? argv[1] : slash + 1, the_answer);
 }

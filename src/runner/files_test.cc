@@ -302,6 +302,23 @@ TEST_F(FilesTest, ArchivesKeepTheModesAndTimesOfAll) {
   EXPECT_EQ(jail_->shell("stat -c %a twice/two/d twice/two/d/e").out, "700\n111\n");
 }
 
+TEST_F(FilesTest, AnArchiveThatIsKilledLeavesTheModesAsTheyWere) {
+  shell(
+      "mkdir -p src/shut; head -c 4000000 /dev/zero > src/shut/large;"
+      " chmod 0 src/shut/large src/shut");
+  jail_->startProgram(7, {"pack", "src"}, wire::kStartFiles);
+  // Until it is in the file, of which more is to come than anyone holds.
+  for (size_t got = 0; got < 200'000;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    if (frame->type == wire::FromRunner::kStdout) got += frame->payload.size();
+  }
+  jail_->send(ToRunner::kKill, 7);
+  jail_->finish(7);
+  EXPECT_EQ(jail_->shell("stat -c %a src/shut; chmod 700 src/shut; stat -c %a src/shut/large").out,
+            "0\n0\n");
+}
+
 TEST_F(FilesTest, SavesWhileAllElseIsStoppedAndLetsItGoOn) {
   const auto beside = [&](const std::string& script) {
     jail_->startProgram(1, {"sh", "-c", script}, 0);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -349,9 +350,13 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   }
   const Stdio stdio{in ? in.get() : null_.get(), out.get(), err.get()};
   const Groups groups{groups_, group_count_};
-  const Spawned spawned = (flags & wire::kStartFiles) != 0
-                              ? spawnOwn(text_, workspace_.get(), stdio, groups)
-                              : spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
+  channel.notes = (flags & wire::kStartFiles) != 0;
+  Spawned spawned{-1, ENOMEM, "mmap"};
+  if (!channel.notes) {
+    spawned = spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
+  } else if (prepareNotes(channel)) {
+    spawned = spawnOwn(text_, workspace_.get(), stdio, groups);
+  }
   if (spawned.error != 0) {
     channel.reset(channel.number);
     channel.used = false;
@@ -360,6 +365,20 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   channel.pid = spawned.pid;
   channel.saves = (flags & wire::kStartFiles) != 0 && std::string_view(text_.argv()[0]) == "save";
   link_.send(FromRunner::kStarted, channel.number);
+}
+
+// For its copy, which is started next.
+bool Runner::prepareNotes(const Channel& channel) {
+  if (unfinished_ == nullptr) {
+    void* memory = mmap(nullptr, kChannels * sizeof(Unfinished), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    unfinished_ = static_cast<Unfinished*>(memory);
+  }
+  Unfinished& notes = notesOf(channel);
+  notes.count = 0;
+  noteIn(&notes);
+  return true;
 }
 
 void Runner::launchTerminal(Channel& channel, const char* cwd) {

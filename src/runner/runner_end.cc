@@ -76,6 +76,7 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
       channel.status = status;
       channel.ended = true;
       if (channel.saves && WIFSIGNALED(status)) kill(-1, SIGCONT);
+      if (channel.notes) undo(workspace_.get(), notesOf(channel));
     }
   }
 }

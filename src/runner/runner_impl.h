@@ -17,6 +17,7 @@
 #include "runner/channel.h"
 #include "runner/command_text.h"
 #include "runner/link.h"
+#include "runner/unfinished.h"
 #include "runner/workspace.h"
 #include "wire/frame.h"
 #include "wire/runner.h"
@@ -51,6 +52,10 @@ class Runner {
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
   void launchTerminal(Channel& channel, const char* cwd);
+  bool prepareNotes(const Channel& channel);
+  [[nodiscard]] Unfinished& notesOf(const Channel& channel) const {
+    return unfinished_[&channel - channels_];
+  }
   bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
   bool makeFifo(Fd& ours);
   void adopt(Channel& channel);
@@ -90,6 +95,7 @@ class Runner {
   Fd groups_[wire::kMaxGroups];
   bool text_begun_ = false;
   Channel channels_[kChannels];
+  Unfinished* unfinished_ = nullptr;  // of each channel, once there was a request for files
   CommandText text_;
   CollectRules rules_;
   // A kCollect that waits for the end of its channel's program.

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "runner/beneath.h"
 #include "runner/directory.h"
 #include "runner/tar_format.h"
+#include "runner/unfinished.h"
 
 namespace cloister::runner {
 namespace {
@@ -28,26 +30,32 @@ void setOctal(char (&field)[kSize], uint64_t value) {
 }
 
 // A file or directory that its owner may not read can be read all the same while this lives: its
-// modes are the owner's to change.
+// modes are the owner's to change. A process that is killed meanwhile leaves it to the runner to
+// give them back.
 class Readable {
  public:
-  Readable(int directory, const char* name, mode_t mode) {
-    const mode_t needed = S_ISDIR(mode) ? S_IRUSR | S_IXUSR : S_IRUSR;
-    if ((mode & needed) == needed || !(S_ISDIR(mode) || S_ISREG(mode))) return;
+  // `path`: `name` in `directory`, as the archive has it.
+  Readable(int directory, const char* name, std::string_view path, const struct stat& st) {
+    const mode_t needed = S_ISDIR(st.st_mode) ? S_IRUSR | S_IXUSR : S_IRUSR;
+    if ((st.st_mode & needed) == needed || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode))) return;
     fd_.reset(openBeneath(directory, name, O_PATH));
     snprintf(path_, sizeof path_, "/proc/self/fd/%d", fd_.get());
-    mode_ = mode & 07777;
-    changed_ = fd_ && chmod(path_, mode_ | needed) == 0;
+    mode_ = st.st_mode & 07777;
+    if (!fd_ || !noted_.mode(path, mode_, st.st_ino)) return;
+    changed_ = chmod(path_, mode_ | needed) == 0;
   }
   Readable(const Readable&) = delete;
   Readable& operator=(const Readable&) = delete;
-  ~Readable() {
-    if (changed_) chmod(path_, mode_);
-  }
+  ~Readable() { end(); }
   [[nodiscard]] bool changed() const { return changed_; }
+  void end() {
+    if (std::exchange(changed_, false)) chmod(path_, mode_);
+    noted_.end();
+  }
 
  private:
   Fd fd_;
+  Noted noted_;
   char path_[32];
   mode_t mode_ = 0;
   bool changed_ = false;
@@ -100,13 +108,16 @@ class Packer {
       return header(length, '2', st, target);
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return 0;
-    const Readable readable(directory_fd, name, st.st_mode);
+    Readable readable(directory_fd, name, {path_, length}, st);
     const Fd fd(openBeneath(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     if (!fd) return errno == ENOENT ? 0 : errno;
     const mode_t mode = st.st_mode;
     if (fstat(fd.get(), &st) != 0) return errno;
     if (readable.changed()) st.st_mode = (st.st_mode & S_IFMT) | (mode & 07777);
-    if (S_ISREG(st.st_mode)) return file(fd.get(), length, st);
+    if (S_ISREG(st.st_mode)) {
+      readable.end();  // it is open, and to be read for as long as the reader takes
+      return file(fd.get(), length, st);
+    }
     if (!S_ISDIR(st.st_mode)) return 0;
     if (depth == 0) return ENAMETOOLONG;
     path_[length] = '/';

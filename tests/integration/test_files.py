@@ -183,6 +183,17 @@ class Files(ApiTest):
         self.assertEqual((rows[0]["arguments"], rows[0]["incomplete"]), (["broken"], "the client broke it off"))
         self.assertEqual(self.listing(path="broken", depth=1)[0]["broken/first"]["size"], 100_000)
 
+    def test_an_archive_that_breaks_off_leaves_the_modes_as_they_were(self):
+        self.sh("mkdir -p src/shut; head -c 30000000 /dev/zero > src/shut/large; chmod 0 src/shut/large src/shut")
+        with socket.create_connection((self.server.host, self.server.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)
+            client.sendall(f"GET {self.session.path}/archive?path=src HTTP/1.1\r\nHost: localhost\r\n"
+                           f"Authorization: Bearer {self.server.key}\r\n\r\n".encode())
+            self.assertIn(b" 200 ", client.recv(4096))
+            self.assertEqual(self.sh("stat -c %a src/shut"), "500\n")
+        harness.wait_for("the mode to be as it was", lambda: self.sh("stat -c %a src/shut") == "0\n")
+        self.assertEqual(self.sh("chmod 700 src/shut; stat -c %a src/shut/large"), "0\n")
+
     def test_only_in_a_session_that_runs_and_is_ours(self):
         other = self.new_key("other-tenant")["secret"]
         for method, path in (("GET", "/files"), ("GET", "/files/x"), ("PUT", "/files/x"), ("DELETE", "/files/x"),

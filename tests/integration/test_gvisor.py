@@ -6,6 +6,7 @@ import glob
 import os
 import platform
 import signal
+import socket
 import time
 import unittest
 
@@ -64,6 +65,16 @@ class Gvisor(ApiTest):
             second = session.call("POST", "/exec?wait=60", {"code": "print(x)"}, status=200).json()
             self.assertNotIn(platform.release(), second["stdout"])
             self.assertIn("gvisor", second["provenance"]["runtime"])
+
+    def test_an_upload_that_breaks_off_leaves_nothing(self):
+        with Session(self.server, language="python", runtime="gvisor") as session:
+            look = "import os; print(sorted(os.listdir('/workspace/in')) if os.path.isdir('/workspace/in') else None)"
+            with socket.create_connection((self.server.host, self.server.port)) as client:
+                client.sendall(f"PUT {session.path}/files/in/file HTTP/1.1\r\nHost: localhost\r\n"
+                               f"Authorization: Bearer {self.server.key}\r\n"
+                               f"Content-Length: 1000000\r\n\r\n".encode() + b"x" * 500_000)
+                harness.wait_for("the upload to begin", lambda: "upload" in session.exec(look)["stdout"], 30)
+            harness.wait_for("it to leave nothing", lambda: session.exec(look)["stdout"] == "[]\n", 30)
 
     def test_an_unknown_runtime_is_refused(self):
         answer = self.call("POST", "/v1/executions?wait=5", {"command": ["true"], "runtime": "microvm"})

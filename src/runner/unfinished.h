@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unfinished: what a request to the file server has done that must be undone, in memory that it
+// shares with the runner. It may be killed at any moment, as every program of a sandbox: then the
+// runner undoes it, which outlives it. Something is noted before it is done.
+//
+// What the runner reads there is of a program of the sandbox, so anything; what it does with it is
+// bounded, beneath the workspace, and nothing that a program could not do.
+#pragma once
+
+#include <sys/types.h>
+
+#include <climits>
+#include <cstdint>
+#include <string_view>
+
+#include "wire/files.h"
+
+namespace cloister::runner {
+
+struct Unfinished {
+  // The directories above something, itself, and an upload.
+  static constexpr uint32_t kMost = wire::files::kMaxDepth + 2;
+
+  struct Step {
+    uint32_t length;  // of `path`, which is what it is about
+    uint32_t mode;    // to be given back; kRemove: it is a file to be removed
+    uint64_t inode;   // which it must be; 0: any
+  };
+  static constexpr uint32_t kRemove = UINT32_MAX;
+
+  char base[PATH_MAX];  // of the workspace, a directory; "" is itself
+  char path[PATH_MAX];  // beneath it; each step is about it or something above
+  uint32_t count;       // of `steps`: a step is there before it counts
+  Step steps[kMost];
+};
+
+// Where this process notes from now on.
+void noteIn(Unfinished* unfinished);
+
+// A step, for as long as this lives; false where there is no room for it, and then it must not be
+// done. Steps end in the reverse of their order.
+class Noted {
+ public:
+  Noted() = default;
+  Noted(const Noted&) = delete;
+  Noted& operator=(const Noted&) = delete;
+  ~Noted() { end(); }
+
+  // `base` only matters for the first step.
+  [[nodiscard]] bool mode(std::string_view path, mode_t mode, ino_t inode);
+  [[nodiscard]] bool removal(std::string_view name);
+  void end();
+
+ private:
+  bool note(std::string_view path, uint32_t mode, uint64_t inode);
+  bool noted_ = false;
+};
+
+// The directory that all steps of this request are in. False if it is too long.
+[[nodiscard]] bool noteBase(std::string_view base);
+
+// By the runner, when the process that notes there is no more.
+void undo(int workspace, Unfinished& unfinished);
+
+}  // namespace cloister::runner
