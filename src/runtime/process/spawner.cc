@@ -156,8 +156,9 @@ Spawner::~Spawner() {
 Result<> Spawner::request(const SpawnRequest& request, std::span<const int> fds) {
   if (!alive_) return fail(Code::kInternal, "spawning: the spawner died");
   auto sent = linux::sendMessage(socket_.get(), bytesOf(request), fds);
-  if (!sent && sent.error().code != Code::kUnavailable) alive_ = false;
-  return sent;
+  if (sent || sent.error().code == Code::kUnavailable) return sent;
+  alive_ = false;
+  return fail(Code::kInternal, "spawning: the spawner died: " + sent.error().message);
 }
 
 Result<Fd> Spawner::answer() {
