@@ -273,8 +273,8 @@ class Peer {
     co_return Result<>{};
   }
 
-  // Opens the window again, in few messages: by quarters. What is not acknowledged is less than one,
-  // so the node is never left without room.
+  // Opens the window again, in few messages: by quarters. What is not acknowledged is less than
+  // one, so the node is never left without room.
   void acknowledge(FromNode type, size_t payload_bytes) {
     if (type == FromNode::kStarted || type == FromNode::kUsage) return;
     consumed_ += wire::windowCost(payload_bytes);
