@@ -14,14 +14,17 @@ READY = f"pool:\n  ready: {KEPT}\n  idle_ms: 30000\n{harness.CALM}"
 NONE_READY = "pool:\n  ready: 0\n"
 RUNS = 4  # of each script: some find their interpreter waiting, some still starting
 
+# What an interpreter that waits cannot read as its own: it is started with its code.
+ENCODED = {
+    "encoding": "# -*- coding: latin-1 -*-\nprint(len('ä'))",
+    "encoding utf-8": "# vim: set fileencoding=utf-8 :\nprint('ä', len('ä'))",
+}
 PYTHON = {
     "hello": "print('hello')",
     "empty": "",
     "no newline, two lines": "x = 1\nprint(x)",
     "windows lines": "print(1)\r\nif True:\r\n    print(2)\r\n",
     "byte order mark": "\ufeffprint('ä')",
-    "encoding": "# -*- coding: latin-1 -*-\nprint(len('ä'))",
-    "encoding utf-8": "# vim: set fileencoding=utf-8 :\nprint('ä', len('ä'))",
     "tabs and unicode": "if 1:\n\tπ = 3\n\tprint(π)",
     "globals": "print(sorted(globals())); print(__name__, __file__, __package__, __spec__, __doc__,"
                " type(__loader__).__name__, __cached__)",
@@ -244,6 +247,9 @@ class Prestart(unittest.TestCase):
         self.assertGreaterEqual(served.total(), RUNS * len(PYTHON))
         self.assertEqual(copies, sandboxes, f"some were no copies of a zygote, {dict(served)}")
         self.assertGreater(served["ready"], 0, served)
+
+    def test_python_that_names_its_encoding(self):
+        self.compare_on(self.ready, "python", ENCODED)
 
     def test_copies_share_no_secret(self):
         harness.await_copies(self.ready)

@@ -138,7 +138,10 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const std::string weaker = host_->weakenedWalls(fields.walls, of->guest.get());
   if (!weaker.empty()) info.weakened.push_back(weaker);
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
-  if (!fields.session_id.empty()) co_return makeProcessSession(std::move(live), std::move(info));
+  if (!fields.session_id.empty()) {
+    of->pool->refill();  // no program may start in it for long
+    co_return makeProcessSession(std::move(live), std::move(info));
+  }
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of->pool,
                                              fields.prestart, std::move(alike));
 }
