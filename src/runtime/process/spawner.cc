@@ -46,7 +46,11 @@ void keepOnly(SpawnerPlan& plan, const Fd& control) {
     kept = kept && (fd == null || ::dup3(null, fd, O_CLOEXEC) >= 0);
   kept = kept && ::dup3(socket, kControlFd, O_CLOEXEC) >= 0;
   kept = kept && ::dup3(program, kProgramFd, O_CLOEXEC) >= 0;
-  if (!kept || !linux::closeFrom(kProgramFd + 1)) ::_exit(1);
+  if (!kept || !linux::closeFrom(kProgramFd + 1)) {
+    const auto why = failErrno(null < 0 ? "opening /dev/null" : "keeping its descriptors");
+    std::ignore = linux::sendMessage(socket, why.error().message);
+    ::_exit(1);
+  }
   std::ignore = runner.release();  // closed, or one of those replaced
   runner.reset(kProgramFd);
 }
