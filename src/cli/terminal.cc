@@ -46,6 +46,18 @@ std::string visible(std::string_view sequence) {
   return out;
 }
 
+// What changes the order of the text around it or ends a line (Unicode: Bidi_Control, line and
+// paragraph separators): its length in bytes at the beginning of `text`, or 0.
+size_t reorders(std::string_view text) {
+  const auto last = [&](char from, char to) { return text[2] >= from && text[2] <= to; };
+  if (text.starts_with("\xd8\x9c")) return 2;
+  if (text.size() < 3) return 0;
+  const bool found =
+      (text.starts_with("\xe2\x80") && (last('\x8e', '\x8f') || last('\xa8', '\xae'))) ||
+      (text.starts_with("\xe2\x81") && last('\xa6', '\xa9'));
+  return found ? 3 : 0;
+}
+
 }  // namespace
 
 void TerminalFilter::text(char c, std::string& out) {
@@ -92,11 +104,14 @@ std::string TerminalFilter::operator()(std::string_view bytes) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out(text);
-  for (size_t i = 0; i < out.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(out[i]);
-    const bool c1 = byte >= 0x80 && byte < 0xa0 && i > 0 && out[i - 1] == kC1Lead;
-    if (byte < 0x20 || byte == 0x7f || c1) out[i] = '?';
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const auto byte = static_cast<uint8_t>(text.front());
+    const bool c1 = byte >= 0x80 && byte < 0xa0 && out.ends_with(kC1Lead);
+    const size_t hidden = reorders(text);
+    out += byte < 0x20 || byte == 0x7f || c1 || hidden > 0 ? '?' : text.front();
+    text.remove_prefix(std::max<size_t>(hidden, 1));
   }
   return out;
 }

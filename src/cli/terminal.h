@@ -28,7 +28,8 @@ class TerminalFilter {
   std::string sequence_;  // ESC and what follows, or the first byte of a C1 control in UTF-8
 };
 
-// One line of hostile text for a table or a message: control characters become '?'.
+// One line of hostile text for a table or a message: control characters, and those
+// that reorder what is around them, become '?'.
 std::string printable(std::string_view text);
 
 // A spinner with the time on stderr, after half a second without output; nothing unless stderr is a

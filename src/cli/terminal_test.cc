@@ -52,5 +52,10 @@ TEST(Printable, HasNoControls) {
   EXPECT_EQ(printable("a\nb\x1b[1m\x7f\xc2\x9d é"), "a?b?[1m?\xc2? é");
 }
 
+TEST(Printable, KeepsTheOrderOfWhatIsAroundIt) {
+  EXPECT_EQ(printable("a\u202eb\u2066c\u061cd\u2028e\u200ff\xe2\x80"), "a?b?c?d?e?f\xe2\x80");
+  EXPECT_EQ(printable("“—” é \u200d ⠋"), "“—” é \u200d ⠋");
+}
+
 }  // namespace
 }  // namespace cloister::cli
