@@ -2,6 +2,7 @@
 """A session's files over HTTP, every answer held to spec/openapi.yaml."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import http.client
 import io
@@ -155,11 +156,13 @@ class Files(ApiTest):
         self.assertEqual([(row["action"], row["details"]["arguments"][0]) for row in rows[-2:]],
                          [("file.written", "noted"), ("file.removed", "noted")])
 
-    def break_off(self, method, path, body, length):
-        """Sends `body` of a request that is to have `length` bytes of it, and is gone."""
+    @contextlib.contextmanager
+    def broken_off(self, method, path, body, length):
+        """Sends `body` of a request that is to have `length` bytes of it, and is gone at the end of the block."""
         with socket.create_connection((self.server.host, self.server.port)) as client:
             client.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.key}\r\n"
                            f"Content-Length: {length}\r\n\r\n".encode() + body)
+            yield
 
     def rows(self, action):
         rows = [json.loads(line) for line in self.call("GET", "/v1/audit/export").text.splitlines()]
@@ -178,7 +181,8 @@ class Files(ApiTest):
                 entry.size = 100_000
                 tar.addfile(entry, io.BytesIO(b"x" * entry.size))
         archive = stream.getvalue()
-        self.break_off("PUT", f"{self.session.path}/archive?path=broken", archive[:150_000], len(archive))
+        with self.broken_off("PUT", f"{self.session.path}/archive?path=broken", archive[:150_000], len(archive)):
+            harness.wait_for("its first file", lambda: self.sh("stat -c %s broken/first || true") == "100000\n")
         rows = harness.wait_for("its audit row", lambda: self.rows("file.unpacked")[before + 1:])
         self.assertEqual((rows[0]["arguments"], rows[0]["incomplete"]), (["broken"], "the client broke it off"))
         self.assertEqual(self.listing(path="broken", depth=1)[0]["broken/first"]["size"], 100_000)
