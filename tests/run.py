@@ -9,8 +9,9 @@ hostile/kernel, user/hostile/kernel (the same as an ordinary user), warm/hostile
 copies of a zygote), fault/kill, guest,
 asan/unit/base, tsan/unit/store, fuzz/json. PATTERN picks the suites whose name contains it.
 Suites that look at nothing but themselves run side by side, and so, after them, do those that look at
-nothing but their own server; those that count what a sandbox leaves on the machine run one at a time. With --build, that preset is built (`./dev build PRESET`) at the lowest
-priority while the suites of the release build run; its own suites follow.
+nothing but their own server; those that count what a sandbox leaves on the machine run one at a time. With
+--build, that preset is built (`./dev build PRESET`) at the lowest priority while the suites of the release
+build run; its own suites follow.
 
 A suite that failed is run once more at the end, with nothing beside it, if no more than three failed and no
 sanitizer spoke: the machines this runs on are shared. What passed only then counts as passed, and is named
@@ -27,6 +28,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -98,7 +100,9 @@ def company_of(path):
     """Of a Python suite. One that looks for leaks sees those of all servers."""
     if path.parent.name == "style":
         return ANY
-    return NONE if path.parent.name != "integration" or "leakcheck" in path.read_text() else SERVERS
+    if path.parent.name != "integration" or re.search(r"leakcheck|assert_clean", path.read_text()):
+        return NONE
+    return SERVERS
 
 
 def python_suite(path, preset="release", prefix="", timeout=600, **env):
