@@ -95,7 +95,7 @@ PYTHON = {
     "error at exit": "import atexit\natexit.register(lambda: 1 / 0); print('x')",
     "exit within finally": "import sys\ntry: sys.exit(3)\nfinally: print('finally')",
     "exception group of its own": "class E(Exception): pass\nraise E('a') from ValueError('b')",
-    "thread outlives main": "import threading, time\ndef f(): time.sleep(0.1); print('thread')\n"
+    "thread outlives main": "import threading\ndef f(): threading.main_thread().join(); print('thread')\n"
                             "threading.Thread(target=f).start(); print('main')",
     "daemon thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
                      "print('main')",
