@@ -260,7 +260,7 @@ TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
   const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');
   shell("mkdir -p src/" + deep +
         "; printf one > src/file; chmod 750 src/file; mkfifo src/fifo;"
-        " printf two > 'src/with space'; ln -s nowhere src/link; head -c 100000 /dev/zero > src/" +
+        " printf two > 'src/with space'; ln -s nowhere src/link; yes | head -c 100000 > src/" +
         deep + "/zeros; touch -d @1000000000 src/file");
   const std::string archive = packed("src");
   EXPECT_EQ(archive.size() % 512, 0U);
@@ -304,13 +304,13 @@ TEST_F(FilesTest, ArchivesKeepTheModesAndTimesOfAll) {
 
 TEST_F(FilesTest, AnArchiveThatIsKilledLeavesTheModesAsTheyWere) {
   shell(
-      "mkdir -p src/shut; head -c 4000000 /dev/zero > src/shut/large;"
+      "mkdir -p src/shut; yes | head -c 4000000 > src/shut/large;"
       " chmod 0 src/shut/large src/shut");
   jail_->startProgram(7, {"pack", "src"}, wire::kStartFiles);
   // Until it is in the file, of which more is to come than anyone holds.
   for (size_t got = 0; got < 200'000;) {
     const auto frame = jail_->next();
-    ASSERT_TRUE(frame) << frame.error().message;
+    ASSERT_TRUE(frame) << frame.error().message << " after " << got;
     if (frame->type == wire::FromRunner::kStdout) got += frame->payload.size();
   }
   jail_->send(ToRunner::kKill, 7);
