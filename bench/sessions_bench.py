@@ -28,7 +28,7 @@ CONFIG = f"""
 session:
   max: {{sessions}}
   max_per_tenant: {{sessions}}
-  memory_share: 1
+  memory_percent: 100
 node:
   max_sandboxes: {{sandboxes}}
 """
