@@ -125,7 +125,7 @@ class Watch(ApiTest):
         watcher.wait("ready", "")
         harness.wait_for("limits", lambda: sum(event == "limit" for event, _ in watcher.said()) >= 15)
         # More than is kept, at once: nobody is told all of it, and everybody is told so.
-        self.sh("name=$(printf 'x%.0s' {1..200}); for n in {1..2000}; do : > $name$n; rm $name$n; done")
+        self.sh("name=$(printf 'x%.0s' {1..200}); for n in {1..2000}; do : > $name$n; done; rm $name*")
         tries = iter(range(100))
         def heard():  # the first of them may be among what is skipped
             self.sh(f"touch last{next(tries)}")
