@@ -26,17 +26,26 @@ endforeach()
 list(APPEND runner_include "SHELL:-idirafter /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}"
   "SHELL:-idirafter /usr/include")
 
+# musl_program(NAME file...)
+function(musl_program name)
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/src/bin/${name}.cc ${ARGN})
+  set_target_properties(${name} PROPERTIES COMPILE_OPTIONS "" LINK_OPTIONS "")
+  target_compile_options(${name} PRIVATE "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" -Wall -Wextra -Werror -Os -fPIE -fno-exceptions -fno-rtti
+    -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -fno-sanitize=all
+    -fno-threadsafe-statics -fno-c++-static-destructors -fstack-protector-strong
+    -nostdinc ${runner_include} "-D__GLIBC_PREREQ(major,minor)=0")  # which libstdc++ asks for
+  target_link_options(${name} PRIVATE -static-pie -nostdlib -fno-sanitize=all
+    -Wl,--gc-sections -Wl,-s -Wl,-z,relro -Wl,-z,now ${musl_lib}/rcrt1.o ${musl_lib}/crti.o)
+  target_link_libraries(${name} PRIVATE ${musl_lib}/libc.a gcc ${musl_lib}/crtn.o)
+endfunction()
+
 file(GLOB runner_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runner/*.cc)
 list(FILTER runner_sources EXCLUDE REGEX "_test\\.cc$")
-add_executable(cloister-runner ${CMAKE_SOURCE_DIR}/src/bin/cloister-runner.cc ${runner_sources})
-set_target_properties(cloister-runner PROPERTIES COMPILE_OPTIONS "" LINK_OPTIONS "")
-target_compile_options(cloister-runner PRIVATE "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" -Wall -Wextra -Werror -Os -fPIE -fno-exceptions -fno-rtti
-  -fno-asynchronous-unwind-tables -ffunction-sections -fdata-sections -fno-sanitize=all
-  -fno-threadsafe-statics -fno-c++-static-destructors -fstack-protector-strong
-  -nostdinc ${runner_include} "-D__GLIBC_PREREQ(major,minor)=0")  # which libstdc++ asks for
-target_link_options(cloister-runner PRIVATE -static-pie -nostdlib -fno-sanitize=all
-  -Wl,--gc-sections -Wl,-s -Wl,-z,relro -Wl,-z,now ${musl_lib}/rcrt1.o ${musl_lib}/crti.o)
-target_link_libraries(cloister-runner PRIVATE ${musl_lib}/libc.a gcc ${musl_lib}/crtn.o)
+musl_program(cloister-runner ${runner_sources})
 if(TARGET runner_test)
   add_dependencies(runner_test cloister-runner)
 endif()
+
+# cloister-guest: pid 1 of a virtual machine, of the same kind (docs/adr/0048).
+file(GLOB guest_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/guest/*.cc)
+musl_program(cloister-guest ${guest_sources} ${CMAKE_SOURCE_DIR}/src/runner/filter.cc)

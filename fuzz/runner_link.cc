@@ -30,6 +30,26 @@ model::ExecSpec specOf(uint8_t shape) {
   return spec;
 }
 
+// One whose word about its program's limits is taken.
+class CountingGuest final : public runtime::Guest {
+ public:
+  [[nodiscard]] std::string name() const override { return "counting"; }
+  [[nodiscard]] runtime::SpawnRequest::What what() const override { return {}; }
+  [[nodiscard]] std::vector<std::string> weakened() const override { return {}; }
+  [[nodiscard]] model::Finding finding() const override { return {}; }
+  [[nodiscard]] uint32_t ready() const override { return 0; }
+  [[nodiscard]] bool counts() const override { return true; }
+  void adjust(const model::Limits& /*limits*/, runtime::SandboxSpec& /*spec*/,
+              linux::CgroupLimits& /*cgroup*/) const override {}
+  [[nodiscard]] Result<std::vector<Fd>> files(const runtime::SandboxSpec& /*spec*/,
+                                              const std::string& /*walls*/) const override {
+    return std::vector<Fd>();
+  }
+  [[nodiscard]] uint32_t fileCount() const override { return 0; }
+  void describe(const runtime::SandboxSpec& /*spec*/, base::json::object& /*plan*/) const override {
+  }
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -41,7 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   shutdown(hostile.get(), SHUT_WR);
 
   boost::asio::io_context io;
-  const auto live = std::make_shared<runtime::Live>(io.get_executor(), runtime::Live::Parts{});
+  runtime::Live::Parts parts{};
+  if ((data[0] & 32) != 0) parts.guest = std::make_shared<const CountingGuest>();
+  const auto live = std::make_shared<runtime::Live>(io.get_executor(), std::move(parts));
   live->adopt(Fd(), Fd(ends[1]));
   using Ahead = runtime::Live::Ahead;
   if ((data[0] & 8) != 0) live->setAhead((data[0] & 16) != 0 ? Ahead::kCopied : Ahead::kAtFifo);

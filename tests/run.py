@@ -64,8 +64,9 @@ SANITIZED_SUITES = {
 }
 # What runs once more in sandboxes that stand ready, copies of a zygote.
 WARM_SUITES = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
-# What runs once more in gVisor.
-GVISOR_SUITES = ("kernel", "processes")
+# What runs once more in gVisor, and, emulated and so slowly, in virtual machines: the latter not in an
+# ordinary run.
+GUEST_SUITES = {"gvisor": ("kernel", "processes"), "microvm": ("kernel", "processes")}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -123,7 +124,7 @@ def unit_suites(preset):
     for program in sorted((BUILD / preset / "bin").glob("*_test")):
         short = program.name.removesuffix("_test")
         yield Suite(f"{prefix}unit/{short}", [str(program)], "gtest", company=NONE if short in UNITS_ALONE else ANY,
-                    timeout=300, env=env)
+                    timeout=1200 if short in UNITS_ALONE else 300, env=env)
 
 
 def fuzz_suites(long):
@@ -154,7 +155,8 @@ def discover(long, pattern, presets=PRESETS):
 
 
 def release_suites(long, units):
-    """With `units`, the unit tests without sanitizers too, which an ordinary run does not compile."""
+    """With `units`, what an ordinary run leaves out: the unit tests without sanitizers, which it does not
+    compile, and hostile programs in virtual machines."""
     suites = [python_suite(p, timeout=3600 if long else 900)
               for p in sorted((HERE / "style").glob("check_*.py"))]
     suites += unit_suites("release") if units else []
@@ -166,8 +168,8 @@ def release_suites(long, units):
                    for p in sorted((HERE / "hostile").glob("test_*.py"))]
     suites += [python_suite(HERE / folder / f"test_{name}.py", prefix="warm", timeout=limit, CLOISTER_WARM="1")
                for folder, names in WARM_SUITES.items() for name in names]
-    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="gvisor", timeout=limit, CLOISTER_GVISOR="1")
-               for name in GVISOR_SUITES]
+    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix=runtime, timeout=limit, CLOISTER_RUNTIME=runtime)
+               for runtime, names in GUEST_SUITES.items() if units or runtime != "microvm" for name in names]
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], timeout=3600 if long else 1500))
     return suites
 

@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <thread>
 
@@ -27,6 +29,7 @@
 #include "model/language.h"
 #include "node/server.h"
 #include "runtime/gvisor/gvisor.h"
+#include "runtime/microvm/microvm.h"
 #include "runtime/process/image_digest.h"
 #include "runtime/process/process_runtime.h"
 
@@ -147,6 +150,20 @@ runtime::GvisorConfig gvisorConfig(const model::Config& from) {
   return {from.gvisor.runsc, from.gvisor.ready, uint64_t{from.gvisor.overhead_mb} << 20};
 }
 
+runtime::MicrovmConfig microvmConfig(const Options& options) {
+  const model::MicrovmSettings& from = options.config.microvm;
+  return {.qemu = from.qemu,
+          .image = from.image.empty() ? base::shareDir() + "/microvm" : from.image,
+          .image_root = options.config.node.image_root,
+          .emulate = from.emulate,
+          .ready = from.ready,
+          .overhead_bytes = uint64_t{from.overhead_mb} << 20,
+          .guest = base::programDir() + "/cloister-guest",
+          .walls = base::programDir() + "/cloister-walls",
+          .runner = base::programDir() + "/cloister-runner",
+          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json"};
+}
+
 // The first path of `requires` that the image lacks, "" if it has all. `a|b` means either.
 std::string lackingPath(const model::Language& language, const std::string& image_root) {
   for (const std::string& choice : language.requires_paths) {
@@ -179,17 +196,8 @@ void detectLanguages(const model::LanguageSet& languages, const std::string& ima
   }
 }
 
-// Kinds of isolation that people look for and this version does not have.
-void describeOthers(model::NodeOffer& offer) {
-  offer.findings.push_back({.area = "runtime",
-                            .name = "microvm",
-                            .state = Finding::State::kMissing,
-                            .detail = "not built in this version",
-                            .remedy = {}});
-}
-
 Result<model::NodeOffer> makeOffer(const Options& options, const model::LanguageSet& languages,
-                                   const runtime::ProcessHost& host, Finding gvisor) {
+                                   const runtime::ProcessHost& host, std::vector<Finding> guests) {
   model::NodeOffer offer;
   offer.node = options.config.node.name;
   offer.version = base::version();
@@ -198,8 +206,7 @@ Result<model::NodeOffer> makeOffer(const Options& options, const model::Language
   offer.memory_bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                        static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   runtime::describe(host, offer);
-  offer.findings.push_back(std::move(gvisor));
-  describeOthers(offer);
+  std::ranges::move(guests, std::back_inserter(offer.findings));
   detectLanguages(languages, options.config.node.image_root, offer);
   return offer;
 }
@@ -254,21 +261,25 @@ Result<> serve(const Options& options) {
   constexpr size_t kDescriptors = 65'536;
   linux::raiseDescriptors(kDescriptors);
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
-  const runtime::GvisorFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
+  const runtime::GuestFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
   runtime::ProcessConfig process_config = processConfig(options, languages);
-  if (gvisor.guest) process_config.guests.push_back(gvisor.guest);
+  const runtime::GuestFound microvm = runtime::findMicrovm(microvmConfig(options));
+  for (const auto& guest : {gvisor.guest, microvm.guest}) {
+    if (guest) process_config.guests.push_back(guest);
+  }
   const auto host = TRY(runtime::startProcessHost(process_config));
   IoContext io(1);
   const auto process = runtime::makeProcessRuntime(io.get_executor(), host);
   node::PermitGate gate(options.config.limits);
-  node::ServerConfig config =
-      serverConfig(options, TRY(makeOffer(options, languages, *host, gvisor.finding)));
+  node::ServerConfig config = serverConfig(
+      options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
   const Lifeline lifeline(io, options.lifeline);
   Result<> result;
   std::map<std::string, runtime::Runtime*> runtimes = {{"process", process.get()}};
-  if (gvisor.guest) runtimes[gvisor.guest->name()] = process.get();
+  for (const auto& guest : process_config.guests)
+    runtimes[guest->name()] = process.get();
   asio::co_spawn(io, node::serve(std::move(config), gate, std::move(runtimes)),
                  [&](const std::exception_ptr&, Result<> ended) {
                    result = std::move(ended);

@@ -73,19 +73,19 @@ std::string report(const json::object& node, bool usable) {
   return out;
 }
 
-// What a real boot of gVisor says: the kernel that a program in it sees, or why there is none.
-void bootGvisor(HttpClient& client, json::object& node) {
-  constexpr int kPatience = 20;
+// What a real boot of a guest says: the kernel that a program in it sees, or why there is none.
+void boot(HttpClient& client, std::string_view runtime, json::object& node) {
+  constexpr int kPatience = 20;  // for the program; a kernel that is emulated takes longer
+  constexpr int kWait = 60;
   const json::object request{
-      {"command", {"cat", "/proc/version"}}, {"runtime", "gvisor"}, {"timeout_seconds", kPatience}};
+      {"command", {"cat", "/proc/version"}}, {"runtime", runtime}, {"timeout_seconds", kPatience}};
   const auto begin = base::monotonicNow();
-  const auto run =
-      call(client, "POST", "/v1/executions?wait=" + std::to_string(kPatience), request);
+  const auto run = call(client, "POST", "/v1/executions?wait=" + std::to_string(kWait), request);
   const auto took = std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
   const bool booted = run && textOf(*run, "status") == "completed";
   for (json::value& item : node["findings"].as_array()) {
     json::object* finding = item.if_object();
-    if (finding == nullptr || textOf(*finding, "name") != "gvisor") continue;
+    if (finding == nullptr || textOf(*finding, "name") != runtime) continue;
     std::string detail = textOf(*finding, "detail");
     if (booted) {
       const std::string kernel = textOf(*run, "stdout");
@@ -110,10 +110,10 @@ Result<int> doctor(const Invocation& invocation) {
   }
   HttpClient client(service->endpoint.url, service->endpoint.key, signals.fd());
   json::object node = TRY(call(client, "GET", "/v1/node"));
-  const json::array& runtimes = arrayOf(node, "runtimes");
-  const bool gvisor = std::ranges::any_of(
-      runtimes, [](const json::value& name) { return name.is_string() && name == "gvisor"; });
-  if (gvisor && node["findings"].is_array()) bootGvisor(client, node);
+  for (const json::value& name : json::array(arrayOf(node, "runtimes"))) {
+    const bool guest = name.is_string() && name != "process";
+    if (guest && node["findings"].is_array()) boot(client, name.as_string(), node);
+  }
   const bool usable = boolOf(node, "connected") && !arrayOf(node, "runtimes").empty();
   if (invocation.globals.json) {
     printJson(node);

@@ -41,7 +41,7 @@ constexpr Flag kFlags[] = {
     {.name = "artifacts", .value = "GLOB", .help = "keep files the program leaves", .many = true},
     {.name = "out", .value = "DIR", .help = "download what is kept"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
-    {.name = "runtime", .value = "NAME", .help = "process (default) or gvisor, as policy has it"},
+    {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };

@@ -32,7 +32,7 @@ constexpr Flag kSessionFlags[] = {
     {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
     {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
-    {.name = "runtime", .value = "NAME", .help = "process (default) or gvisor, as policy has it"},
+    {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/guest_settings.h"
 #include "model/limits.h"
 #include "model/run_request.h"
 
@@ -130,12 +131,8 @@ struct Config {
     bool zygote_per_tenant = false;
   } pool;
 
-  // The runtime gvisor, where there is one.
-  struct Gvisor {
-    std::string runsc = "/usr/bin/runsc";  // "": not offered
-    uint32_t ready = 2;                    // sandboxes made ahead, at most
-    uint32_t overhead_mb = 128;            // of memory, for gVisor beside each program's limit
-  } gvisor;
+  GvisorSettings gvisor;
+  MicrovmSettings microvm;
 
   // Stored files, of runs and uploaded; the bounds are each tenant's.
   struct Artifacts {

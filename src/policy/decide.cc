@@ -61,7 +61,7 @@ struct RuntimeAdvice {
 };
 constexpr std::array<RuntimeAdvice, 2> kAdvice = {{
     {"gvisor", "have runsc installed on the node (cloister doctor says what is missing)"},
-    {"microvm", "have a node with a microVM runtime and /dev/kvm"},
+    {"microvm", "have QEMU and an image on the node (cloister doctor says what is missing)"},
 }};
 
 std::string adviceFor(std::string_view runtime) {

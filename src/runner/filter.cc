@@ -11,11 +11,15 @@
 
 namespace cloister::runner {
 bool enterFilter(const char* path) {
-  static sock_filter program[BPF_MAXINSNS];
   const Fd file(open(path, O_RDONLY | O_CLOEXEC));
+  return file && enterFilter(file.get());
+}
+
+bool enterFilter(int file) {
+  static sock_filter program[BPF_MAXINSNS];
   size_t size = 0;
-  for (ssize_t n; file && size < sizeof program; size += static_cast<size_t>(n)) {
-    n = ::read(file.get(), reinterpret_cast<char*>(program) + size, sizeof program - size);
+  for (ssize_t n; size < sizeof program; size += static_cast<size_t>(n)) {
+    n = ::read(file, reinterpret_cast<char*>(program) + size, sizeof program - size);
     if (n < 0) return false;
     if (n == 0) break;
   }

@@ -8,5 +8,7 @@ namespace cloister::runner {
 // Puts this process, and all that it starts, under the program in file `path`: sock_filter
 // instructions as the node's kernel would take them. False if it cannot; then nothing may run.
 bool enterFilter(const char* path);
+// The same from an open file, which it reads from the start.
+bool enterFilter(int file);
 
 }  // namespace cloister::runner

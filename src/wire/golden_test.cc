@@ -294,6 +294,11 @@ void addFromRunner(Golden& all) {
                                      }));
   all["from_runner.stdin_taken"] =
       frame(FromRunner::kStdinTaken, 1, payload([](auto& w) { w.u32(6); }));
+  all["from_runner.counts"] = frame(FromRunner::kCounts, 0, payload([](auto& w) {
+                                      w.u64(1 << 20);
+                                      w.u64(1);
+                                      w.u64(2);
+                                    }));
 }
 
 TEST(Golden, EveryMessageIsAsItWas) {

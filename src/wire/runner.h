@@ -124,6 +124,11 @@ enum class FromRunner : uint16_t {
   kScratch = 75,
   // u32 bytes of kStdin that the program has read or will never read: opens the node's window
   kStdinTaken = 76,
+  // u64 bytes of memory at most, u64 processes killed for lack of it, u64 processes refused: what
+  // the control group of all programs has counted so far. Said by pid 1 of a virtual machine, and
+  // taken from nobody else: where the sandbox's processes are the host's, its own kernel says it.
+  // Channel 0; before each kExited, and when something was killed or refused.
+  kCounts = 77,
 };
 
 }  // namespace cloister::wire

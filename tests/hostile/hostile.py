@@ -23,9 +23,12 @@ PROGRAMS = harness.BIN.parent.parent / "release" / "hostile"
 AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
 # And once more in sandboxes made by a zygote, where a copy of it becomes the program.
 WARM = os.environ.get("CLOISTER_WARM") == "1"
-# And once more in gVisor, where it is installed.
-GVISOR = os.environ.get("CLOISTER_GVISOR") == "1"
-RUNSC = "/usr/bin/runsc"
+# And once more in each runtime with a kernel of its own, where the machine has it.
+RUNTIME = os.environ.get("CLOISTER_RUNTIME", "process")
+GVISOR, MICROVM = RUNTIME == "gvisor", RUNTIME == "microvm"
+IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
+NEEDED = {"gvisor": pathlib.Path("/usr/bin/runsc"), "microvm": IMAGE / "root.squashfs"}
+EMULATED = f"microvm:\n  image: {IMAGE}\n  emulate: true\n"
 WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted
 # A copy has more modules than python3 imports. In front of whatever must run in one, so that it does nothing elsewhere.
 NO_COPY = "not a copy of a zygote"
@@ -89,15 +92,15 @@ def for_copies(request):
 
 class HostileTest(unittest.TestCase):
     """Each test method runs hostile code through `run_code` or `run_program`."""
-    CONFIG = WARM_POOL if WARM else None
+    CONFIG = WARM_POOL if WARM else EMULATED if MICROVM else None
     IN_COPIES = WARM  # whatever can run in a copy of a zygote must
     server = None
     canaries = None
 
     @classmethod
     def setUpClass(cls):
-        if GVISOR and not os.path.exists(RUNSC):
-            raise unittest.SkipTest(f"no {RUNSC}: install Debian's from backports")
+        if RUNTIME in NEEDED and not NEEDED[RUNTIME].exists():
+            raise unittest.SkipTest(f"no {NEEDED[RUNTIME]}: {RUNTIME} is not on this machine")
         cls.server = harness.Server(cls.CONFIG, env={"CANARY_ENV": CANARY_ENV}, user=AS_USER)
         cls.enterClassContext(cls.server)
         cls.canaries = Canaries(cls.server.state)
@@ -117,7 +120,7 @@ class HostileTest(unittest.TestCase):
     @staticmethod
     def in_runtime(request):
         """The request, for the runtime that this run of the suite is about."""
-        return {"runtime": "gvisor", **request} if GVISOR else request
+        return request if RUNTIME == "process" else {"runtime": RUNTIME, **request}
 
     def run_request(self, request, key=None):
         """Runs to the end; the execution, with its output as bytes beside the text."""

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from hostile import AS_USER, GVISOR, WARM, HostileTest, harness
+from hostile import AS_USER, RUNTIME, WARM, HostileTest, harness
 import disk_case
 from disk_case import MIB
 
@@ -46,7 +46,7 @@ print(oct(os.stat("id").st_mode & 0o7777), subprocess.run(["./id", "-u"], captur
 '''
 
 
-@unittest.skipIf(AS_USER or GVISOR or WARM, "workspaces on disk are root's, without a guest and not copied")
+@unittest.skipIf(AS_USER or RUNTIME != "process" or WARM, "workspaces on disk are root's, without a guest and not copied")
 class OnDisk(HostileTest):
     CONFIG = "workspace:\n  disk:\n    over_mb: 100\n"
 

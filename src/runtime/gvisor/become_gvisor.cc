@@ -17,8 +17,8 @@
 #include "linux/network.h"
 #include "linux/process.h"
 #include "runtime/gvisor/bundle.h"
+#include "runtime/gvisor/gvisor.h"
 #include "runtime/process/apply_walls.h"
-#include "runtime/process/guest.h"
 #include "runtime/process/mount_plan.h"
 #include "wire/runner.h"
 
@@ -31,7 +31,7 @@ using Op = MountStep::Op;
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
 constexpr size_t kComplaints = 3;
-constexpr size_t kWalls = 1 + kGuestFds;  // where there are any; then the cgroups
+constexpr size_t kWalls = 1 + kGvisorFds;  // where there are any; then the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
 constexpr int kProgramFd = wire::kRunnerFd + 1;
 // While descriptors are arranged, they are kept from here on.

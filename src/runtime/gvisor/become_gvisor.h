@@ -8,7 +8,7 @@
 
 namespace cloister::runtime {
 
-// `birth` is of a SpawnRequest::What::kGuest. Does not return: what fails is said to the node like
+// `birth` is of a SpawnRequest::What::kGvisor. Does not return: what fails is said to the node like
 // a sandbox's failure, or by runsc on the pipe that came with the request.
 [[noreturn]] void becomeGvisor(const Confinement& confinement, Birth& birth);
 

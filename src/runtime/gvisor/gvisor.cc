@@ -2,29 +2,21 @@
 #include "runtime/gvisor/gvisor.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
-#include "base/clock.h"
 #include "linux/message.h"
-#include "linux/process.h"
 #include "runtime/gvisor/bundle.h"
+#include "runtime/process/ask_version.h"
 
 namespace cloister::runtime {
 namespace {
 
 using State = model::Finding::State;
 
-constexpr auto kPatience = std::chrono::seconds(5);
-constexpr size_t kMaxVersion = 256;
 // gVisor's own threads, and what each of the program's takes on the host: one that runs it, one
 // that it runs on, and as many again while its memory is set up.
 constexpr uint32_t kOwnThreads = 256;
@@ -36,6 +28,7 @@ class Gvisor final : public Guest {
       : config_(std::move(config)), version_(std::move(version)), program_(std::move(program)) {}
 
   [[nodiscard]] std::string name() const override { return "gvisor"; }
+  [[nodiscard]] SpawnRequest::What what() const override { return SpawnRequest::What::kGvisor; }
   [[nodiscard]] uint32_t ready() const override { return config_.ready; }
   [[nodiscard]] std::vector<std::string> weakened() const override {
     return {"files have no limit of their number but memory",
@@ -57,13 +50,16 @@ class Gvisor final : public Guest {
     }
   }
 
-  [[nodiscard]] Result<std::vector<Fd>> files(const SandboxSpec& spec) const override {
+  [[nodiscard]] Result<std::vector<Fd>> files(const SandboxSpec& spec,
+                                              const std::string& /*walls*/) const override {
     std::vector<Fd> fds;
     fds.push_back(TRY(linux::sealedData(base::toJson(gvisor::makeBundle(spec)))));
     fds.emplace_back(::fcntl(program_.get(), F_DUPFD_CLOEXEC, 0));
     if (!fds.back()) return failErrno("keeping runsc");
     return fds;
   }
+
+  [[nodiscard]] uint32_t fileCount() const override { return kGvisorFds - 1; }
 
   void describe(const SandboxSpec& spec, base::json::object& plan) const override {
     base::json::array argv;
@@ -81,37 +77,6 @@ class Gvisor final : public Guest {
   const Fd program_;
 };
 
-// What `program --version` writes, up to a bound; "" where it does not in time.
-std::string askVersion(int program) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return {};
-  const Fd out(ends[0]);
-  Fd in(ends[1]);
-  auto child = linux::cloneProcess(0);
-  if (!child) return {};
-  if (child->pid == 0) {
-    std::ignore = linux::dieWithParent();
-    std::ignore = linux::moveFd(in.get(), STDOUT_FILENO);
-    std::ignore = linux::executeFd(program, {"runsc", "--version"}, {});
-    ::_exit(127);
-  }
-  in.reset();
-  std::string text;
-  const auto until = base::monotonicNow() + kPatience;
-  for (bool more = true; more && text.size() < kMaxVersion;) {
-    const auto left = std::chrono::duration_cast<Millis>(until - base::monotonicNow()).count();
-    pollfd ready{out.get(), POLLIN, 0};
-    std::array<char, kMaxVersion> bytes;
-    more = left > 0 && ::poll(&ready, 1, static_cast<int>(left)) == 1;
-    const ssize_t n = more ? ::read(out.get(), bytes.data(), bytes.size()) : 0;
-    more = n > 0;
-    if (more) text.append(bytes.data(), static_cast<size_t>(n));
-  }
-  std::ignore = linux::signalPidfd(child->pidfd.get(), SIGKILL);
-  std::ignore = linux::reapPidfd(child->pidfd.get());
-  return text;
-}
-
 // "runsc version release-20240729.0\nspec: 1.1.0\n" → "runsc release-20240729.0"; "" if it is not.
 std::string versionIn(std::string_view text) {
   constexpr std::string_view kBefore = "runsc version ";
@@ -124,20 +89,20 @@ std::string versionIn(std::string_view text) {
   return version.empty() ? std::string() : "runsc " + version;
 }
 
-GvisorFound lacks(std::string detail, std::string remedy) {
+GuestFound lacks(std::string detail, std::string remedy) {
   return {nullptr, {"runtime", "gvisor", State::kMissing, std::move(detail), std::move(remedy)}};
 }
 
 }  // namespace
 
-GvisorFound findGvisor(const GvisorConfig& config) {
+GuestFound findGvisor(const GvisorConfig& config) {
   if (config.runsc.empty()) return lacks("turned off", "set gvisor.runsc in the configuration");
   Fd program(::open(config.runsc.c_str(), O_RDONLY | O_CLOEXEC));
   if (!program) {
     return lacks(base::errnoError("opening " + config.runsc, errno).message,
                  "install runsc (Debian: from backports), or set gvisor.runsc, and start anew");
   }
-  std::string version = versionIn(askVersion(program.get()));
+  std::string version = versionIn(askVersion(program.get(), "runsc"));
   if (version.empty()) {
     return lacks(config.runsc + " --version says nothing that is gVisor's",
                  "install runsc anew, or set gvisor.runsc to where it is");

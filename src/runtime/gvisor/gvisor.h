@@ -17,18 +17,17 @@
 
 namespace cloister::runtime {
 
+// Of a request: a plan, its program, and where it says why it cannot start.
+inline constexpr uint32_t kGvisorFds = 3;
+
 struct GvisorConfig {
   std::string runsc;            // path of runsc
   uint32_t ready = 2;           // sandboxes made ahead, at most
   uint64_t overhead_bytes = 0;  // of memory, for gVisor beside the program
 };
 
-// Asks `runsc` for its version, for which it has a few seconds. What cannot be used is a guest too
-// few: `finding` says why, and how to get it. Called while the process has one thread.
-struct GvisorFound {
-  std::shared_ptr<const Guest> guest;  // nullptr where there is none
-  model::Finding finding;
-};
-GvisorFound findGvisor(const GvisorConfig& config);
+// Asks `runsc` for its version, for which it has a few seconds. Called while the process has one
+// thread.
+GuestFound findGvisor(const GvisorConfig& config);
 
 }  // namespace cloister::runtime

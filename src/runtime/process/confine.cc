@@ -54,16 +54,34 @@ Result<> connectRunner(const Fd& socket) {
   return linux::moveFd(socket.get(), wire::kRunnerFd);
 }
 
-// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run; the
-// spawner keeps these numbers free of anything else.
-Result<> arrangeFds(const Confinement& confinement) {
+// Out of the way of the numbers that are about to be given.
+Result<std::vector<Fd>> setAside(const std::vector<Fd>& fds) {
+  constexpr int kAside = 64;
+  std::vector<Fd> aside;
+  for (const Fd& fd : fds) {
+    aside.emplace_back(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kAside));
+    if (!aside.back()) return failErrno("keeping a descriptor");
+  }
+  return aside;
+}
+
+// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run,
+// then what is kept; the spawner keeps the first of these numbers free of anything else.
+Result<> arrangeFds(const Confinement& confinement, const ConfineFds& fds) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return failErrno("opening /dev/null");
   for (int fd = 0; fd < 3; ++fd)
     TRY(linux::moveFd(null.get(), fd));
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (fds.output) TRY(linux::moveFd(fds.output.get(), fd));
+  }
   TRY(linux::moveFd(confinement.runner.get(), kProgramFd));
   if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
-  return linux::closeFrom(kProgramFd + 1);
+  const std::vector<Fd> aside = TRY(setAside(fds.kept));
+  int next = kKeptFd;
+  for (const Fd& fd : aside)
+    TRY(linux::moveFd(fd.get(), next++));
+  return linux::closeFrom(static_cast<unsigned>(next));
 }
 
 Result<> limitResources(const SandboxSpec& spec) {
@@ -131,7 +149,7 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
   TRY(applySteps(scratchStepsOf(spec, fds.disk.get())));
   if (spec.walled) TRY(put_up(fds.walls.get()));
-  TRY(arrangeFds(confinement));
+  TRY(arrangeFds(confinement, fds));
   TRY(limitResources(spec));
   TRY(linux::dropCapabilities());
   TRY(linux::setNoNewPrivs());

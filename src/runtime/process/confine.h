@@ -17,6 +17,7 @@
 #include "linux/seccomp.h"
 #include "model/walls.h"
 #include "runtime/process/mount_plan.h"
+#include "wire/runner.h"
 
 namespace cloister::runtime {
 
@@ -51,6 +52,10 @@ struct SandboxSpec {
   bool runs_own = true;  // model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
   int32_t nice = 0;
+  // Of a guest that holds these by itself.
+  uint64_t guest_memory_bytes = 0;
+  uint32_t guest_pids = 0;
+  uint32_t guest_cpus = 0;
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };
@@ -72,7 +77,11 @@ struct ConfineFds {
   Fd disk;                  // likewise
   std::vector<Fd> cgroups;  // to join
   Fd mapped;                // one byte comes when the id maps are written
+  // Where another program than the runner is to come:
+  std::vector<Fd> kept;  // stays open in it, numbered from kKeptFd on
+  Fd output;             // its stdout and stderr, or none
 };
+inline constexpr int kKeptFd = wire::kRunnerFd + 2;
 
 // Puts up the walls that come as a descriptor (apply_walls.h).
 using WallsStep = Result<> (*)(int walls);

@@ -6,7 +6,9 @@
 // Immutable once made; any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,14 +19,20 @@
 #include "model/limits.h"
 #include "model/plan.h"
 #include "runtime/process/confine.h"
+#include "runtime/process/spawn_loop.h"
 
 namespace cloister::runtime {
+
+// How long a runner may take over what it does at once on a machine that is not overloaded.
+inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
 
 class Guest {
  public:
   virtual ~Guest() = default;
   // As permits name the runtime: "gvisor".
   [[nodiscard]] virtual std::string name() const = 0;
+  // What the spawner makes of a request for it.
+  [[nodiscard]] virtual SpawnRequest::What what() const = 0;
   // What is weaker in it than its limits say, for every result.
   [[nodiscard]] virtual std::vector<std::string> weakened() const = 0;
   // For `cloister doctor`.
@@ -32,16 +40,31 @@ class Guest {
   // Ready sandboxes to keep, at most.
   [[nodiscard]] virtual uint32_t ready() const = 0;
 
+  // The content of its root file system; "" where that is the process runtime's.
+  [[nodiscard]] virtual std::string imageDigest() const { return {}; }
+  // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
+  [[nodiscard]] virtual bool counts() const { return false; }
+  // How long its runner may take to say its first word.
+  [[nodiscard]] virtual std::chrono::seconds patience() const { return kRunnerPatience; }
+
   // What the guest kernel needs comes on top of the program's limits.
   virtual void adjust(const model::Limits& limits, SandboxSpec& spec,
                       linux::CgroupLimits& cgroup) const = 0;
-  // The descriptors that go with a request, after the runner's socket and before the cgroups.
-  [[nodiscard]] virtual Result<std::vector<Fd>> files(const SandboxSpec& spec) const = 0;
+  // The descriptors that go with a request, fileCount() of them: after the runner's socket, and
+  // before where it says why it cannot start and the cgroups. `walls`: of an agent, encoded; "" for
+  // none.
+  [[nodiscard]] virtual Result<std::vector<Fd>> files(const SandboxSpec& spec,
+                                                      const std::string& walls) const = 0;
+  [[nodiscard]] virtual uint32_t fileCount() const = 0;
   // What files() comes down to, for --dry-run.
   virtual void describe(const SandboxSpec& spec, base::json::object& plan) const = 0;
 };
 
-// Of a request for a guest: a plan, its program, and where it says why it cannot start.
-inline constexpr size_t kGuestFds = 3;
+// Of looking for one: what cannot be used is a guest too few, and `finding` says why, and how to
+// get it.
+struct GuestFound {
+  std::shared_ptr<const Guest> guest;  // nullptr where there is none
+  model::Finding finding;
+};
 
 }  // namespace cloister::runtime

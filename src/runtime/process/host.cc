@@ -282,13 +282,15 @@ std::string ProcessHost::weakenedWalls(const model::Walls& walls, const Guest* g
   return "no Landlock of ABI 3: where the agent may write is not held by the kernel, or not whole";
 }
 
-// A guest's two users are the first of the sandbox's range: root, who has no file, and nobody.
+// gVisor's two users are the first of the sandbox's range: root, who has no file, and nobody.
 SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest) const {
   constexpr uint32_t kNobody = 65'534;
   SpawnRequest request;
   request.spec = spec;
   if (guest == nullptr) return request;
-  request.what = SpawnRequest::What::kGuest;
+  request.what = guest->what();
+  request.guest_fds = guest->fileCount() + 1;
+  if (request.what != SpawnRequest::What::kGvisor) return request;
   request.root = {0, spec.ids.outside, 1};
   if (own_uids_ && spec.ids.count > 1) request.rest = {kNobody, spec.ids.outside + 1, 1};
   return request;

@@ -50,6 +50,7 @@ void Live::adopt(Fd pidfd, Fd runner_socket) {
   pidfd_ = std::move(pidfd);
   if (!parts_.group) pid_ = linux::pidOfPidfd(pidfd_.get());
   channel_.emplace(executor_, std::move(runner_socket));
+  if (countedInside()) channel_->takeCounts(told_);
 }
 
 void Live::settle() {
@@ -114,7 +115,7 @@ void Live::removeParts(bool all) {
 }
 
 Task<Result<RunnerFrame>> Live::nextFrame() {
-  asio::steady_timer late(executor_, kRunnerPatience);
+  asio::steady_timer late(executor_, parts_.guest ? parts_.guest->patience() : kRunnerPatience);
   late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->kill();
   });
@@ -128,8 +129,11 @@ void Live::kill() {
 linux::CgroupUsage Live::usage() const {
   linux::CgroupUsage used = rawUsage();
   if (!parts_.guest) return used;
+  const uint64_t whole = used.memory_peak;
   used.pids_peak = 0;
   used.memory_peak -= std::min(used.memory_peak, guest_memory_);
+  // The guest's word, for no more than its machine has taken.
+  if (countedInside()) used.memory_peak = std::min(told_.memory_peak, whole);
   return used;
 }
 
@@ -145,7 +149,8 @@ linux::CgroupUsage Live::rawUsage() const {
 
 linux::CgroupEvents Live::events() const {
   linux::CgroupEvents events = parts_.group ? parts_.group->events() : linux::CgroupEvents{};
-  if (parts_.guest) events.pids_refused = 0;  // its threads
+  if (parts_.guest) events.pids_refused = told_.refused;  // not its threads
+  events.oom_kills += told_.killed;
   return events;
 }
 

@@ -23,8 +23,6 @@
 
 namespace cloister::runtime {
 
-// How long a runner may take over what it does at once on a machine that is not overloaded.
-inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
 // How long whoever removes a sandbox waits for it: a process in the kernel cannot be killed while
 // it waits for a disk that does not answer.
 inline constexpr auto kBurialPatience = std::chrono::seconds(20);
@@ -75,6 +73,8 @@ class Live : public std::enable_shared_from_this<Live> {
 
   // What its programs use is told by a guest kernel or polled, and not by a cgroup.
   [[nodiscard]] bool toldFromInside() const { return !parts_.group || parts_.guest; }
+  // What its program's limits killed is counted in a guest, where nobody can wait for it.
+  [[nodiscard]] bool countedInside() const { return parts_.guest && parts_.guest->counts(); }
 
   // A group within the sandbox's (linux::Cgroup::split), held until it is given back; nullptr where
   // there are none, or a guest's processes are not the host's. The next one is made in a lull, in
@@ -83,7 +83,7 @@ class Live : public std::enable_shared_from_this<Live> {
   Result<std::shared_ptr<linux::Cgroup>> split();
   void giveBack(const std::shared_ptr<linux::Cgroup>& part);
 
-  // The runner's next frame, for which it has kRunnerPatience.
+  // The runner's next frame, for which it has kRunnerPatience, or a guest's.
   Task<Result<RunnerFrame>> nextFrame();
 
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
@@ -97,7 +97,8 @@ class Live : public std::enable_shared_from_this<Live> {
   // What starting it has used.
   [[nodiscard]] const linux::CgroupUsage& before() const { return before_; }
   // What it has used so far. Where there is no cgroup, the sum over its processes now. A guest
-  // kernel's memory from before settle() does not count, nor do its threads.
+  // kernel's memory from before settle() does not count, nor do its threads; what it counts by
+  // itself counts instead.
   [[nodiscard]] linux::CgroupUsage usage() const;
   [[nodiscard]] linux::CgroupEvents events() const;
 
@@ -128,6 +129,7 @@ class Live : public std::enable_shared_from_this<Live> {
 
   linux::CgroupUsage before_;
   uint64_t guest_memory_ = 0;
+  Counts told_;  // by a guest that counts
   base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;

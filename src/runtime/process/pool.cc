@@ -57,10 +57,11 @@ struct GuestFiles {
   Fd complaints;
 };
 
-Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec) {
+Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec,
+                              const std::string& walls) {
   GuestFiles files;
   if (guest == nullptr) return files;
-  files.theirs = TRY(guest->files(spec));
+  files.theirs = TRY(guest->files(spec, walls));
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return failErrno("pipe2");
   files.complaints.reset(ends[0]);
@@ -449,7 +450,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
                            std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote) {
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
-  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec));
+  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec, walls));
   for (const Fd& file : files.theirs)
     fds.push_back(file.get());
   const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();

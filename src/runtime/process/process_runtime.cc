@@ -104,6 +104,7 @@ class ProcessRuntime : public Runtime {
   };
   using Kinds = std::map<std::string, Kind>;
 
+  Task<Result<std::string>> digestFor(const Kind& kind);
   [[nodiscard]] Result<const Kind*> kindFor(const model::PermitFields& permit) const;
   static void renew(ProcessHost& host, const Kinds& kinds);
 
@@ -124,12 +125,19 @@ Result<const ProcessRuntime::Kind*> ProcessRuntime::kindFor(
   return &kind->second;
 }
 
+// Of its root: a guest may have one of its own.
+Task<Result<std::string>> ProcessRuntime::digestFor(const Kind& kind) {
+  std::string own = kind.guest ? kind.guest->imageDigest() : std::string();
+  if (!own.empty()) co_return own;
+  co_return co_await image_->digest();
+}
+
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Kind* of = CO_TRY(kindFor(fields));
   CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
-  const std::string digest = CO_TRY(co_await image_->digest());
+  const std::string digest = CO_TRY(co_await digestFor(*of));
   Pool::Alike alike{.key = fields.prestart,
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls)};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
@@ -161,7 +169,7 @@ Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit&
   const Kind* of = CO_TRY(kindFor(fields));
   CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
   base::json::object plan = host_->describePlan(fields.limits, fields.walls, of->guest.get());
-  plan["image_digest"] = CO_TRY(co_await image_->digest());
+  plan["image_digest"] = CO_TRY(co_await digestFor(*of));
   co_return plan;
 }
 

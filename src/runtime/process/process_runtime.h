@@ -61,7 +61,7 @@ struct ProcessConfig {
   bool zygote_per_tenant = false;
   // A spawner or zygote that gives no answer for this long is stopped or hangs, and is killed. It
   // makes a process in milliseconds; but its sandboxes end with it, and a zygote waits for the one
-  // it has just made, which is given up after kRunnerPatience (live.h): so longer than that.
+  // it has just made, which is given up after kRunnerPatience (guest.h): so longer than that.
   std::chrono::milliseconds spawn_patience{45'000};
   std::vector<std::shared_ptr<const Guest>> guests;  // other runtimes that it serves
 };

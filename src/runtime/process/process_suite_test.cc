@@ -32,6 +32,7 @@ class ProcessHarness {
     return {};
   }
   static bool holdsWrites() { return linux::landlockAbi() > 0; }
+  static bool manyFiles() { return true; }
   static size_t left() { return testbed::left(); }
 
  private:

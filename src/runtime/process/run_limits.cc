@@ -58,6 +58,7 @@ void Run::watchUsage() {
 }
 
 void Run::checkUsage() {
+  if (live_->countedInside() && live_->events().oom_kills > 0) return stopForMemory();
   const linux::CgroupUsage now = live_->usage();
   peak_.memory_peak = std::max(peak_.memory_peak, now.memory_peak);
   peak_.pids_peak = std::max(peak_.pids_peak, now.pids_peak);

@@ -24,21 +24,42 @@ RunnerChannel::RunnerChannel(const asio::any_io_executor& executor, Fd socket)
       socket_(executor, asio::local::stream_protocol(), socket.release()),
       buffer_(kBuffer) {}
 
-Task<Result<RunnerFrame>> RunnerChannel::read() {
+// The next frame that is whole, if there is one.
+Result<std::optional<RunnerFrame>> RunnerChannel::next() {
   for (;;) {
     const std::string_view held(buffer_.data() + begin_, end_ - begin_);
-    if (held.size() >= wire::kHeaderBytes) {
-      wire::FrameHeader header;
-      if (!wire::decodeHeader(held, header) || header.length > wire::kRunnerMaxPayload) {
-        co_return fail(Code::kInvalid, "reading from the runner: malformed frame");
-      }
-      const size_t whole = wire::kHeaderBytes + header.length;
-      if (held.size() >= whole) {
-        begin_ += whole;
-        co_return RunnerFrame{static_cast<wire::FromRunner>(header.type), header.channel,
-                              held.substr(wire::kHeaderBytes, header.length)};
-      }
+    if (held.size() < wire::kHeaderBytes) return std::nullopt;
+    wire::FrameHeader header;
+    if (!wire::decodeHeader(held, header) || header.length > wire::kRunnerMaxPayload) {
+      return fail(Code::kInvalid, "reading from the runner: malformed frame");
     }
+    const size_t whole = wire::kHeaderBytes + header.length;
+    if (held.size() < whole) return std::nullopt;
+    begin_ += whole;
+    const std::string_view payload = held.substr(wire::kHeaderBytes, header.length);
+    const auto type = static_cast<wire::FromRunner>(header.type);
+    if (type != wire::FromRunner::kCounts) return RunnerFrame{type, header.channel, payload};
+    if (!keepCounts(payload)) {
+      return fail(Code::kInvalid, "reading from the runner: counts that cannot be");
+    }
+  }
+}
+
+bool RunnerChannel::keepCounts(std::string_view payload) {
+  const auto told = decodeCounts(payload);
+  if (!told || counts_ == nullptr || told->killed < counts_->killed ||
+      told->refused < counts_->refused || told->memory_peak < counts_->memory_peak) {
+    return false;
+  }
+  *counts_ = *told;
+  return true;
+}
+
+Task<Result<RunnerFrame>> RunnerChannel::read() {
+  for (;;) {
+    const auto frame = CO_TRY(next());
+    if (frame) co_return *frame;
+    const std::string_view held(buffer_.data() + begin_, end_ - begin_);
     std::memmove(buffer_.data(), held.data(), held.size());
     begin_ = 0;
     end_ = held.size();
@@ -93,6 +114,12 @@ std::optional<Scratch> decodeScratch(std::string_view payload) {
   wire::Reader r(payload);
   const Scratch scratch{r.u64(), r.u64(), r.u64(), r.u64()};
   return r.done() ? std::optional(scratch) : std::nullopt;
+}
+
+std::optional<Counts> decodeCounts(std::string_view payload) {
+  wire::Reader r(payload);
+  const Counts counts{r.u64(), r.u64(), r.u64()};
+  return r.done() ? std::optional(counts) : std::nullopt;
 }
 
 void addFrame(std::string& out, wire::ToRunner type, uint32_t channel, std::string_view payload) {

@@ -41,13 +41,24 @@ struct Scratch {
   uint64_t inodes = 0;
   uint64_t inodes_total = 0;
 };
+// kCounts: of a guest's control group.
+struct Counts {
+  uint64_t memory_peak = 0;  // bytes
+  uint64_t killed = 0;       // processes, for lack of memory
+  uint64_t refused = 0;      // processes
+};
 // nullopt: malformed, or not what a kernel would say.
 std::optional<ExitReport> decodeExited(std::string_view payload);
 std::optional<Scratch> decodeScratch(std::string_view payload);
+std::optional<Counts> decodeCounts(std::string_view payload);
 
 class RunnerChannel {
  public:
   RunnerChannel(const boost::asio::any_io_executor& executor, Fd socket);
+
+  // From now on kCounts is allowed, and kept in `counts`, which outlives this; read() does not give
+  // it out. Counts never go down.
+  void takeCounts(Counts& counts) { counts_ = &counts; }
 
   [[nodiscard]] int fd() const { return fd_; }
   // Something has come that was not read yet.
@@ -66,6 +77,10 @@ class RunnerChannel {
   void close();
 
  private:
+  Result<std::optional<RunnerFrame>> next();
+  [[nodiscard]] bool keepCounts(std::string_view payload);
+
+  Counts* counts_ = nullptr;
   int fd_;  // of socket_, -1 once closed
   boost::asio::local::stream_protocol::socket socket_;
   std::vector<char> buffer_;

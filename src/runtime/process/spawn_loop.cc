@@ -17,7 +17,6 @@
 #include "linux/message.h"
 #include "linux/network.h"
 #include "linux/process.h"
-#include "runtime/process/guest.h"
 
 namespace cloister::runtime {
 namespace {
@@ -26,14 +25,14 @@ static_assert(std::is_trivially_copyable_v<SpawnRequest>);
 
 size_t fdsOf(const SpawnRequest& request) {
   if (request.what == SpawnRequest::What::kZygote) return 2;
-  const size_t own = request.what == SpawnRequest::What::kGuest ? 1 + kGuestFds : 1;
-  return own + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
+  return 1 + request.guest_fds + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
          request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
 }
 
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
   const bool deny_setgroups = request.spec.deny_setgroups;
-  if (request.what == SpawnRequest::What::kSandbox) {
+  using What = SpawnRequest::What;
+  if (request.what == What::kSandbox || request.what == What::kMicrovm) {
     return linux::writeIdMaps(pid, {&request.spec.ids, 1}, deny_setgroups);
   }
   const linux::IdMap maps[] = {request.root, request.rest};
@@ -213,8 +212,10 @@ Result<> waitForIdMaps(const Fd& mapped) {
 }
 
 ConfineFds confineFds(Birth& birth) {
-  ConfineFds own{std::move(birth.fds[0]), {}, {}, {}, std::move(birth.mapped)};
-  size_t next = 1;
+  ConfineFds own;
+  own.runner_socket = std::move(birth.fds[0]);
+  own.mapped = std::move(birth.mapped);
+  size_t next = 1 + birth.request.guest_fds;
   if (birth.request.spec.walled) own.walls = std::move(birth.fds[next++]);
   if (birth.request.spec.on_disk) own.disk = std::move(birth.fds[next++]);
   for (size_t i = 0; i < birth.request.spec.join_count; ++i)

@@ -20,13 +20,14 @@ namespace cloister::runtime {
 // its cgroups; for a guest (guest.h) its own behind the socket; for a zygote its control socket,
 // then its plan (zygote_plan.h).
 struct SpawnRequest {
-  enum class What : uint32_t { kSandbox, kZygote, kGuest };
+  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm };
 
   What what = What::kSandbox;
-  SandboxSpec spec;     // of a sandbox, or a guest
-  linux::IdMap root{};  // of a zygote: its own user,
-  linux::IdMap rest{};  // and those of its sandboxes, none where they share its own; a guest's
-                        // likewise, whose second user is its kernel
+  SandboxSpec spec;        // of a sandbox, or a guest
+  linux::IdMap root{};     // of a zygote: its own user,
+  linux::IdMap rest{};     // and those of its sandboxes, none where they share its own; gVisor's
+                           // likewise, whose second user is its kernel
+  uint32_t guest_fds = 0;  // descriptors of a guest's own, behind the runner's socket
 };
 
 // What is made ahead waits for this long without a request: a program that was just started, and

@@ -18,6 +18,7 @@
 #include "linux/message.h"
 #include "linux/process.h"
 #include "runtime/gvisor/become_gvisor.h"
+#include "runtime/microvm/become_microvm.h"
 #include "runtime/process/apply_walls.h"
 #include "runtime/process/become_zygote.h"
 
@@ -102,7 +103,8 @@ Result<> putUpWalls(int fd) {
   if (!linux::sendMessage(kControlFd, text) || !ready) ::_exit(1);
   Birth birth = serveSpawns(kControlFd);
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(plan.confinement, birth);
-  if (birth.request.what == SpawnRequest::What::kGuest) becomeGvisor(plan.confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(plan.confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kMicrovm) becomeMicrovm(plan.confinement, birth);
   const ConfineFds fds = confineFds(birth);
   const auto confined = confineSelf(plan.confinement, birth.request.spec, fds, putUpWalls);
   if (!confined) refuseToStart(confined.error());

@@ -25,6 +25,8 @@ using State = Channel::State;
 constexpr uint32_t kMaxOffer = 1U << 20;
 constexpr Millis kOfferPatience{10'000};
 constexpr Millis kPatience{60'000};  // beyond what the program itself may take
+// More than the node gives the slowest of its guests to start (runtime/microvm).
+constexpr Millis kProvisionPatience{150'000};
 constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
 
 // What the node says of its own faults: text for a reader, and never "the node is gone".
@@ -471,8 +473,8 @@ class RemoteNodeImpl final : public RemoteNode {
     const auto fields = wire::decodePermit(permit.encoded);
     const bool session = fields && !fields->session_id.empty();
     const auto [number, channel] = CO_TRY(co_await link->open(
-        ToNode::kProvision, session ? Channel::Kind::kSession : Channel::Kind::kSandbox, kPatience,
-        wire::encodeSignedPermit(permit)));
+        ToNode::kProvision, session ? Channel::Kind::kSession : Channel::Kind::kSandbox,
+        kProvisionPatience, wire::encodeSignedPermit(permit)));
     const Frame answer = CO_TRY(co_await link->next(*channel));
     if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
       co_return std::unexpected(toldByNode(answer.payload));

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest/walls.h"
+#include "wire/guest.h"
+
+namespace cloister::guest {
+namespace {
+
+constexpr size_t kMaxModules = 64;
+// Between looks for a device, and how many looks: half a minute, for a machine that is emulated.
+constexpr useconds_t kPause = 2'000;
+constexpr int kLooks = 15'000;
+
+void say(const char* text) {
+  static const int console = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (console >= 0) static_cast<void>(write(console, text, strlen(text)) >= 0);
+}
+
+void mountNew(const char* type, const char* target, unsigned long flags, const char* options) {
+  static_cast<void>(mkdir(target, 0755));
+  if (mount(type, target, type, flags, options) != 0) giveUp("mounting a file system");
+}
+
+struct Names {
+  size_t count = 0;
+  char name[kMaxModules][NAME_MAX + 1];
+};
+Names the_modules;  // in order
+
+void insert(const char* name) {
+  if (the_modules.count == kMaxModules) powerOff("too many modules");
+  size_t at = the_modules.count++;
+  for (; at > 0 && strcmp(the_modules.name[at - 1], name) > 0; --at)
+    strcpy(the_modules.name[at], the_modules.name[at - 1]);
+  strcpy(the_modules.name[at], name);
+}
+
+void loadModules() {
+  DIR* listing = opendir(wire::guest::kModules);
+  if (listing == nullptr) giveUp("looking for modules");
+  while (const dirent* entry = readdir(listing)) {
+    if (entry->d_name[0] != '.') insert(entry->d_name);
+  }
+  for (size_t i = 0; i < the_modules.count; ++i) {
+    const Fd module(openat(dirfd(listing), the_modules.name[i], O_RDONLY | O_CLOEXEC));
+    if (!module || syscall(SYS_finit_module, module.get(), "", 0) != 0) {
+      giveUp("loading a module");
+    }
+  }
+  closedir(listing);
+}
+
+// Drivers find their devices in their own time. The path of the first whose name begins like this.
+const char* waitFor(const char* begin) {
+  static char path[NAME_MAX + 8];
+  for (int look = 0; look < kLooks; ++look) {
+    DIR* listing = opendir("/dev");
+    if (listing == nullptr) giveUp("looking for devices");
+    while (const dirent* entry = readdir(listing)) {
+      if (strncmp(entry->d_name, begin, strlen(begin)) != 0) continue;
+      snprintf(path, sizeof path, "/dev/%s", entry->d_name);
+      closedir(listing);
+      return path;
+    }
+    closedir(listing);
+    usleep(kPause);
+  }
+  powerOff(begin);
+}
+
+}  // namespace
+
+void powerOff(const char* why) {
+  if (why != nullptr) {
+    say("guest: ");
+    say(why);
+    say("\n");
+  }
+  reboot(RB_AUTOBOOT);  // which is the end: the machine's maker does not start it again
+  _exit(1);
+}
+
+void giveUp(const char* doing) {
+  const int error = errno;
+  say("guest: ");
+  say(doing);
+  say(": ");
+  powerOff(strerror(error));
+}
+
+uint64_t parameter(const char* name) {
+  const char* text = getenv(name);
+  char* end = nullptr;
+  errno = 0;
+  const uint64_t value = text != nullptr ? strtoull(text, &end, 10) : 0;
+  if (text == nullptr || end == text || *end != '\0' || errno != 0) powerOff(name);
+  return value;
+}
+
+void prepareMachine() {
+  umask(022);
+  if (chdir("/") != 0) giveUp("entering /");
+  mountNew("devtmpfs", "dev", MS_NOSUID | MS_NOEXEC, nullptr);
+  mountNew("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  loadModules();
+  mountNew("cgroup2", "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  makeMasks();
+  const char* disk = waitFor(wire::guest::kDisk);
+  static_cast<void>(mkdir(kRoot, 0755));
+  if (mount(disk, kRoot, "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0) {
+    giveUp("mounting the image");
+  }
+}
+
+// Its name is there a moment before it can be opened.
+Fd openPort() {
+  const char* path = waitFor(wire::guest::kPort);
+  for (int look = 0; look < kLooks; ++look) {
+    Fd port(open(path, O_RDWR | O_CLOEXEC));
+    if (port) return port;
+    if (errno != ENXIO) break;
+    usleep(kPause);
+  }
+  giveUp("opening the port");
+}
+
+}  // namespace cloister::guest

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configuration (config.h) says of runtimes with a kernel of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cloister::model {
+
+struct GvisorSettings {
+  std::string runsc = "/usr/bin/runsc";  // "": not offered
+  uint32_t ready = 2;                    // sandboxes made ahead, at most
+  uint32_t overhead_mb = 128;            // of memory, for gVisor beside each program's limit
+};
+
+struct MicrovmSettings {
+  std::string qemu = "/usr/bin/qemu-system-x86_64";  // "": not offered
+  std::string image;           // its directory; "": microvm in the installation's data
+  bool emulate = false;        // whether machines may be emulated, which is slow
+  uint32_t ready = 0;          // sandboxes made ahead, at most
+  uint32_t overhead_mb = 256;  // of memory, for kernel and VMM beside each program's limit
+};
+
+}  // namespace cloister::model

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// An initial RAM file system, as the kernel's documentation has it ("initramfs buffer format"): a
+// cpio archive of the "newc" kind. Several in a row are one. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cloister::runtime::microvm {
+
+struct ArchiveFile {
+  std::string name;  // relative
+  mode_t mode = 0;   // with its type
+  std::string_view content;
+};
+
+std::string makeArchive(const std::vector<ArchiveFile>& files);
+
+}  // namespace cloister::runtime::microvm

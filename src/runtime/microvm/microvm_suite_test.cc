@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The conformance suites over virtual machines, each booted for its test: in emulation, a few
+// seconds each. Skipped, with the reason, where there is no QEMU, or no image in the directory that
+// CLOISTER_MICROVM names.
+#include <sys/resource.h>
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+#include "runtime/microvm/archive.h"
+#include "runtime/microvm/command.h"
+#include "runtime/microvm/microvm.h"
+#include "runtime/process/guest_harness.h"
+#include "runtime/runtime_suite.h"
+#include "runtime/session_suite.h"
+#include "runtime/walls_suite.h"
+
+namespace cloister::runtime {
+namespace {
+
+MicrovmConfig configured() {
+  const char* image = std::getenv("CLOISTER_MICROVM");
+  return {.qemu = "/usr/bin/qemu-system-x86_64",
+          .image = image != nullptr ? image : "/nonexistent",
+          .image_root = "",
+          .emulate = true,
+          .ready = 0,
+          .overhead_bytes = uint64_t{256} << 20,
+          .guest = base::programDir() + "/cloister-guest",
+          .walls = base::programDir() + "/cloister-walls",
+          .runner = base::programDir() + "/cloister-runner",
+          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json"};
+}
+
+struct MicrovmKind {
+  static constexpr bool kManyFiles = false;  // an image made for tests
+  static GuestFound find() { return findMicrovm(configured()); }
+  static std::string lacks(Program /*program*/) { return ""; }
+};
+using MicrovmHarness = GuestHarness<MicrovmKind>;
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, RuntimeSuite, MicrovmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, SessionSuite, MicrovmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WallsSuite, MicrovmHarness);
+
+using testing::HasSubstr;
+
+TEST(MicrovmTest, WhatCannotBeUsedIsFoundMissingWithTheRemedy) {
+  MicrovmConfig config = configured();
+  config.qemu = "";
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("microvm.qemu"));
+  config.qemu = "/nonexistent/qemu";
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("install qemu-system-x86"));
+  config.qemu = "/bin/true";
+  config.image = "/nonexistent";
+  EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("vmlinuz"));
+}
+
+TEST(MicrovmTest, AProgramThatIsNotQemuIsNone) {
+  if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
+  MicrovmConfig config = configured();
+  config.qemu = "/bin/true";
+  EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("nothing that is QEMU's"));
+}
+
+TEST(MicrovmTest, WhoDoesNotAllowEmulationGetsNoMachine) {
+  if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
+  MicrovmConfig config = configured();
+  config.emulate = false;
+  const GuestFound found = findMicrovm(config);
+  EXPECT_EQ(found.guest, nullptr);
+  EXPECT_THAT(found.finding.remedy, HasSubstr("microvm.emulate"));
+}
+
+TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {
+  SandboxSpec spec;
+  spec.guest_memory_bytes = uint64_t{100} << 20;
+  spec.guest_pids = 9;
+  spec.guest_cpus = 2;
+  spec.scratch_bytes = 4096;
+  spec.scratch_inodes = 5;
+  spec.runs_own = false;
+  spec.limits[0] = {RLIMIT_NOFILE, 64};
+  spec.limits[1] = {RLIMIT_DATA, 1};  // of a host without control groups
+  spec.limits[2] = {RLIMIT_FSIZE, 1 << 20};
+  spec.limit_count = 3;
+  const microvm::Machine machine{"/usr/bin/qemu", uint64_t{28} << 20, 2'000'000};
+  const std::string line = microvm::parametersFor(machine, spec);
+  for (const char* part : {" tsc_early_khz=2000000", " cloister_memory=104857600",
+                           " cloister_pids=9", " cloister_scratch=4096", " cloister_inodes=5",
+                           " cloister_noexec=1", " cloister_limits=7:64,1:1048576"}) {
+    EXPECT_THAT(line, HasSubstr(part));
+  }
+  const auto command = microvm::commandFor(machine, spec);
+  const auto after = [&](const std::string& flag) {
+    return *std::next(std::ranges::find(command, flag));
+  };
+  EXPECT_EQ(after("-m"), "128");
+  EXPECT_EQ(after("-smp"), "2");
+  EXPECT_EQ(after("-append"), line);
+  EXPECT_EQ(microvm::decodeCommand(microvm::encodeCommand(command)), command);
+}
+
+TEST(MicrovmArchiveTest, FilesAreAsTheKernelReadsThem) {
+  const std::string archive = microvm::makeArchive({{"init", 0100555, "12345"}});
+  EXPECT_EQ(archive.substr(0, 6), "070701");
+  EXPECT_EQ(archive.substr(6 + 8, 8), "0000816d");
+  EXPECT_EQ(archive.substr(6 + 6 * 8, 8), "00000005");
+  EXPECT_EQ(archive.substr(110, 5), std::string("init\0", 5));
+  EXPECT_EQ(archive.substr(116, 5), "12345");
+  EXPECT_EQ(archive.size() % 4, 0U);
+  EXPECT_THAT(archive, HasSubstr("TRAILER!!!"));
+}
+
+}  // namespace
+}  // namespace cloister::runtime

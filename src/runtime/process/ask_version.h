@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking a program of the host for its version.
+#pragma once
+
+#include <string>
+
+namespace cloister::runtime {
+
+// What the program open at `program`, called `name`, writes when run with --version, up to a bound;
+// "" where it does not within a few seconds. Called while the process has one thread.
+std::string askVersion(int program, const std::string& name);
+
+}  // namespace cloister::runtime
