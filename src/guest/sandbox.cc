@@ -69,7 +69,6 @@ uint64_t numberIn(const Fd& file, const char* key) {
 }
 
 // --- the root's file system
-// -----------------------------------------------------------------------
 
 void below(char (&path)[128], const char* name) {
   snprintf(path, sizeof path, "%s%s", kRoot, name);
@@ -154,7 +153,6 @@ void makeScratch() {
 }
 
 // --- the runner's process
-// -------------------------------------------------------------------------
 
 void bringLoopbackUp() {
   const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

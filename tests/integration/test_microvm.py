@@ -84,6 +84,10 @@ class Microvm(ApiTest):
             made = session.call("POST", "/exec", {"command": ["sleep", "60"]}, status=201).json()
             self.server.wait_status(made["id"], "running")
             (machine,) = machines(self.server)
+            # What breaks out of it is where a program without one would be.
+            status = pathlib.Path(f"/proc/{machine}/status").read_text()
+            for held in ("Seccomp:\t2\n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n"):
+                self.assertIn(held, status)
             os.kill(machine, signal.SIGKILL)
             done = self.server.wait_end(made["id"])
             self.assertEqual((done["status"], done["error"]["type"]), ("failed", "RUNNER_LOST"), done)
