@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <numeric>
+#include <random>
 #include <thread>
 
 #include "base/clock.h"
@@ -80,9 +82,12 @@ Result<> interleave(std::vector<Lane>& lanes, int runs) {
   for (const Lane& lane : lanes)
     clients.push_back(TRY(lane.contestant->client()));
   constexpr int kWarmUp = 5;
+  std::mt19937 random(lanes.size());  // a fixed seed: the same order each time
+  std::vector<size_t> order(lanes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
   for (int run = -kWarmUp; run < runs; ++run) {
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      const size_t at = (i + static_cast<size_t>(run + kWarmUp)) % lanes.size();
+    std::ranges::shuffle(order, random);
+    for (const size_t at : order) {
       const double took = TRY(timed(*clients[at], *lanes[at].work));
       if (run >= 0) lanes[at].millis.push_back(took);
     }

@@ -39,8 +39,9 @@ Result<double> timed(Client& client, const Work& work);
 std::unique_ptr<Contestant> enter(Result<std::unique_ptr<Contestant>> contestant, const char* name,
                                   const Work& work);
 
-// `runs` rounds, in each every lane once, the first one another each time; a few rounds more go
-// before and are not counted.
+// `runs` rounds, in each every lane once, in another order each time: what one leaves for the
+// kernel to tidy up falls on whoever comes next, and must not always be the same. A few rounds more
+// go before and are not counted.
 Result<> interleave(std::vector<Lane>& lanes, int runs);
 
 // `clients` threads, each with a client of its own, for `seconds`; added to `total`.
