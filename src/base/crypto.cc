@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
+#include <sodium.h>
 
 #include "base/file.h"
 
@@ -22,7 +23,6 @@ struct Free {
   }
 };
 using Digest = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
 
 const uint8_t* bytesOf(std::string_view text) {
   return reinterpret_cast<const uint8_t*>(text.data());
@@ -32,9 +32,15 @@ std::string_view textOf(const std::array<uint8_t, 32>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// OpenSSL fails here only when memory is out, and then nothing else works either.
+// These fail here only when memory is out, and then nothing else works either.
 void require(bool ok) {
   if (!ok) std::abort();
+}
+
+// Before anything else of it (sodium_init(3)).
+void requireSodium() {
+  static const bool ready = ::sodium_init() >= 0;
+  require(ready);
 }
 
 std::string finishHex(EVP_MD_CTX* digest) {
@@ -142,13 +148,10 @@ Result<VerifyKey> VerifyKey::fromBase64(std::string_view text) {
 }
 
 bool VerifyKey::verify(std::string_view message, std::string_view signature) const {
-  const Key key(
-      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes_.data(), bytes_.size()));
-  if (!key || signature.size() != 64) return false;
-  const Digest digest(EVP_MD_CTX_new());
-  return EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
-         EVP_DigestVerify(digest.get(), bytesOf(signature), signature.size(), bytesOf(message),
-                          message.size()) == 1;
+  requireSodium();
+  return signature.size() == crypto_sign_ed25519_BYTES &&
+         crypto_sign_ed25519_verify_detached(bytesOf(signature), bytesOf(message), message.size(),
+                                             bytes_.data()) == 0;
 }
 
 std::string VerifyKey::base64() const {
@@ -159,15 +162,21 @@ std::string VerifyKey::id() const {
   return sha256Hex(textOf(bytes_)).substr(0, 16);
 }
 
-// Made once: what OpenSSL derives from the seed takes as long as a signature.
+// The seed, and the public key behind it (crypto_sign(3)): its first half and its second.
 struct SigningKey::State {
-  Key key;
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { OPENSSL_cleanse(key.data(), key.size()); }
+
+  std::array<uint8_t, crypto_sign_ed25519_SECRETKEYBYTES> key{};
 };
 
-SigningKey::SigningKey(std::string_view seed)
-    : state_(std::make_unique<State>(Key(
-          EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, bytesOf(seed), seed.size())))) {
-  require(state_->key != nullptr);
+SigningKey::SigningKey(std::string_view seed) : state_(std::make_unique<State>()) {
+  requireSodium();
+  require(seed.size() == crypto_sign_ed25519_SEEDBYTES);
+  std::array<uint8_t, crypto_sign_ed25519_PUBLICKEYBYTES> shown{};
+  require(crypto_sign_ed25519_seed_keypair(shown.data(), state_->key.data(), bytesOf(seed)) == 0);
 }
 
 SigningKey SigningKey::generate() {
@@ -206,29 +215,22 @@ SigningKey& SigningKey::operator=(SigningKey&&) noexcept = default;
 SigningKey::~SigningKey() = default;
 
 std::string SigningKey::sign(std::string_view message) const {
-  const Digest digest(EVP_MD_CTX_new());
-  std::string signature(64, '\0');
-  size_t size = signature.size();
-  require(EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, state_->key.get()) == 1);
-  require(EVP_DigestSign(digest.get(), reinterpret_cast<uint8_t*>(signature.data()), &size,
-                         bytesOf(message), message.size()) == 1);
+  std::string signature(crypto_sign_ed25519_BYTES, '\0');
+  require(crypto_sign_ed25519_detached(reinterpret_cast<uint8_t*>(signature.data()), nullptr,
+                                       bytesOf(message), message.size(), state_->key.data()) == 0);
   return signature;
 }
 
 VerifyKey SigningKey::verifyKey() const {
   VerifyKey key;
-  size_t size = key.bytes_.size();
-  require(EVP_PKEY_get_raw_public_key(state_->key.get(), key.bytes_.data(), &size) == 1);
+  std::copy_n(state_->key.begin() + crypto_sign_ed25519_SEEDBYTES, key.bytes_.size(),
+              key.bytes_.begin());
   return key;
 }
 
 std::string SigningKey::base64() const {
-  std::array<uint8_t, 32> seed{};
-  size_t size = seed.size();
-  require(EVP_PKEY_get_raw_private_key(state_->key.get(), seed.data(), &size) == 1);
-  std::string text = toBase64(textOf(seed));
-  OPENSSL_cleanse(seed.data(), seed.size());
-  return text;
+  return toBase64(
+      {reinterpret_cast<const char*>(state_->key.data()), crypto_sign_ed25519_SEEDBYTES});
 }
 
 }  // namespace cloister::base

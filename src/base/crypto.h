@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4), Ed25519 (RFC 8032), base64 (RFC 4648 §4) and hex, over OpenSSL.
+// SHA-256 (FIPS 180-4) and base64 (RFC 4648 §4) over OpenSSL, Ed25519 (RFC 8032) over libsodium;
+// hex.
 #pragma once
 
 #include <array>
