@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "linux/seccomp_constants.h"
+#include "linux/seccomp_ranges.h"
 
 namespace cloister::linux {
 namespace {
@@ -239,21 +240,26 @@ Result<Context> makeContext(uint32_t default_action) {
 
 }  // namespace
 
-Result<SeccompProgram> compileSeccomp(const json::object& policy) {
+Result<std::vector<sock_filter>> assembleSeccomp(const json::object& policy) {
   ObjectReader reader(policy, "");
   const std::string action = TRY(reader.text("default")).value_or("");
   const uint32_t otherwise = TRY(parseAction(action, "default"));
   const json::array* architectures = TRY(reader.array("architectures"));
   TRY(requireArchitecture(architectures));
   const json::object* beyond = TRY(reader.object("beyond"));
-  SeccompProgram program;
-  program.filter = TRY(beyondPrologue(beyond));
+  std::vector<sock_filter> filter = TRY(beyondPrologue(beyond));
   const json::array* groups = TRY(reader.array("groups"));
   TRY(reader.finish());
   const Context context = TRY(makeContext(otherwise));
   for (const json::value& group : groups == nullptr ? json::array{} : *groups)
     TRY(addGroup(context.get(), otherwise, group, "group"));
-  TRY(exportProgram(context.get(), program.filter));
+  TRY(exportProgram(context.get(), filter));
+  return filter;
+}
+
+Result<SeccompProgram> compileSeccomp(const json::object& policy) {
+  SeccompProgram program;
+  program.filter = dispatchByRange(TRY(assembleSeccomp(policy)), kAuditArch);
   const std::string_view bytes(reinterpret_cast<const char*>(program.filter.data()),
                                program.filter.size() * sizeof(sock_filter));
   program.description = policy;

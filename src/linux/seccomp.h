@@ -36,6 +36,9 @@ struct SeccompProgram {
 
 Result<SeccompProgram> compileSeccomp(const base::json::object& policy);
 
+// The filter alone, as libseccomp makes it: longer, with the same answers (seccomp_ranges.h).
+Result<std::vector<sock_filter>> assembleSeccomp(const base::json::object& policy);
+
 // Reads and compiles a document; errors name the file.
 Result<SeccompProgram> loadSeccomp(const std::string& path);
 

@@ -4,10 +4,12 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <seccomp.h>
@@ -15,6 +17,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "linux/seccomp.h"
+#include "linux/seccomp_ranges.h"
 
 namespace cloister::linux {
 namespace {
@@ -94,11 +97,14 @@ std::string nameOf(int number) {
   return name ? name.get() : "";
 }
 
+std::string pathOf(const char* document) {
+  return std::string(CLOISTER_SOURCE_DIR) + "/policies/seccomp/" + document;
+}
+
 class WholePolicy : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(WholePolicy, AnswersEverySystemCallAsWritten) {
-  const auto program =
-      loadSeccomp(std::string(CLOISTER_SOURCE_DIR) + "/policies/seccomp/" + GetParam());
+  const auto program = loadSeccomp(pathOf(GetParam()));
   ASSERT_TRUE(program) << program.error().message;
   const auto actions = wanted(program->description);
   const auto above = program->description.at("beyond").at("above").as_int64();
@@ -123,6 +129,33 @@ TEST_P(WholePolicy, AnswersEverySystemCallAsWritten) {
 #endif
   }
   EXPECT_GT(allowed, 100U);
+}
+
+// Every number near one that it knows, with arguments near those it compares, of any architecture.
+TEST_P(WholePolicy, AnswersTheSameByRange) {
+  const auto document = base::parseJson(base::readFile(pathOf(GetParam())).value_or(""));
+  ASSERT_TRUE(document && document->is_object());
+  const auto assembled = assembleSeccomp(document->get_object());
+  ASSERT_TRUE(assembled) << assembled.error().message;
+  const std::vector<sock_filter>& before = *assembled;
+  const std::vector<sock_filter> after = dispatchByRange(before, kArch);
+  EXPECT_LT(after.size(), before.size());
+  std::set<uint32_t> values = {0, UINT32_MAX};
+  for (const sock_filter& f : before)
+    values.insert({f.k - 1, f.k, f.k + 1});
+  for (const uint32_t number : values) {
+    for (const uint32_t arch : {kArch, kArch + 1, 0U, static_cast<uint32_t>(AUDIT_ARCH_I386)}) {
+      for (const uint32_t value : values) {
+        seccomp_data data{};
+        data.nr = static_cast<int>(number);
+        data.arch = arch;
+        std::ranges::fill(data.args, value);
+        ASSERT_EQ(evaluate(after, data), evaluate(before, data)) << number << " " << value;
+        data.args[value % 6] = number;
+        ASSERT_EQ(evaluate(after, data), evaluate(before, data)) << number << " " << value;
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
