@@ -8,7 +8,6 @@
 namespace cloister::store {
 namespace {
 
-constexpr char kDropOfExecution[] = "DELETE FROM artifacts WHERE execution=?";
 constexpr char kPut[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?,?,?,?,?,?,?)";
 constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?)";
 constexpr char kRemove[] = "DELETE FROM artifacts WHERE id=?";
@@ -76,8 +75,6 @@ std::unexpected<Error> overQuota(const std::string& what, uint64_t most, uint64_
 }  // namespace
 
 Result<> putArtifacts(Database& db, const model::Execution& execution) {
-  Statement drop = TRY(db.use(kDropOfExecution));
-  TRY(drop.bind(execution.seq).run());
   for (const model::ArtifactRef& ref : execution.artifacts)
     TRY(put(db, execution, ref));
   const model::Provenance& from = execution.provenance;

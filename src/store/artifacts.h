@@ -12,7 +12,7 @@
 
 namespace cloister::store {
 
-// Those of an execution, in place of those it had.
+// Those of an execution, which has none yet: they come with its end.
 Result<> putArtifacts(Database& db, const model::Execution& execution);
 Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
                             const model::ArtifactQuota& quota, const model::AuditEvent& event);

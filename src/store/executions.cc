@@ -77,7 +77,7 @@ Result<> putOutput(Database& db, const model::Execution& execution) {
       .run();
 }
 
-// What belongs to a record besides its row.
+// What belongs to the record of an end besides its row.
 Result<> putParts(Database& db, const model::Execution& execution) {
   TRY(putOutput(db, execution));
   return putArtifacts(db, execution);
@@ -186,10 +186,9 @@ Result<void> updateExecution(Transaction tx, const model::Execution& execution,
   const uint64_t row = TRY(appendState(tx, event, e, text));
   Statement update = TRY(tx.db.use(kUpdate));
   TRY(update.bind(model::statusName(e.status), e.finished_at, row, text, e.seq).run());
-  if (model::isTerminal(e.status)) {
-    Statement drop = TRY(tx.db.use(kDropSpec));
-    TRY(drop.bind(e.seq).run());
-  }
+  if (!model::isTerminal(e.status)) return {};
+  Statement drop = TRY(tx.db.use(kDropSpec));
+  TRY(drop.bind(e.seq).run());
   return putParts(tx.db, e);
 }
 

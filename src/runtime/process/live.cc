@@ -66,6 +66,10 @@ bool Live::waiting() const {
 }
 
 Result<> Live::limit(const model::Limits& limits) {
+  if (parts_.limits == limits) {
+    settle();
+    return {};
+  }
   const linux::CgroupLimits before =
       parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup;
   const linux::CgroupLimits after =
