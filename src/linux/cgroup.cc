@@ -90,17 +90,32 @@ Result<Fd> GroupDir::openFile(const char* file, int flags) const {
   return fd;
 }
 
-Result<std::string> GroupDir::read(const char* file) const {
-  const Fd fd = TRY(openFile(file, O_RDONLY));
+namespace {
+
+Result<std::string> readAll(const Fd& fd) {
   std::string text;
   char chunk[4096];
   for (;;) {
-    const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
-    if (n < 0) return failErrno("reading " + path_ + "/" + file);
+    const ssize_t n = ::pread(fd.get(), chunk, sizeof chunk, static_cast<off_t>(text.size()));
+    if (n < 0) return failErrno("reading");
     text.append(chunk, static_cast<size_t>(n));
     // The kernel gives whole lines, as many as fit: what is far from full was all (seq_file.rst).
     if (n < static_cast<ssize_t>(sizeof chunk / 2)) return text;
   }
+}
+
+}  // namespace
+
+Result<std::string> GroupDir::read(const char* file) const {
+  const auto kept = std::ranges::find(kept_, file, &std::pair<std::string_view, Fd>::first);
+  if (kept != kept_.end()) return readAll(kept->second);
+  auto text = readAll(TRY(openFile(file, O_RDONLY)));
+  if (!text) return std::unexpected(std::move(text).error().within(path_ + "/" + file));
+  return text;
+}
+
+void GroupDir::keep(const char* file) {
+  if (auto opened = openFile(file, O_RDONLY)) kept_.emplace_back(file, *std::move(opened));
 }
 
 Result<> GroupDir::write(const char* file, std::string_view value) const {
@@ -112,13 +127,17 @@ Result<> GroupDir::write(const char* file, std::string_view value) const {
 }
 
 uint64_t GroupDir::number(const char* file, std::string_view key) const {
-  const auto text = read(file);
-  if (!text) return 0;
-  std::istringstream words(*text);
-  uint64_t value = 0;
-  if (key.empty()) return words >> value ? value : 0;
-  for (std::string word; words >> word;) {
-    if (word == key) return words >> value ? value : 0;
+  const std::string text = read(file).value_or(std::string());
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const bool is =
+        key.empty() || (line.starts_with(key) && line.substr(key.size()).starts_with(' '));
+    if (!is) continue;
+    const std::string_view digits = line.substr(key.empty() ? 0 : key.size() + 1);
+    uint64_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return value;
   }
   return 0;
 }

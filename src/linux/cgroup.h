@@ -69,6 +69,8 @@ class Cgroup {
   virtual Result<> limit(const CgroupLimits& limits) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
+  // Opens what those two read, for as long as the group is held: each reading is one call then.
+  virtual void openCounters() = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
   virtual void kill() = 0;
   // A group within this one, for some of its processes: they are counted and killed together. Its

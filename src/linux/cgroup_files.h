@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -28,6 +29,8 @@ class GroupDir {
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] bool has(const char* file) const;
   [[nodiscard]] Result<std::string> read(const char* file) const;
+  // Keeps a file open for the readings to come, if it can be opened. `file` is a literal.
+  void keep(const char* file);
   // One write(2), which is how these files take a value.
   [[nodiscard]] Result<> write(const char* file, std::string_view value) const;
   [[nodiscard]] Result<Fd> openFile(const char* file, int flags) const;
@@ -41,6 +44,7 @@ class GroupDir {
   GroupDir(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   std::string path_;
   Fd fd_;
+  std::vector<std::pair<std::string_view, Fd>> kept_;
 };
 
 bool contains(const std::vector<std::string>& names, std::string_view name);

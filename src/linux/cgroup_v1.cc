@@ -106,6 +106,18 @@ class CgroupV1 : public Cgroup {
     return events;
   }
 
+  void openCounters() override {
+    constexpr std::pair<std::string_view, const char*> kCounters[] = {
+        {"cpuacct", "cpuacct.usage"},     {"memory", "memory.max_usage_in_bytes"},
+        {"memory", "memory.oom_control"}, {"pids", "pids.peak"},
+        {"pids", "pids.events"},          {"blkio", "blkio.throttle.io_service_bytes_recursive"}};
+    for (Directory& directory : dirs_) {
+      for (const auto& [controller, file] : kCounters) {
+        if (contains(directory.controllers, controller)) directory.dir.keep(file);
+      }
+    }
+  }
+
   void kill() override {
     const GroupDir* freezer = find(dirs_, "freezer");
     if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "FROZEN");

@@ -43,6 +43,13 @@ class CgroupV2 : public Cgroup {
     return applyValues(dir_, valuesOf(limits), "");
   }
 
+  void openCounters() override {
+    for (const char* file :
+         {"cpu.stat", "memory.peak", "pids.peak", "io.stat", "memory.events", "pids.events"}) {
+      dir_.keep(file);
+    }
+  }
+
   [[nodiscard]] CgroupUsage usage() const override {
     CgroupUsage usage;
     usage.cpu_micros = dir_.number("cpu.stat", "usage_usec");

@@ -33,6 +33,7 @@ void Groups::makeSpareInALull(const linux::CgroupLimits& limits) {
     const auto self = weak.lock();
     if (error || !self || self->spare_) return;
     if (auto group = self->host_->makeGroup(limits)) self->spare_ = *std::move(group);
+    if (self->spare_) self->spare_->openCounters();
     self->spare_limits_ = limits;
     self->dropSpareWhenIdle();
   });
