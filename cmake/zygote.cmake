@@ -7,7 +7,7 @@ file(GLOB zygote_parts CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/linux/*.cc
   ${CMAKE_SOURCE_DIR}/src/runtime/process/*.cc)
 list(FILTER zygote_parts INCLUDE REGEX
-  "/(result|file|message|process|credentials|mounts|network|landlock|seccomp_install|apply_mounts|mount_plan|scratch_plan|confine|spawn_loop|zygote_plan)\\.cc$")
+  "/(result|file|message|process|credentials|mounts|network|landlock|seccomp_install|apply_mounts|mount_plan|confine|spawn_loop|plan_codec|zygote_plan)\\.cc$")
 add_library(cloister-zygote-python MODULE ${CMAKE_SOURCE_DIR}/src/zygote/python.cc ${zygote_parts})
 set_target_properties(cloister-zygote-python PROPERTIES PREFIX "" COMPILE_OPTIONS "" LINK_OPTIONS ""
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)

@@ -126,6 +126,7 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
   runtime::ProcessConfig config;
   config.node = node.name;
   config.runner = base::programDir() + "/cloister-runner";
+  config.spawner = base::programDir() + "/cloister-spawner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
   config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
   config.disk = diskConfig(options);

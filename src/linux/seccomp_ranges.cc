@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -38,6 +39,29 @@ size_t follow(const sock_filter& f, uint32_t a, size_t at) {
   return at + 1 + (holds ? f.jt : f.jf);
 }
 
+// Past what decides nothing: libseccomp looks at both halves of an argument, and at the upper one,
+// where only the lower counts, through a mask that lets nothing by.
+size_t pastVoid(const Program& filter, size_t at) {
+  while (at + 2 < filter.size() && filter[at].code == kLoad && filter[at + 1].code == kMask &&
+         filter[at + 1].k == 0 && isComparison(filter[at + 2])) {
+    const size_t next = follow(filter[at + 2], 0, at + 2);
+    const bool looks_anew =
+        next < filter.size() && (filter[next].code == kLoad || filter[next].code == kReturn);
+    if (!looks_anew) break;
+    at = next;
+  }
+  return at;
+}
+
+// Where it may go on after `at`, where it does not end.
+std::array<size_t, 2> nextOf(const Program& filter, size_t at) {
+  const sock_filter& f = filter[at];
+  if (!isComparison(f) && f.code != kJump) return {at + 1, at + 1};
+  const size_t always = f.code == kJump ? f.k : 0;
+  return {pastVoid(filter, at + 1 + (isComparison(f) ? f.jt : always)),
+          pastVoid(filter, at + 1 + (isComparison(f) ? f.jf : always))};
+}
+
 // What becomes of a call once only its arguments are left to look at: an answer, or the place in
 // the filter where it looks at them.
 struct Outcome {
@@ -63,7 +87,7 @@ std::optional<Outcome> outcomeOf(const Program& filter, uint32_t architecture, u
     const sock_filter& f = filter[at];
     if (f.code == kReturn) return Outcome{true, f.k};
     if (f.code == kLoad && f.k != kNumber && f.k != kArchitecture) {
-      return Outcome{false, static_cast<uint32_t>(at)};
+      return Outcome{false, static_cast<uint32_t>(pastVoid(filter, at))};
     }
     if (f.code == kLoad) {
       holds_architecture = f.k == kArchitecture;
@@ -133,9 +157,7 @@ std::optional<std::vector<size_t>> argumentsPart(const Program& filter,
     if (f.code == kReturn) continue;
     const bool branches = f.code == kJump || isComparison(f);
     if (!branches && f.code != kLoad && f.code != kMask) return std::nullopt;
-    const size_t jump = f.code == kJump ? f.k : 0;
-    for (const size_t next :
-         {at + 1 + (isComparison(f) ? f.jt : jump), at + 1 + (isComparison(f) ? f.jf : jump)}) {
+    for (const size_t next : nextOf(filter, at)) {
       if (next >= filter.size()) return std::nullopt;
       reached[next] = true;
     }
@@ -241,19 +263,22 @@ class Search {
   std::vector<End> ends_;
 };
 
-// Nothing that it jumps over has come in between, so each distance still fits.
-Program copyOf(const Program& filter, const std::vector<size_t>& part) {
-  const auto place = [&](size_t at) {
-    return static_cast<size_t>(std::ranges::lower_bound(part, at) - part.begin());
-  };
+// Nothing comes in between that was not there; nullopt if a distance does not fit even so, as it
+// goes past what decides nothing.
+std::optional<Program> copyOf(const Program& filter, const std::vector<size_t>& part) {
   Program copy;
   for (const size_t at : part) {
     sock_filter f = filter[at];
-    const size_t next = place(at) + 1;
-    if (f.code == kJump) f.k = static_cast<uint32_t>(place(at + 1 + f.k) - next);
+    const auto distance = [&](size_t to) {
+      const auto place = std::ranges::lower_bound(part, to) - part.begin();
+      return static_cast<size_t>(place) - copy.size() - 1;
+    };
+    const auto [holds, fails] = nextOf(filter, at);
+    if (f.code == kJump) f.k = static_cast<uint32_t>(distance(holds));
     if (isComparison(f)) {
-      f.jt = static_cast<uint8_t>(place(at + 1 + f.jt) - next);
-      f.jf = static_cast<uint8_t>(place(at + 1 + f.jf) - next);
+      if (distance(holds) > kFarthest || distance(fails) > kFarthest) return std::nullopt;
+      f.jt = static_cast<uint8_t>(distance(holds));
+      f.jf = static_cast<uint8_t>(distance(fails));
     }
     copy.push_back(f);
   }
@@ -268,7 +293,8 @@ std::vector<sock_filter> dispatchByRange(const std::vector<sock_filter>& filter,
   const auto ranges = rangesOf(filter, architecture, compared);
   const auto others = answerToOthers(filter, architecture, compared);
   const auto part = ranges ? argumentsPart(filter, *ranges) : std::nullopt;
-  if (!others || !part) return filter;
+  const auto arguments = part ? copyOf(filter, *part) : std::nullopt;
+  if (!others || !arguments) return filter;
   Program program = {
       BPF_STMT(kLoad, kArchitecture),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, architecture, 1, 0),
@@ -279,7 +305,7 @@ std::vector<sock_filter> dispatchByRange(const std::vector<sock_filter>& filter,
     program.insert(program.end(), more.begin(), more.end());
   };
   append(Search(*ranges).aimedAt(*part));
-  append(copyOf(filter, *part));
+  append(*arguments);
   return program.size() < filter.size() ? program : filter;
 }
 

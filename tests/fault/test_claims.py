@@ -162,7 +162,7 @@ class Claims(unittest.TestCase):
         print(f"served while many ask: {dict(harness.wait_for('claims of ready sandboxes', look, 60))}")
 
     def node(self):
-        """The pid of the node, None while there is none. Its spawner has the same name."""
+        """The pid of the node, None while there is none."""
         return next((pid for pid in harness.children(self.server.process.pid)
                      if harness.program_of(pid) == "cloister-node"), None)
 

@@ -106,9 +106,9 @@ class Soak(unittest.TestCase):
         self.clean = harness.Snapshot()
         self.server = self.enterContext(harness.Server(config=CONFIG))
         self.node = harness.have_language(self.server, "node")
-        node, spawner = [pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-node"]
         self.pids = {"cloister": self.server.process.pid, "cloisterd": self.server.pid_of("cloisterd"),
-                     "node": node, "spawner": spawner}
+                     "node": self.server.pid_of("cloister-node"),
+                     "spawner": self.server.pid_of("cloister-spawner")}
         self.zygotes = {}  # pid → RSS when it was first seen, and last
 
     def run_one(self, number):

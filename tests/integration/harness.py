@@ -105,7 +105,7 @@ def user_bin():
     if not copy.exists():
         (copy / "share").mkdir(parents=True)
         (copy / "bin").mkdir()
-        for name in ("cloister", "cloisterd", "cloister-node", "cloister-runner",
+        for name in ("cloister", "cloisterd", "cloister-node", "cloister-spawner", "cloister-runner",
                      "cloister-zygote-python.so"):
             shutil.copy2(BIN / name, copy / "bin" / name)
         shutil.copytree(BIN.parent / "share" / "cloister", copy / "share" / "cloister")

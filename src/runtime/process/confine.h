@@ -24,7 +24,7 @@ namespace cloister::runtime {
 // The user inside.
 inline constexpr uint32_t kSandboxUid = 1000;
 
-// The same for all sandboxes of a spawner; made before it is forked.
+// The same for all sandboxes of a spawner.
 struct Confinement {
   std::vector<MountStep> proc;
   std::vector<linux::LandlockRule> landlock;

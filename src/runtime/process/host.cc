@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/host.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -31,6 +32,8 @@ Result<std::shared_ptr<ProcessHost>> ProcessHost::start(const ProcessConfig& con
 
 Result<> ProcessHost::probe() {
   plan_.confinement.runner = TRY(linux::sealedProgram(config_.runner));
+  plan_.program.reset(::open(config_.spawner.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!plan_.program) return failErrno("opening " + config_.spawner);
   linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
   plan_.confinement.filter = std::move(seccomp.filter);
   seccomp_ = std::move(seccomp.description);

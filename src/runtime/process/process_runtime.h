@@ -42,6 +42,7 @@ struct LanguageCommand {
 struct ProcessConfig {
   std::string node = "local";
   std::string runner;          // path of cloister-runner
+  std::string spawner;         // path of cloister-spawner
   std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
   std::string disk_policy;     // path of policies/seccomp/disk.json, for workspaces on disk
   DiskConfig disk;             // those

@@ -13,21 +13,17 @@
 #include <cerrno>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "linux/credentials.h"
 #include "linux/message.h"
 #include "linux/process.h"
-#include "runtime/gvisor/become_gvisor.h"
-#include "runtime/microvm/become_microvm.h"
-#include "runtime/process/apply_walls.h"
-#include "runtime/process/become_zygote.h"
 
 namespace cloister::runtime {
 namespace {
 
-// 0 to 4 are what confine() fills; the spawner's own come after.
-constexpr int kControlFd = 5;
-constexpr int kProgramFd = 6;
+constexpr int kProgramFd = kSpawnerPlan + 1;
+constexpr int kAside = 64;
 
 // One that was killed because it hung may take this long to end before it is left behind.
 constexpr int kReapMillis = 1000;
@@ -36,91 +32,48 @@ std::string_view bytesOf(const SpawnRequest& request) {
   return {reinterpret_cast<const char*>(&request), sizeof request};
 }
 
-// The copy of the node keeps nothing of it but the control socket and the runner.
-void keepOnly(SpawnerPlan& plan, const Fd& control) {
-  Fd& runner = plan.confinement.runner;
-  const int socket = ::fcntl(control.get(), F_DUPFD_CLOEXEC, 64);
-  const int program = ::fcntl(runner.get(), F_DUPFD_CLOEXEC, 64);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  bool kept = socket >= 0 && program >= 0 && null >= 0;
-  for (int fd = 0; fd < kControlFd; ++fd)
-    kept = kept && (fd == null || ::dup3(null, fd, O_CLOEXEC) >= 0);
-  kept = kept && ::dup3(socket, kControlFd, O_CLOEXEC) >= 0;
-  kept = kept && ::dup3(program, kProgramFd, O_CLOEXEC) >= 0;
-  if (!kept || !linux::closeFrom(kProgramFd + 1)) {
-    const auto why = failErrno(null < 0 ? "opening /dev/null" : "keeping its descriptors");
-    std::ignore = linux::sendMessage(socket, why.error().message);
-    ::_exit(1);
-  }
-  std::ignore = runner.release();  // closed, or one of those replaced
-  runner.reset(kProgramFd);
-}
-
-Result<> buildRoot(const std::vector<MountStep>& steps) {
-  TRY(linux::makePrivate());
-  // The root is put together on top of /proc: it exists everywhere, and no step needs it.
-  if (::chdir("/proc") != 0) return failErrno("entering /proc");
-  for (const MountStep& step : steps) {
-    auto applied = applyStep(step);
-    if (!applied) return std::unexpected(std::move(applied).error().within("building the root"));
-  }
-  return linux::pivotHere();
-}
-
-// What of the node a process keeps when it is only forked.
-void resetProcess() {
-  ::setsid();
-  ::umask(022);
-  linux::askForSlice({});
-  for (int signal = 1; signal < NSIG; ++signal)
-    ::signal(signal, SIG_DFL);
-  ::signal(SIGCHLD, SIG_IGN);  // nobody waits: the node watches by pidfd
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 struct Owner {
   uid_t uid;
   gid_t gid;
 };
 
-Result<> prepare(const SpawnerPlan& plan, Owner owner) {
-  if (plan.rootless) TRY(linux::mapSelf(0, owner.uid, owner.gid));
-  TRY(linux::dieWithParent());
-  resetProcess();
-  return buildRoot(plan.root);
+// The copy of the node keeps nothing of it but what the spawner's program needs, and that program.
+Result<> keepOnly(const SpawnerPlan& plan, const Fd& control, const Fd& orders) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  std::vector<int> from(kSpawnerControl, null);
+  for (const Fd* fd : {&control, &plan.confinement.runner, &orders, &plan.program})
+    from.push_back(fd->get());
+  for (int& fd : from)  // out of the way of the numbers that are about to be given
+    fd = ::fcntl(fd, F_DUPFD_CLOEXEC, kAside);
+  int next = 0;
+  for (const int fd : from)
+    TRY(linux::moveFd(fd, next++));
+  if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("keeping a descriptor");
+  return linux::closeFrom(static_cast<unsigned>(next));
 }
 
-Result<> putUpWalls(int fd) {
-  return applyWalls(TRY(readWalls(fd)), "/");
-}
-
-[[noreturn]] void runSpawner(SpawnerPlan& plan, Owner owner, const Fd& control) {
-  keepOnly(plan, control);
-  const auto ready = prepare(plan, owner);
-  const std::string text = ready ? std::string(kDone) : ready.error().message.substr(0, kMaxAnswer);
-  if (!linux::sendMessage(kControlFd, text) || !ready) ::_exit(1);
-  Birth birth = serveSpawns(kControlFd);
-  if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(plan.confinement, birth);
-  if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(plan.confinement, birth);
-  if (birth.request.what == SpawnRequest::What::kMicrovm) becomeMicrovm(plan.confinement, birth);
-  const ConfineFds fds = confineFds(birth);
-  const auto confined = confineSelf(plan.confinement, birth.request.spec, fds, putUpWalls);
-  if (!confined) refuseToStart(confined.error());
-  becomeRunner(runnerArguments(birth.request.spec));
+[[noreturn]] void execute(const SpawnerPlan& plan, Owner owner, const Fd& control,
+                          const Fd& orders) {
+  auto done = keepOnly(plan, control, orders);
+  if (done && plan.rootless) done = linux::mapSelf(0, owner.uid, owner.gid);
+  if (done) done = std::unexpected(linux::executeFd(kProgramFd, {"cloister-spawner"}, {}));
+  for (const int fd : {kSpawnerControl, control.get()}) {
+    if (linux::sendMessage(fd, done.error().message.substr(0, kMaxAnswer))) break;
+  }
+  ::_exit(1);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Spawner>> Spawner::start(SpawnerPlan& plan) {
+Result<std::unique_ptr<Spawner>> Spawner::start(const SpawnerPlan& plan) {
+  const Fd orders = TRY(linux::sealedData(encodeSpawnerPlan(plan)));
   auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
   const Owner owner{::geteuid(), ::getegid()};
   const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                          (plan.rootless ? CLONE_NEWUSER : 0);
   auto child = linux::cloneProcess(flags);
   if (!child) return std::unexpected(std::move(child).error().within("starting the spawner"));
-  if (child->pid == 0) runSpawner(plan, owner, theirs);
+  if (child->pid == 0) execute(plan, owner, theirs, orders);
   theirs.reset();
   auto spawner = std::make_unique<Spawner>(std::move(ours), std::move(child->pidfd));
   if (auto ready = spawner->ready(); !ready) {

@@ -1,37 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spawner: a small single-threaded copy of the node, forked to make sandboxes. It is pid 1 of a
-// pid namespace of its own, so that its end is the end of every sandbox; it lives in the finished
-// read-only root, in which there is nothing of the host; and it holds no descriptor but its control
-// socket, the runner's program, and what comes with a request.
+// The spawner: a small program of its own (cloister-spawner, become_spawner.h) that makes
+// sandboxes, each of which begins as a copy of it. It is pid 1 of a pid namespace of its own, so
+// that its end is the end of every sandbox; it lives in the finished read-only root, in which there
+// is nothing of the host; it has none of the node's memory; and it holds no descriptor but its
+// control socket, the runner's program, and what comes with a request.
 //
 // A zygote (zygote.h) serves the same requests on a socket like the spawner's.
 #pragma once
 
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "runtime/process/confine.h"
-#include "runtime/process/mount_plan.h"
 #include "runtime/process/spawn_loop.h"
+#include "runtime/process/spawner_plan.h"
 
 namespace cloister::runtime {
-
-struct SpawnerPlan {
-  std::vector<MountStep> root;
-  Confinement confinement;
-  bool rootless = false;  // make a user namespace first, and live in it
-};
 
 // The node's end of a spawner or zygote. Destroying it kills that process and all of its sandboxes.
 class Spawner {
  public:
-  // Forks, and waits until the root stands. To be called from the node's main thread, whose end is
-  // the spawner's. Here `plan` stays as it is; the copy changes its own.
-  static Result<std::unique_ptr<Spawner>> start(SpawnerPlan& plan);
+  // Starts it, and waits until the root stands. To be called from the node's main thread, whose end
+  // is the spawner's.
+  static Result<std::unique_ptr<Spawner>> start(const SpawnerPlan& plan);
 
   // Of a process that serves on `socket` already.
   Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}

@@ -23,6 +23,7 @@ namespace cloister::runtime::testbed {
 inline ProcessConfig config() {
   ProcessConfig config;
   config.runner = base::programDir() + "/cloister-runner";
+  config.spawner = base::programDir() + "/cloister-spawner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
   config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
   config.cgroup_parent = "cloister-test";

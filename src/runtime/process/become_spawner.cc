@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/become_spawner.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <tuple>
+
+#include "linux/message.h"
+#include "linux/process.h"
+#include "runtime/gvisor/become_gvisor.h"
+#include "runtime/microvm/become_microvm.h"
+#include "runtime/process/apply_walls.h"
+#include "runtime/process/become_zygote.h"
+#include "runtime/process/plan_codec.h"
+#include "runtime/process/spawn_loop.h"
+#include "runtime/process/spawner_plan.h"
+
+namespace cloister::runtime {
+namespace {
+
+Result<> buildRoot(const std::vector<MountStep>& steps) {
+  TRY(linux::makePrivate());
+  // The root is put together on top of /proc: it exists everywhere, and no step needs it.
+  if (::chdir("/proc") != 0) return failErrno("entering /proc");
+  for (const MountStep& step : steps) {
+    auto applied = applyStep(step);
+    if (!applied) return std::unexpected(std::move(applied).error().within("building the root"));
+  }
+  return linux::pivotHere();
+}
+
+// What of the node a process has even so, when it is executed by a copy of it.
+void resetProcess() {
+  ::setsid();
+  ::umask(022);
+  linux::askForSlice({});
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::signal(signal, SIG_DFL);
+  ::signal(SIGCHLD, SIG_IGN);  // nobody waits: the node watches by pidfd
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+Result<SpawnerPlan> takePlan() {
+  const std::string bytes = TRY(readPlan(kSpawnerPlan));
+  SpawnerPlan plan = TRY(decodeSpawnerPlan(bytes));
+  ::close(kSpawnerPlan);
+  for (const int fd : {kSpawnerControl, kSpawnerRunner}) {
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("keeping a descriptor");
+  }
+  plan.confinement.runner.reset(kSpawnerRunner);
+  return plan;
+}
+
+Result<SpawnerPlan> prepare() {
+  TRY(linux::dieWithParent());
+  resetProcess();
+  SpawnerPlan plan = TRY(takePlan());
+  TRY(buildRoot(plan.root));
+  return plan;
+}
+
+Result<> putUpWalls(int fd) {
+  return applyWalls(TRY(readWalls(fd)), "/");
+}
+
+}  // namespace
+
+void becomeSpawner() {
+  const auto plan = prepare();
+  const std::string text = plan ? std::string(kDone) : plan.error().message.substr(0, kMaxAnswer);
+  if (!linux::sendMessage(kSpawnerControl, text) || !plan) ::_exit(1);
+  const Confinement& confinement = plan->confinement;
+  Birth birth = serveSpawns(kSpawnerControl);
+  if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kMicrovm) becomeMicrovm(confinement, birth);
+  const ConfineFds fds = confineFds(birth);
+  const auto confined = confineSelf(confinement, birth.request.spec, fds, putUpWalls);
+  if (!confined) refuseToStart(confined.error());
+  becomeRunner(runnerArguments(birth.request.spec));
+}
+
+}  // namespace cloister::runtime

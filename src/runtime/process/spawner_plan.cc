@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/spawner_plan.h"
+
+#include "runtime/process/plan_codec.h"
+
+namespace cloister::runtime {
+
+std::string encodeSpawnerPlan(const SpawnerPlan& plan) {
+  PlanWriter out;
+  out.steps(plan.root);
+  out.confinement(plan.confinement);
+  out.filter(plan.confinement.disk_filter);
+  return out.take();
+}
+
+Result<SpawnerPlan> decodeSpawnerPlan(std::string_view bytes) {
+  wire::Reader r(bytes);
+  SpawnerPlan plan;
+  plan.root = readSteps(r);
+  plan.confinement = readConfinement(r);
+  plan.confinement.disk_filter = readFilter(r);
+  if (!r.done()) return fail(Code::kInternal, "reading a spawner's plan: it is malformed");
+  return plan;
+}
+
+}  // namespace cloister::runtime
