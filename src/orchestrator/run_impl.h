@@ -103,7 +103,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                                  AgentRefusal refusal);
   [[nodiscard]] policy::Resources usedBy(const model::Principal& principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
-  std::optional<store::NewStart> begin(Live& live);
+  bool begin(Live& live);
   Task<void> abandon(LivePtr live);
   [[nodiscard]] bool hasRoom(const Live& live) const;
   [[nodiscard]] bool hasRoomInTime(const Live& live) const;

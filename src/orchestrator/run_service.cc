@@ -269,19 +269,22 @@ Result<Execution> RunService::Impl::earlierOr(const Live& run, store::NewExecuti
 }
 
 Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewExecution record) {
-  run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
   record.execution = run->execution;
-  model::AuditEvent event = withRuling(acceptedEvent(run->execution, run->facts), run->ruling);
   const bool at_once = run->host->startsAtOnce();
   const auto has_room = [this](const LivePtr& other) { return hasRoom(*other); };
   const bool first = queue.first(has_room) == nullptr && hasRoom(*run);
-  if (at_once || (first && mayStart(*run))) record.start = begin(*run);
-  const bool begun = record.start.has_value();
+  const bool begun = (at_once || (first && mayStart(*run))) && begin(*run);
   if (at_once && !begun) co_return fail(Code::kDenied, "running in a session: denied of late");
   if (begun) occupy(*run);
-  // What may be a replay needs no sandbox; otherwise it is got meanwhile, though nothing runs in it
-  // before the start is durable.
+  // What may be a replay needs no sandbox; otherwise it is got while the record is written, though
+  // nothing runs in it before the start is durable.
   if (record.idempotency_key.empty()) askForSandbox(run);
+  if (begun) {
+    record.start = {run->execution,
+                    withRuling(startedEvent(run->execution, node.offer), run->ruling)};
+  }
+  run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
+  model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
   auto accepted = co_await ledger.accept(std::move(record), std::move(event));
   if (begun && (!accepted || accepted->replayed)) runtime::spawn(executor, abandon(run));
   if (!accepted) {
@@ -293,16 +296,16 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   co_return accepted;
 }
 
-// There is room and nobody waits: the start is recorded together with the acceptance.
-std::optional<store::NewStart> RunService::Impl::begin(Live& run) {
+// There is room and nobody waits: the start is recorded together with the acceptance. False where
+// it may not start of late; its turn in the queue will tell.
+bool RunService::Impl::begin(Live& run) {
   const std::string permit_id = base::newId("permit");
   policy::Decision decision = decide(run, permit_id);
   auto* permit = std::get_if<model::Permit>(&decision);
-  if (permit == nullptr) return std::nullopt;  // of late; its turn in the queue will tell
+  if (permit == nullptr) return false;
   run.permit = std::move(*permit);
   markStarted(run, permit_id);
-  return store::NewStart{run.execution,
-                         withRuling(startedEvent(run.execution, node.offer), run.ruling)};
+  return true;
 }
 
 // It was not accepted after all.
