@@ -272,13 +272,13 @@ class Prestart(unittest.TestCase):
         self.compare("node", NODE)
 
     def test_sessions_are_made_of_what_stands_ready(self):
+        def look():  # again and again: the node tells what it has served once a second
+            with Session(server, language="bash") as session:
+                self.assertEqual(session.exec("echo on")["stdout"], "on\n")
+            return pool_counts.claims(server.metrics())["ready"] > 0
+
         with harness.Server(config=READY) as server:
-            for _ in range(40):
-                with Session(server, language="bash") as session:
-                    self.assertEqual(session.exec("echo on")["stdout"], "on\n")
-                if pool_counts.claims(server.metrics())["ready"] > 0:
-                    return
-        self.fail("no session was made of a sandbox that stood ready")
+            harness.wait_for("a session made of a sandbox that stood ready", look, 60)
 
     def test_what_is_not_plain_starts_with_its_code(self):
         code = WAS_WAITING["python"]
