@@ -1,5 +1,5 @@
 # cloister-spawner: every sandbox begins as a copy of it, and drops that copy when it becomes the runner. So it is
-# static and small: a copy of the node's two hundred mappings would take longer than the sandbox's mounts. With
+# static and small: a copy of the node's mappings would take longer than the sandbox's mounts. With
 # sanitizers it is a program like the others.
 file(GLOB spawner_parts CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/linux/*.cc ${CMAKE_SOURCE_DIR}/src/wire/*.cc

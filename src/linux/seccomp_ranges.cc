@@ -22,8 +22,8 @@ constexpr uint16_t kJump = BPF_JMP | BPF_JA;
 constexpr uint32_t kNumber = offsetof(seccomp_data, nr);
 constexpr uint32_t kArchitecture = offsetof(seccomp_data, arch);
 constexpr size_t kFarthest = std::numeric_limits<uint8_t>::max();
-constexpr size_t kSharing =
-    kFarthest / 2;  // ranges; the comparisons and all outcomes are fewer than 2 of them
+// So many ranges have at most as many comparisons and outcomes together as a jump can pass.
+constexpr size_t kSharing = kFarthest / 2;
 
 bool isComparison(const sock_filter& f) {
   return f.code == (BPF_JMP | BPF_JEQ | BPF_K) || f.code == (BPF_JMP | BPF_JGT | BPF_K) ||

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include <string>
-#include <tuple>
+#include <vector>
 
 #include "linux/message.h"
 #include "linux/process.h"

@@ -66,15 +66,13 @@ bool Live::waiting() const {
 }
 
 Result<> Live::limit(const model::Limits& limits) {
-  if (parts_.limits == limits) {
-    settle();
-    return {};
+  if (parts_.group && parts_.limits != limits) {
+    const auto inGroup = [this](const model::Limits& of) {
+      return parts_.host->planFor(of, parts_.slot, parts_.guest.get()).cgroup;
+    };
+    const linux::CgroupLimits after = inGroup(limits);
+    if (inGroup(parts_.limits) != after) TRY(parts_.group->limit(after));
   }
-  const linux::CgroupLimits before =
-      parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup;
-  const linux::CgroupLimits after =
-      parts_.host->planFor(limits, parts_.slot, parts_.guest.get()).cgroup;
-  if (parts_.group && before != after) TRY(parts_.group->limit(after));
   parts_.limits = limits;
   settle();
   return {};
