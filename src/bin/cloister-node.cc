@@ -92,7 +92,11 @@ std::vector<std::string> commandOf(const model::Language& language) {
 std::vector<runtime::LanguageCommand> languageCommands(const model::LanguageSet& languages) {
   std::vector<runtime::LanguageCommand> commands;
   for (const model::Language& language : languages.all()) {
-    if (language.prestart) commands.push_back({language.name, commandOf(language)});
+    if (!language.prestart) continue;
+    runtime::LanguageCommand command{language.name, commandOf(language), {}, language.prestart_text};
+    for (const auto& [name, value] : language.prestart_env)
+      command.ahead_env.push_back(name + "=" + value);
+    commands.push_back(std::move(command));
   }
   return commands;
 }

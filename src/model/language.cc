@@ -12,6 +12,7 @@ namespace cloister::model {
 namespace {
 
 constexpr size_t kMaxFiles = 256;
+constexpr size_t kMaxPrestartBytes = 4096;
 constexpr size_t kMaxKernelBytes = 100'000;  // an argument of a program: at most 128 KiB
 
 std::string lower(std::string_view text) {
@@ -85,6 +86,12 @@ Result<> check(const Language& language) {
   if (language.prestart && !language.compile.empty()) {
     return wrong("prestart", "is for languages without a compiler");
   }
+  if (language.prestart_env.empty() == isFileName(language.prestart_file)) {
+    return wrong("prestart_file", "must be a plain file name beside prestart_env, and only there");
+  }
+  if (!language.prestart_env.empty() && !language.prestart) {
+    return wrong("prestart_env", "is for languages with prestart");
+  }
   if (!language.zygote.empty() && !language.prestart) {
     return wrong("zygote", "is for languages with prestart");
   }
@@ -102,15 +109,16 @@ Result<> check(const Language& language) {
   return {};
 }
 
-Result<std::map<std::string, std::string>> readEnvironment(base::ObjectReader& reader) {
+Result<std::map<std::string, std::string>> readEnvironment(base::ObjectReader& reader,
+                                                           std::string_view key) {
   std::map<std::string, std::string> env;
-  const base::json::object* object = TRY(reader.object("env"));
+  const base::json::object* object = TRY(reader.object(key));
   if (object == nullptr) return env;
-  base::ObjectReader inner(*object, "env");
+  base::ObjectReader inner(*object, std::string(key));
   for (const auto& member : *object) {
     const std::string name(member.key());
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos) {
-      return wrong("env", "has a bad name");
+      return wrong(key, "has a bad name");
     }
     env[name] = TRY(requiredText(inner, member.key()));
   }
@@ -129,9 +137,11 @@ Result<Language> readLanguage(const base::json::object& object) {
   const auto timeout = TRY(reader.integer("compile_timeout_seconds", 1, 3600));
   if (timeout) language.compile_timeout = std::chrono::seconds(*timeout);
   language.run = TRY(textList(reader, "run"));
-  language.env = TRY(readEnvironment(reader));
+  language.env = TRY(readEnvironment(reader, "env"));
   language.prestart = TRY(reader.boolean("prestart")).value_or(false);
   language.prestart_unless = TRY(reader.text("prestart_unless")).value_or("");
+  language.prestart_env = TRY(readEnvironment(reader, "prestart_env"));
+  language.prestart_file = TRY(reader.text("prestart_file")).value_or("");
   language.zygote = TRY(textList(reader, "zygote"));
   language.kernel = TRY(textList(reader, "kernel"));
   language.kernel_file = TRY(reader.text("kernel_file")).value_or("");
@@ -175,6 +185,10 @@ Result<LanguageSet> LanguageSet::load(const std::string& dir) {
     if (!language.kernel.empty()) {
       language.kernel_text =
           TRY(base::readFile(dir + "/kernels/" + language.kernel_file, kMaxKernelBytes));
+    }
+    if (!language.prestart_file.empty()) {
+      language.prestart_text =
+          TRY(base::readFile(dir + "/prestart/" + language.prestart_file, kMaxPrestartBytes));
     }
     std::vector<std::string> names = language.aliases;
     names.push_back(language.name);

@@ -27,6 +27,11 @@ struct Language {
   std::map<std::string, std::string> env;
   bool prestart = false;        // may be started ahead of its code: it reads that from a FIFO alike
   std::string prestart_unless;  // but not code with this in its first two lines; "" for all
+  // What one that is started ahead has in its environment besides; {file} is where it finds the
+  // text of languages/prestart/FILE. Empty if there is none.
+  std::map<std::string, std::string> prestart_env;
+  std::string prestart_file;  // FILE
+  std::string prestart_text;  // set by load()
   // Of an interpreter that keeps its state between a session's cells: empty if there is none.
   // {kernel} is the text of languages/kernels/FILE, {dir} where it meets its cells (wire/kernel.h).
   std::vector<std::string> kernel;

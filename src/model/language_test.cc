@@ -147,6 +147,9 @@ TEST(Language, NamesTheFileAndTheKeyThatIsWrong) {
       {"kernel_file", "x.py"},
       {"kernel", "[x, '{kernel}']"},
       {"kernel", "[x, 'a{dir}']"},
+      {"prestart_file", "x.js"},
+      {"prestart_env", "{A: b}"},
+      {"prestart_env", "{'A=': b}"},
       {"surprise", "1"},
   };
   for (const auto& [key, value] : cases) {
@@ -199,6 +202,21 @@ TEST(LanguageSet, AKernelIsAFileBesideTheLanguages) {
   EXPECT_EQ(set->find("x")->kernel_text, "text");
   dir.put("kernels/x.sh", std::string(100'001, 'x'));
   EXPECT_FALSE(LanguageSet::load(dir.path()));
+}
+
+TEST(LanguageSet, WhatAWaitingInterpreterHasIsAFileBesideTheLanguages) {
+  const TempLanguages dir;
+  const std::string env = "prestart_env: {A: 'b {file}'}\nprestart_file: x.js\n";
+  dir.put("x.yaml", changed("compile", "") + env);
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("prestart_env"));
+  dir.put("x.yaml", changed("compile", "") + "prestart: true\n" + env);
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("prestart/x.js"));
+  std::filesystem::create_directory(dir.path() + "/prestart");
+  dir.put("prestart/x.js", "text");
+  const auto set = LanguageSet::load(dir.path());
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ(set->find("x")->prestart_text, "text");
+  EXPECT_EQ(set->find("x")->prestart_env.at("A"), "b {file}");
 }
 
 TEST(LanguageSet, RefusesABrokenFileAndATakenName) {

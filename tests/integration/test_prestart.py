@@ -149,6 +149,20 @@ NODE = {
     "worker": "const {Worker, isMainThread, parentPort} = require('worker_threads')\n"
               "if (isMainThread) new Worker(__filename).on('message', console.log)\n"
               "else parentPort.postMessage('from the worker')",
+    "worker's own": "const w = require('worker_threads')\n"
+                    "if (w.isMainThread) new w.Worker(__filename).on('message', console.log)\n"
+                    "else w.parentPort.postMessage([process.env, process.execArgv, process._preload_modules,"
+                    " Object.keys(require.cache)])",
+    "traces": "console.log(process._preload_modules, Object.keys(require.cache), process.eventNames(),"
+              " Object.keys(module.constructor._pathCache), Object.getOwnPropertyNames(globalThis).sort(),"
+              " Object.keys(process).sort(), require('async_hooks').executionAsyncId())",
+    "stdout": "const s = process.stdout\nconsole.log(s.constructor.name, s.fd, s._type, s.bytesWritten, s.writableLength,"
+              " s.writableHighWaterMark, s.eventNames(), Object.getOwnPropertyDescriptor(process, 'stdout'))",
+    "stdout ended": "process.stdout.end('bye\\n'); process.stdout.on('finish', () => console.error('finished'))",
+    "stdout closed": "require('fs').closeSync(1); console.error('closed')",
+    "stdout of another": "Object.defineProperty(process, 'stdout', {value: process.stderr}); process.stdout.write('x')",
+    "forked": "if (process.argv[2]) console.log(process.execArgv, process._preload_modules, process.env)\n"
+              "else require('child_process').fork(__filename, ['x'])",
     "child": "console.log(require('child_process').execFileSync(process.execPath,"
              " ['-p', '6*7']).toString())",
     "its own source": "console.log(require('fs').readFileSync(__filename, 'utf8').length)",
@@ -270,6 +284,19 @@ class Prestart(unittest.TestCase):
 
     def test_node(self):
         self.compare("node", NODE)
+
+    def test_a_node_that_waits_has_opened_its_stdout(self):
+        code = "const open = process.getActiveResourcesInfo().length > 0\n" + WAS_WAITING["node"]
+        code = code.replace("console.log(", "console.log(open, ")
+        if not harness.have_language(self.cold, "node"):
+            self.skipTest("the toolchain of node is not on this machine")
+        self.assertEqual(self.cold.run(code, "node")["stdout"], "false false\n")
+        for _ in range(20):
+            opened, waited = self.ready.run(code, "node")["stdout"].split()
+            if waited == "true":
+                break
+            self.ready.run("sleep 0.7", "bash")
+        self.assertEqual((opened, waited), ("true", "true"))
 
     def test_sessions_are_made_of_what_stands_ready(self):
         def look():  # again and again: the node tells what it has served once a second

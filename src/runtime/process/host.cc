@@ -151,13 +151,21 @@ Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_ex
   co_return disk;
 }
 
+std::vector<MountStep> ProcessHost::root() const {
+  RootSource source{config_.image_root, layered_};
+  for (const LanguageCommand& each : config_.languages) {
+    if (!each.ahead_env.empty()) source.ahead.push_back({each.language, each.ahead_text});
+  }
+  return rootSteps(source);
+}
+
 Result<> ProcessHost::startSpawner() {
-  plan_.root = rootSteps({config_.image_root, layered_});
+  plan_.root = root();
   auto spawner = Spawner::start(plan_);
   if (!spawner && layered_) {
     const std::string why = spawner.error().message;
     layered_ = false;
-    plan_.root = rootSteps({config_.image_root, layered_});
+    plan_.root = root();
     spawner = Spawner::start(plan_);
     if (spawner) {
       weakened_.emplace_back("no overlayfs: mountinfo tells where the image lies");
@@ -173,7 +181,7 @@ Result<> ProcessHost::startSpawner() {
 }
 
 Result<> ProcessHost::renew() {
-  plan_.root = rootSteps({config_.image_root, layered_});
+  plan_.root = root();
   spawner_ = TRY(Spawner::start(plan_));
   return {};
 }

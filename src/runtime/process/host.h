@@ -94,6 +94,7 @@ class ProcessHost {
   void probeIdentity();
   Result<> probeDisks();
   Result<> startSpawner();
+  [[nodiscard]] std::vector<MountStep> root() const;
   [[nodiscard]] bool hasController(std::string_view name) const;
   void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
 

@@ -187,7 +187,7 @@ void addDevices(std::vector<MountStep>& steps) {
 
 void addMaskSources(std::vector<MountStep>& steps) {
   constexpr std::string_view kWhy = "covers what of /proc is the host's";
-  steps.push_back(directory("run", "empty, but for what covers /proc"));
+  steps.push_back(directory("run", "the service's own, for what is not the image's"));
   steps.push_back(directory("run/masked", kWhy));
   steps.push_back(directory(kLower, "where layers are put together"));
   steps.push_back(directory(kEmptyLayer, "overlayfs wants a second layer"));
@@ -206,6 +206,14 @@ void addMaskSources(std::vector<MountStep>& steps) {
   }
 }
 
+void addAhead(std::vector<MountStep>& steps, const std::vector<RootSource::File>& files) {
+  constexpr std::string_view kWhy = "read by interpreters that are started ahead of their code";
+  if (files.empty()) return;
+  steps.push_back(directory(kAhead, kWhy));
+  for (const RootSource::File& each : files)
+    steps.push_back(file(std::string(kAhead) + "/" + each.name, each.content, kWhy));
+}
+
 }  // namespace
 
 std::vector<MountStep> rootSteps(const RootSource& source) {
@@ -217,6 +225,7 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
                    .options = {{"size", "32m"}, {"nr_inodes", "16k"}, {"mode", "755"}},
                    .attributes = kNoSuid | kNoDev});
   addMaskSources(steps);
+  addAhead(steps, source.ahead);
   addTopLevel(steps, source);
   addEtc(steps, source.image_root);
   addDevices(steps);

@@ -47,9 +47,15 @@ struct MountStep {
 
 // What a root is made of.
 struct RootSource {
-  std::string image_root;  // "" = the host's own
-  bool layered = true;     // /usr through overlayfs, which hides where it lies; else a bind
+  struct File {
+    std::string name;
+    std::string content;
+  };
+  std::string image_root;     // "" = the host's own
+  bool layered = true;        // /usr through overlayfs, which hides where it lies; else a bind
+  std::vector<File> ahead{};  // in /kAhead, for interpreters that are started ahead of their code
 };
+inline constexpr char kAhead[] = "run/ahead";
 
 // The root, up to and including its becoming read-only.
 std::vector<MountStep> rootSteps(const RootSource& source);

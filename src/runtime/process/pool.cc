@@ -328,9 +328,30 @@ Task<void> Pool::makeWanted() {
   if (owes() || ready() > 0) watch();
 }
 
+// What runs in it sees the root that the spawner made, and all of it.
+bool Pool::hasWholeRoot(const Kind& kind) const {
+  return !guest_ && kind.alike.walls.empty();
+}
+
+// What is started in one of `kind`, with what its language says for that.
+Prestart Pool::aheadFor(const Kind& kind) const {
+  Prestart prestart = *kind.prestart;
+  const auto& languages = host_->config().languages;
+  const auto known = std::ranges::find(languages, prestart.argv, &LanguageCommand::argv);
+  if (known == languages.end() || !hasWholeRoot(kind)) return prestart;
+  constexpr std::string_view kFile = "{file}";
+  for (std::string variable : known->ahead_env) {
+    if (const size_t at = variable.find(kFile); at != std::string::npos) {
+      variable.replace(at, kFile.size(), "/" + std::string(kAhead) + "/" + known->language);
+    }
+    prestart.env.push_back(std::move(variable));
+  }
+  return prestart;
+}
+
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
   // One that is copied has the walls of its zygote: none, and no disk.
-  if (!kind.prestart || guest_ || !kind.alike.walls.empty() || kind.spec.on_disk) return nullptr;
+  if (!kind.prestart || !hasWholeRoot(kind) || kind.spec.on_disk) return nullptr;
   return zygotes_->take(kind.alike.key, *kind.prestart, spawner_->get());
 }
 
@@ -351,7 +372,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   auto live = CO_TRY(co_await makeNow(kind, kind.limits));
   live->settle();
   if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
-  auto started = co_await startAhead(*live, *kind.prestart);
+  auto started = co_await startAhead(*live, aheadFor(kind));
   if (started) co_return live;
   std::ignore = co_await live->bury();
   co_return std::unexpected(std::move(started).error());

@@ -33,10 +33,13 @@ struct ZygoteConfig {
   std::string preparation;           // path of the script that prepares it
 };
 
-// What a language's programs are started as, for what is said of sandboxes made ahead.
+// What a language's programs are started as. One that is started ahead of its code has `ahead_env`
+// besides, in which "{file}" is the path of a file with `ahead_text`.
 struct LanguageCommand {
   std::string language;
   std::vector<std::string> argv;
+  std::vector<std::string> ahead_env{};  // NAME=VALUE
+  std::string ahead_text{};
 };
 
 struct ProcessConfig {
@@ -55,7 +58,7 @@ struct ProcessConfig {
   std::chrono::milliseconds ready_idle{30'000};  // and kept for as long as nobody wants them
   uint32_t ready_floor = 0;                      // of each kind that was asked for, kept even so
   PressureConfig pressure;                       // of the machine, while which none are made
-  std::vector<LanguageCommand> languages;
+  std::vector<LanguageCommand> languages;        // those whose programs may be started ahead
   std::vector<ZygoteConfig> interpreters;
   uint32_t zygotes = 4;
   uint32_t zygote_copies = 1000;
