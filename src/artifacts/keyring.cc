@@ -228,7 +228,7 @@ Result<std::shared_ptr<const TenantKeys>> Keyring::of(const std::string& tenant)
   const Secret key = Secret::random();
   TRY(wrap(name, key, tenant));
   const base::Fd dir(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir || ::fsync(dir.get()) != 0) return failErrno("syncing " + dir_);
+  if (!dir || base::syncFile(dir.get()) != 0) return failErrno("syncing " + dir_);
   add(name, key, tenant);
   return find(tenant);
 }

@@ -34,7 +34,7 @@ bool isDigest(std::string_view text) {
 
 Result<> syncDir(const std::string& path) {
   const base::Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir || ::fsync(dir.get()) != 0) return failErrno("syncing " + path);
+  if (!dir || base::syncFile(dir.get()) != 0) return failErrno("syncing " + path);
   return {};
 }
 

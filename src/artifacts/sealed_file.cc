@@ -10,6 +10,8 @@
 
 #include <sodium.h>
 
+#include "base/file.h"
+
 namespace cloister::artifacts {
 namespace {
 
@@ -126,7 +128,7 @@ Result<std::string> SealedWriter::finish(bool sync) {
   const std::string footer =
       littleEndian(size_) + std::string(reinterpret_cast<const char*>(raw), sizeof raw);
   TRY(put(seal(key_, Place(salt_, kFooterNumber, Part::kFooter), footer)));
-  if (sync && ::fsync(file_.get()) != 0) {
+  if (sync && base::syncFile(file_.get()) != 0) {
     const int error = errno;
     file_.reset();  // what is on disk is unknown
     return failErrno("syncing a blob", error);

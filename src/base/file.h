@@ -19,6 +19,15 @@ Result<std::string> readFile(const std::string& path, size_t max_bytes = size_t{
 // Writes atomically: a temporary file beside `path`, fsync, rename. `mode` is exact (no umask).
 Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t mode);
 
+// From now on this process waits for no disk: what it writes is thrown away with the service.
+// Called before there are threads.
+void skipSyncs();
+[[nodiscard]] bool syncsSkipped();
+
+// fsync(2) and fdatasync(2), unless they are skipped.
+int syncFile(int fd);
+int syncData(int fd);
+
 // mkdir -p; the last component gets `mode` when it is made.
 Result<> makeDirs(const std::string& path, mode_t mode = 0755);
 

@@ -5,6 +5,7 @@
 // Order: the sandbox host is forked first, while this process has one thread and nothing open;
 // only then come the io_context and the socket.
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,7 +94,8 @@ std::vector<runtime::LanguageCommand> languageCommands(const model::LanguageSet&
   std::vector<runtime::LanguageCommand> commands;
   for (const model::Language& language : languages.all()) {
     if (!language.prestart) continue;
-    runtime::LanguageCommand command{language.name, commandOf(language), {}, language.prestart_text};
+    runtime::LanguageCommand command{
+        language.name, commandOf(language), {}, language.prestart_text};
     for (const auto& [name, value] : language.prestart_env)
       command.ahead_env.push_back(name + "=" + value);
     commands.push_back(std::move(command));
@@ -231,6 +233,16 @@ node::ServerConfig serverConfig(const Options& options, model::NodeOffer offer) 
   return config;
 }
 
+// The directory of the socket, which only the control plane may look into.
+Result<> makeRunDirectory(const Options& options, const node::ServerConfig& config) {
+  const std::string path = options.state + "/run";
+  const gid_t group = config.control_gid == UINT32_MAX ? ::getegid() : config.control_gid;
+  TRY(base::makeDirs(path, 0750));
+  if (::lchown(path.c_str(), ::geteuid(), group) != 0) return failErrno("giving away " + path);
+  if (::chmod(path.c_str(), 0750) != 0) return failErrno("setting the mode of " + path);
+  return {};
+}
+
 // An io_context that can drop what still waits on it, while the things that this refers to are
 // there.
 struct IoContext : asio::io_context {
@@ -278,6 +290,7 @@ Result<> serve(const Options& options) {
   node::PermitGate gate(options.config.limits);
   node::ServerConfig config = serverConfig(
       options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));
+  TRY(makeRunDirectory(options, config));
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
   const Lifeline lifeline(io, options.lifeline);

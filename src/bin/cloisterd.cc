@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloisterd`: the control plane. It parses what clients send, so it has no privilege: as soon as
 // its sockets, keys and data files are open it becomes its own user, without capabilities, under
-// its own system call filter, unreadable to other processes of that user.
-//
-//   cloisterd init    makes the state directory's layout and keys (as root or as the user)
-//   cloisterd         serves, until SIGTERM, SIGINT or the end of its lifeline
+// its own system call filter, unreadable to other processes of that user. It serves until SIGTERM,
+// SIGINT or the end of its lifeline.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -67,19 +65,19 @@ constexpr Flag kFlags[] = {
     {.name = "listen", .value = "ADDR", .help = "host:port or unix:/path", .many = true},
     {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
     {.name = "ready-fd", .value = "FD", .help = "write the address here when it listens"},
+    {.name = "private", .value = "", .help = "sync nothing: the state goes with the service"},
     {.name = "mcp-conformance-fixtures", .value = "", .help = "for the official MCP suite only"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
 };
 
 constexpr std::string_view kUsage =
-    "usage: cloisterd init [--state DIR] [--config FILE]\n"
-    "       cloisterd [--state DIR] [--config FILE] [--listen ADDR]... [--lifeline FD]\n"
-    "                 [--ready-fd FD]\n"
+    "usage: cloisterd [--state DIR] [--config FILE] [--listen ADDR]... [--lifeline FD]\n"
+    "                 [--ready-fd FD] [--private]\n"
     "`cloister serve` starts it; by hand only for diagnosis.\n";
 
 struct Options {
   bool help = false;
-  bool init = false;
+  bool keeps_nothing = false;
   bool mcp_fixtures = false;
   model::Config config;
   std::string state;
@@ -93,6 +91,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   const Flags flags = TRY(Flags::parse(kFlags, arguments));
   Options options;
   options.help = flags.has("help");
+  options.keeps_nothing = flags.has("private");
   options.mcp_fixtures = flags.has("mcp-conformance-fixtures");
   if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
   options.state = flags.text("state").value_or(model::stateDir(options.config));
@@ -100,10 +99,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   if (options.listen.empty()) options.listen = {options.config.listen};
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
-  if (!flags.operands().empty()) {
-    options.init = flags.operands() == std::vector<std::string>{"init"};
-    if (!options.init) return fail(Code::kInvalid, "no such command; see --help");
-  }
+  if (!flags.operands().empty()) return fail(Code::kInvalid, "no such command; see --help");
   return options;
 }
 
@@ -170,7 +166,8 @@ Result<> makeMasterKey(const Options& options, linux::User owner) {
   return give(own, owner, 0600);
 }
 
-Result<> init(const Options& options) {
+// The state's layout and keys, as root or as the user. The node makes its own part, run/.
+Result<> prepareState(const Options& options) {
   const linux::User service = TRY(serviceUser(options.config));
   const linux::User self{::geteuid(), ::getegid()};
   const std::string& state = options.state;
@@ -182,8 +179,7 @@ Result<> init(const Options& options) {
   TRY(makeMasterKey(options, service));
   TRY(makeDir(state + "/ledger", service, 0700));
   TRY(makeDir(state + "/blobs", service, 0700));
-  TRY(makeDir(state + "/cache", self, 0755));
-  return makeDir(state + "/run", {self.uid, service.gid}, 0750);
+  return makeDir(state + "/cache", self, 0755);
 }
 
 // --- what is read while we still may
@@ -203,9 +199,7 @@ struct Data {
 };
 
 Result<base::SigningKey> readKey(const std::string& path) {
-  auto text = readLine(path);
-  if (!text) return std::unexpected(std::move(text).error().within("run cloisterd init first"));
-  return base::SigningKey::fromBase64(*text);
+  return base::SigningKey::fromBase64(TRY(readLine(path)));
 }
 
 Result<> checkDefaultLevel(const model::Config& config, const policy::Levels& levels) {
@@ -519,6 +513,7 @@ Result<> serve(const Options& options) {
   IoContext io(1);
   api::HttpServer server(io.get_executor(), httpLimits(config), config.http.allowed_hosts,
                          TRY(api::ServerTls::open(config.tls)));
+  TRY(prepareState(options));
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
   const auto tokens = TRY(auth::openTokens(io.get_executor(), config.auth.oidc));
@@ -580,7 +575,8 @@ Result<> run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
-  return options.init ? init(options) : serve(options);
+  if (options.keeps_nothing) base::skipSyncs();
+  return serve(options);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -76,20 +75,6 @@ Program programOf(const std::string& name, const Place& place, int lock) {
   return program;
 }
 
-// `cloisterd init`: the state's layout and keys.
-Result<> initialise(const Place& place, int lock) {
-  Program program = programOf("cloisterd", place, lock);
-  program.argv.insert(program.argv.begin() + 1, "init");
-  const pid_t pid = TRY(start(program));
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return failErrno("waiting for cloisterd init");
-  }
-  if (status == 0) return {};
-  return fail(Code::kUnavailable,
-              "preparing " + place.state + ": cloisterd init " + describeExit(status));
-}
-
 bool answersReady(const Place& place, const std::string& address, int interrupt) {
   constexpr Millis kPatience{2'000};
   auto url = parseUrl(place.urlOf(address));
@@ -139,11 +124,11 @@ Result<> announce(const ServeOptions& options, const Place& place, const std::st
 
 Result<> serve(const ServeOptions& options) {
   const Place place = TRY(settle(options));
+  if (options.private_server) base::skipSyncs();
   const StateGuard guard(options.private_server ? place.state : "");
   std::vector<Fd> listeners = TRY(takeListeners());
   constexpr Millis kPatience{10'000};
   const Fd lock = TRY(lockState(place.state, kPatience));
-  TRY(initialise(place, lock.get()));
   if (listeners.empty()) listeners.push_back(TRY(listenOn(place.listen, kPatience)));
   const std::string address = addressOf(listeners.front().get());
   if (options.mcp_fixtures && !isLoopback(address)) {
@@ -154,6 +139,7 @@ Result<> serve(const ServeOptions& options) {
   SupervisorConfig config;
   config.control = programOf("cloisterd", place, lock.get());
   if (options.mcp_fixtures) config.control.argv.emplace_back("--mcp-conformance-fixtures");
+  if (options.private_server) config.control.argv.emplace_back("--private");
   for (const Fd& listener : listeners)
     config.control.listeners.push_back(listener.get());
   config.node = programOf("cloister-node", place, lock.get());

@@ -57,7 +57,7 @@ Result<> appendCheckpoint(const std::string& path, const Checkpoint& checkpoint)
   if (n != static_cast<ssize_t>(line.size())) {
     return fail(Code::kNoSpace, "writing " + path + ": only part of a line was taken");
   }
-  if (::fsync(fd.get()) != 0) return failErrno("syncing " + path);
+  if (base::syncFile(fd.get()) != 0) return failErrno("syncing " + path);
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/fd.h"
+#include "base/file.h"
 
 namespace cloister::store {
 namespace {
@@ -107,9 +108,10 @@ Result<Database> Database::open(const std::string& path) {
   // A damaged or doctored file must not run code or read out of bounds: sqlite.org/security.html.
   // The log is moved by the syncer (not by wal_autocheckpoint), to hear of a failed sync. What is
   // deleted is overwritten: a secret that retention removed is gone.
+  TRY(db.run(base::syncsSkipped() ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL"));
   TRY(
       db.run("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"
-             "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+             "PRAGMA journal_mode=WAL; PRAGMA foreign_keys=ON;"
              "PRAGMA temp_store=MEMORY; PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-8192;"
              "PRAGMA secure_delete=ON; PRAGMA journal_size_limit=67108864;"));
   return db;

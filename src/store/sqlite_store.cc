@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "store/agents.h"
 #include "store/artifacts.h"
@@ -524,7 +525,7 @@ Result<std::unique_ptr<Store>> openSqliteWith(const SqliteOptions& options, Sync
 }
 
 Result<std::unique_ptr<Store>> openSqlite(const SqliteOptions& options) {
-  return openSqliteWith(options, ::fdatasync);
+  return openSqliteWith(options, base::syncData);
 }
 
 }  // namespace cloister::store

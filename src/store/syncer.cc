@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "store/checkpoint_file.h"
 
@@ -19,7 +20,7 @@ Result<> syncDirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string directory = parent.empty() ? "." : parent;
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) return failErrno("syncing the directory " + directory);
+  if (!fd || base::syncFile(fd.get()) != 0) return failErrno("syncing the directory " + directory);
   return {};
 }
 

@@ -21,16 +21,13 @@ import unittest
 import harness
 from harness import wait_for
 
-# Plays both parts. `init` makes the key; otherwise it answers HTTP on the socket it was given until
-# SIGTERM or the end of its lifeline, and writes down what happened to it. Files in the state
+# Plays both parts. The control plane makes the key and answers HTTP on the socket it was given; each
+# ends at SIGTERM or the end of its lifeline, and writes down what happened to it. Files in the state
 # directory tell it to misbehave.
 STAND_IN = r'''#!/usr/bin/python3
 import os, select, signal, socket, sys, time
 name = os.path.basename(sys.argv[0])
-words = sys.argv[1:]
-init = words[:1] == ["init"]
-if init:
-    words = words[1:]
+words = [word for word in sys.argv[1:] if word != "--private"]
 flags = dict(zip(words[::2], words[1::2]))
 state = flags["--state"]
 def told(what):
@@ -38,13 +35,6 @@ def told(what):
 def note(what):
     with open(f"{state}/parts.log", "a") as log:
         log.write(f"{name} {os.getpid()} {time.monotonic()} {what}\n")
-if init:
-    note("init")
-    if told("fail-init"):
-        sys.exit(3)
-    with open(f"{state}/admin.key", "w") as key:
-        key.write("clo_standin\n")
-    sys.exit(0)
 note("start " + " ".join(f"{k}={os.environ[k]}" for k in os.environ if k.startswith(("NOTIFY", "WATCH"))))
 if told(f"die-at-start.{name}"):
     sys.exit(7)
@@ -64,6 +54,8 @@ listener = None
 if name == "cloisterd":
     assert os.environ["LISTEN_PID"] == str(os.getpid()), os.environ["LISTEN_PID"]
     assert os.environ["LISTEN_FDS"] == "1"
+    with open(f"{state}/admin.key", "w") as key:
+        key.write("clo_standin\n")
     listener = socket.socket(fileno=3)
     watched.append(listener)
 ready = int(flags["--ready-fd"])
@@ -188,20 +180,13 @@ class StandIns(unittest.TestCase):
     def test_starts_and_says_where_and_never_the_key(self):
         process = self.serve_ready()
         self.assertEqual(self.answer(), 200)
-        self.assertEqual([part for part, *_ in self.events("init")], ["cloisterd"])
+        self.assertEqual(sorted(part for part, *_ in self.events("start")), ["cloister-node", "cloisterd"])
         process.terminate()
         status, said = self.end(process)
         self.assertEqual(status, 0, said)
         self.assertIn("http://127.0.0.1:", said)
         self.assertIn(f"{self.state}/admin.key", said)
         self.assertNotIn("clo_standin", said)
-
-    def test_init_that_fails_ends_it(self):
-        (self.state / "fail-init").touch()
-        status, said = self.end(self.serve())
-        self.assertEqual(status, 1)
-        self.assertIn("cloisterd init exited with status 3", said)
-        self.assertEqual(self.events("start"), [])
 
     def test_a_part_that_cannot_start_ends_it(self):
         for part in ("cloisterd", "cloister-node"):

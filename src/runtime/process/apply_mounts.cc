@@ -66,6 +66,11 @@ Result<> copyOne(const std::string& from, const std::string& to, const struct st
   return {};
 }
 
+// Most of /etc/alternatives, and of no use where nobody reads them.
+bool isManualPage(const std::string& name) {
+  return name.ends_with(".gz");
+}
+
 // Links are copied as links, files as data, the rest not at all.
 Result<> copyTree(const std::string& from, const std::string& to, int depth) {
   struct stat status{};
@@ -81,6 +86,7 @@ Result<> copyTree(const std::string& from, const std::string& to, int depth) {
   for (auto entry = fs::directory_iterator(from, error); !error && entry != fs::end(entry);
        entry.increment(error)) {
     const std::string name = entry->path().filename();
+    if (isManualPage(name)) continue;
     TRY(copyTree(from + "/" + name, to + "/" + name, depth - 1));
   }
   return {};

@@ -12,15 +12,16 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "linux/process.h"
+#include "runtime/process/own_cache.h"
 
 namespace cloister::runtime {
 namespace {
 constexpr auto kPatience = std::chrono::seconds(5);
 constexpr size_t kMaxVersion = 256;
-}  // namespace
 
-std::string askVersion(int program, const std::string& name) {
+std::string ask(int program, const std::string& name) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   const Fd out(ends[0]);
@@ -48,6 +49,22 @@ std::string askVersion(int program, const std::string& name) {
   std::ignore = linux::signalPidfd(child->pidfd.get(), SIGKILL);
   std::ignore = linux::reapPidfd(child->pidfd.get());
   return text;
+}
+
+}  // namespace
+
+std::string askVersion(int program, const std::string& name) {
+  struct stat status{};
+  if (::fstat(program, &status) != 0) return {};
+  const std::string stamp = stampOf(status) + "\n";
+  const CachePlace place = cachePlace("version-" + name);
+  const std::string known = readCached(place, "", stamp.size() + kMaxVersion);
+  if (known.starts_with(stamp)) return known.substr(stamp.size());
+  std::string said = ask(program, name);
+  if (said.empty() || place.own.empty()) return said;
+  std::ignore = base::makeDirs(place.own.substr(0, place.own.rfind('/')));
+  std::ignore = base::writeFileAtomic(place.own, stamp + said, 0644);
+  return said;
 }
 
 }  // namespace cloister::runtime

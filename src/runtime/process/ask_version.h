@@ -7,7 +7,9 @@
 namespace cloister::runtime {
 
 // What the program open at `program`, called `name`, writes when run with --version, up to a bound;
-// "" where it does not within a few seconds. Called while the process has one thread.
+// "" where it does not within a few seconds. What one has said is kept (own_cache.h) for as long as
+// its file stays what it is: to start one of these takes longer than a small run. Called while the
+// process has one thread.
 std::string askVersion(int program, const std::string& name);
 
 }  // namespace cloister::runtime

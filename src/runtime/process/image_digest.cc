@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 #include <tuple>
 #include <unordered_map>
@@ -18,24 +17,13 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "linux/process.h"
+#include "runtime/process/own_cache.h"
 
 namespace cloister::runtime {
 namespace {
 
-constexpr char kSystemCache[] = "/var/cache/cloister";
 constexpr size_t kMaxCache = size_t{256} << 20;
 constexpr int kMaxDepth = 64;
-
-std::string number(int64_t value) {
-  return std::to_string(value);
-}
-
-// What identifies a file's content without reading it.
-std::string stamp(const struct stat& status) {
-  return number(static_cast<int64_t>(status.st_ino)) + "." + number(status.st_size) + "." +
-         number(status.st_mtim.tv_sec) + "." + number(status.st_mtim.tv_nsec) + "." +
-         number(status.st_ctim.tv_sec) + "." + number(status.st_ctim.tv_nsec);
-}
 
 Result<std::string> hashFile(int directory, const char* name) {
   const Fd fd(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
@@ -118,7 +106,7 @@ class Walk {
 
   Result<std::string> content(int parent, const char* name, const std::string& path,
                               const struct stat& status) {
-    const std::string key = stamp(status);
+    const std::string key = stampOf(status);
     const auto known = old_.find(path);
     std::string hash;
     if (known != old_.end() && known->second.starts_with(key + " ")) {
@@ -149,20 +137,8 @@ class Walk {
   base::Sha256 manifest_;
 };
 
-// A cache of root's is as good as our own: nobody else can have written it.
-std::string readCache(const std::string& path, const std::string& system_path,
-                      const char* extension, size_t max_bytes) {
-  for (const std::string& file : {path + extension, system_path + extension}) {
-    struct stat status{};
-    if (::stat(file.c_str(), &status) != 0) continue;
-    if (status.st_uid != ::geteuid() && status.st_uid != 0) continue;
-    if (auto text = base::readFile(file, max_bytes)) return *std::move(text);
-  }
-  return {};
-}
-
 std::string cacheName(const std::string& image_root) {
-  return "/image-" + base::sha256Hex(image_root).substr(0, 16);
+  return "image-" + base::sha256Hex(image_root).substr(0, 16);
 }
 
 }  // namespace
@@ -180,9 +156,8 @@ std::vector<std::string> imageTrees(const std::string& image_root) {
 Result<std::string> computeImageDigest(const std::string& image_root, const std::string& cache) {
   // Before the walk: what changes meanwhile must not count as seen.
   const std::string key = imageKey(image_root);
-  const std::string system_path = kSystemCache + cacheName(image_root);
-  const std::string files =
-      cache.empty() ? std::string() : readCache(cache, system_path, ".files", kMaxCache);
+  const CachePlace place{cache, cachePlace(cacheName(image_root)).system};
+  const std::string files = cache.empty() ? std::string() : readCached(place, ".files", kMaxCache);
   Walk walk(files);
   for (const std::string& name : imageTrees(image_root)) {
     auto walked = walk.tree(image_root, name);
@@ -200,12 +175,7 @@ Result<std::string> computeImageDigest(const std::string& image_root, const std:
 }
 
 std::string imageCachePath(const std::string& image_root) {
-  if (::geteuid() == 0) return kSystemCache + cacheName(image_root);
-  const char* set = ::getenv("XDG_CACHE_HOME");
-  const char* home = ::getenv("HOME");
-  if (set != nullptr && *set == '/') return std::string(set) + "/cloister" + cacheName(image_root);
-  if (home == nullptr || *home != '/') return {};
-  return std::string(home) + "/.cache/cloister" + cacheName(image_root);
+  return cachePlace(cacheName(image_root)).own;
 }
 
 std::string imageKey(const std::string& image_root) {
@@ -239,7 +209,7 @@ std::string imageKey(const std::string& image_root) {
   std::string text;
   const auto add = [&](const std::string& path) {
     struct stat status{};
-    text += ::stat(path.c_str(), &status) == 0 ? stamp(status) + ";" : ";";
+    text += ::stat(path.c_str(), &status) == 0 ? stampOf(status) + ";" : ";";
   };
   for (const char* place : kPlaces)
     add(image_root + place);
@@ -250,8 +220,7 @@ std::string imageKey(const std::string& image_root) {
 }
 
 std::string cachedImageDigest(const std::string& image_root, const std::string& key) {
-  const std::string text =
-      readCache(imageCachePath(image_root), kSystemCache + cacheName(image_root), ".digest", 4096);
+  const std::string text = readCached(cachePlace(cacheName(image_root)), ".digest", 4096);
   std::istringstream words(text);
   std::string stored;
   std::string digest;

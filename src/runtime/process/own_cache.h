@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small files that spare the next start some work: in /var/cache/cloister as root, else in the
+// user's own cache. Without a place for them everything still works, only slower.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+
+namespace cloister::runtime {
+
+struct CachePlace {
+  std::string own;     // a path without extension; "" where this account has no cache
+  std::string system;  // the same in root's, which serves everybody
+};
+CachePlace cachePlace(const std::string& name);
+
+// What is kept there, by us or by root: nobody else can have written it. "" if there is nothing.
+std::string readCached(const CachePlace& place, const char* extension, size_t max_bytes);
+
+// What identifies a file's content without reading it: inode, size, mtime and ctime.
+std::string stampOf(const struct stat& status);
+
+}  // namespace cloister::runtime
