@@ -77,7 +77,7 @@ std::unique_ptr<Contestant> enter(Result<std::unique_ptr<Contestant>> contestant
   return nullptr;
 }
 
-Result<> interleave(std::vector<Lane>& lanes, int runs) {
+Result<> interleave(std::vector<Lane>& lanes, int runs, std::chrono::milliseconds pause) {
   std::vector<std::unique_ptr<Client>> clients;
   for (const Lane& lane : lanes)
     clients.push_back(TRY(lane.contestant->client()));
@@ -88,6 +88,7 @@ Result<> interleave(std::vector<Lane>& lanes, int runs) {
   for (int run = -kWarmUp; run < runs; ++run) {
     std::ranges::shuffle(order, random);
     for (const size_t at : order) {
+      std::this_thread::sleep_for(pause);
       const double took = TRY(timed(*clients[at], *lanes[at].work));
       if (run >= 0) lanes[at].millis.push_back(took);
     }

@@ -3,6 +3,7 @@
 // one thread.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -41,8 +42,8 @@ std::unique_ptr<Contestant> enter(Result<std::unique_ptr<Contestant>> contestant
 
 // `runs` rounds, in each every lane once, in another order each time: what one leaves for the
 // kernel to tidy up falls on whoever comes next, and must not always be the same. A few rounds more
-// go before and are not counted.
-Result<> interleave(std::vector<Lane>& lanes, int runs);
+// go before and are not counted. Before each run it waits for `pause`.
+Result<> interleave(std::vector<Lane>& lanes, int runs, std::chrono::milliseconds pause = {});
 
 // `clients` threads, each with a client of its own, for `seconds`; added to `total`.
 void addLoad(Load& total, Contestant& contestant, const Work& work, int clients, double seconds);

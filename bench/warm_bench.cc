@@ -62,14 +62,15 @@ Result<> measureLatency(WarmBench& bench) {
   return interleave(bench.cold_lanes, bench.options.runs);
 }
 
-// While `runsc do` runs, the pool makes its next sandbox, as it would while an agent thinks. A
-// start of gVisor takes a fifth of a second, so there are fewer.
+// Between runs the pool makes its next sandbox, as it does while an agent thinks: a start of gVisor
+// takes a fifth of a second, and Python's in it as long again. So there are fewer.
 Result<> measureGvisor(WarmBench& bench) {
   constexpr int kFewer = 6;
+  constexpr std::chrono::milliseconds kThought{1'000};
   if (bench.runsc == nullptr) return {};
   bench.gvisor_lanes = {{.work = &work(bench, "python"), .contestant = bench.runsc.get()},
                         {.work = &bench.gvisor, .contestant = bench.ours.get()}};
-  return interleave(bench.gvisor_lanes, std::max(10, bench.options.runs / kFewer));
+  return interleave(bench.gvisor_lanes, std::max(10, bench.options.runs / kFewer), kThought);
 }
 
 Result<> measureSessions(WarmBench& bench) {

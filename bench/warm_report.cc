@@ -89,7 +89,7 @@ Target gvisorTarget(const WarmBench& bench) {
   if (bench.gvisor_lanes.empty()) return target;
   target.beside = quantile(bench.gvisor_lanes[0].millis, 0.5);
   target.figure = quantile(bench.gvisor_lanes[1].millis, 0.5);
-  target.note = "one at a time; systrap on both sides";
+  target.note = "one at a time, a second between; systrap on both sides";
   return target;
 }
 
