@@ -44,6 +44,8 @@ uint64_t allowed(LandlockAccess access) {
     case LandlockAccess::kTerminal:
       return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
              LANDLOCK_ACCESS_FS_READ_DIR | kIoctlDev;
+    case LandlockAccess::kControl:
+      return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kIoctlDev;
     case LandlockAccess::kScratch:
       return (kBaseAccess & ~kDeviceNodes) | kRefer | kTruncate;
   }
@@ -76,6 +78,7 @@ std::string_view landlockAccessName(LandlockAccess access) {
     case LandlockAccess::kWriteDevice:
       return "read, write";
     case LandlockAccess::kTerminal:
+    case LandlockAccess::kControl:
       return "read, write, ioctl";
     case LandlockAccess::kScratch:
       return "read, execute, write, make, remove";

@@ -269,15 +269,39 @@ Result<SeccompProgram> compileSeccomp(const json::object& policy) {
   return program;
 }
 
-Result<SeccompProgram> loadSeccomp(const std::string& path) {
+namespace {
+
+Result<json::object> readPolicy(const std::string& path) {
   const std::string text = TRY(base::readFile(path));
+  json::value value = TRY(base::parseJson(text));
+  if (!value.is_object()) return fail(Code::kInvalid, "not an object");
+  return std::move(value.get_object());
+}
+
+Result<> addGroups(json::object& policy, const std::string& more) {
+  const json::object addition = TRY(readPolicy(more));
+  ObjectReader reader(addition, "");
+  const json::array* architectures = TRY(reader.array("architectures"));
+  TRY(requireArchitecture(architectures));
+  const json::array* groups = TRY(reader.array("groups"));
+  TRY(reader.finish());
+  if (groups == nullptr || !policy["groups"].is_array()) return broken("groups", "none to add");
+  for (const json::value& group : *groups)
+    policy["groups"].get_array().push_back(group);
+  return {};
+}
+
+}  // namespace
+
+Result<SeccompProgram> loadSeccomp(const std::string& path, const std::string& more) {
   auto compiled = [&]() -> Result<SeccompProgram> {
-    const json::value value = TRY(base::parseJson(text));
-    if (!value.is_object()) return fail(Code::kInvalid, "not an object");
-    return compileSeccomp(value.get_object());
+    json::object policy = TRY(readPolicy(path));
+    if (!more.empty()) TRY(addGroups(policy, more));
+    return compileSeccomp(policy);
   }();
-  if (!compiled) return std::unexpected(std::move(compiled).error().within("loading " + path));
-  return compiled;
+  if (compiled) return compiled;
+  const std::string both = more.empty() ? path : path + " and " + more;
+  return std::unexpected(std::move(compiled).error().within("loading " + both));
 }
 
 }  // namespace cloister::linux

@@ -14,6 +14,7 @@
 // low 32 bits count, which is all the kernel looks at for an int. What no rule matches gets the
 // default; a number above `beyond`, which this policy's author cannot have known, gets its action.
 // The architecture must be named, and calls by another one of the machine (i386, x32) are EPERM.
+// An addition to a policy has `architectures` and `groups` alone: what it allows besides.
 // Unknown members, names and values are errors; `optional` forgives a name that libseccomp does not
 // know yet.
 #pragma once
@@ -39,8 +40,9 @@ Result<SeccompProgram> compileSeccomp(const base::json::object& policy);
 // The filter alone, as libseccomp makes it: longer, with the same answers (seccomp_ranges.h).
 Result<std::vector<sock_filter>> assembleSeccomp(const base::json::object& policy);
 
-// Reads and compiles a document; errors name the file.
-Result<SeccompProgram> loadSeccomp(const std::string& path);
+// Reads and compiles a document, with the addition to it at `more` where there is one; errors name
+// the files.
+Result<SeccompProgram> loadSeccomp(const std::string& path, const std::string& more = {});
 
 // Puts all threads of this process under the filter for good, with no_new_privs set.
 Result<> installSeccomp(const std::vector<sock_filter>& filter);

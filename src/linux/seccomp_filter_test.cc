@@ -2,7 +2,9 @@
 // Runs the compiled programs, instruction by instruction, for every system call there is, against
 // what the documents say: the compiler between them is not ours.
 #include <linux/audit.h>
+#include <linux/kvm.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -137,6 +139,75 @@ INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
                            const std::string name = param.param;
                            return name.substr(0, name.find('.'));
                          });
+
+#ifdef __x86_64__
+// As C has them; see seccomp_constants.cc.
+constexpr uint64_t kKvmGetMsrIndexList = 0xc004ae02;
+constexpr uint64_t kKvmSetMsrs = 0x4008ae89;
+
+uint32_t answerTo(const std::vector<sock_filter>& filter, long number, uint64_t second) {
+  seccomp_data data{};
+  data.nr = static_cast<int>(number);
+  data.arch = kArch;
+  data.args[1] = second;
+  return evaluate(filter, data);
+}
+
+// What a VMM with KVM may ask of it, and what it has no need to. QEMU keeps requests in an int, of
+// which the kernel sees the low half, whatever the sign makes of the rest.
+TEST(VmmPolicy, AddsTheRequestsOfAMachineAndNoOthers) {
+  const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("vmm.json"));
+  ASSERT_TRUE(sandbox && vmm) << (vmm ? "" : vmm.error().message);
+  constexpr uint64_t kSign = 0xffffffff'00000000;
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_GET_API_VERSION, KVM_CREATE_VM, kKvmGetMsrIndexList, KVM_SET_USER_MEMORY_REGION,
+           KVM_SIGNAL_MSI, KVM_IOEVENTFD, KVM_CREATE_VCPU, KVM_RUN, KVM_SET_SREGS2, kKvmSetMsrs}) {
+    for (const uint64_t asked : {request, request | kSign}) {
+      EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, asked), SECCOMP_RET_ALLOW) << std::hex << asked;
+      EXPECT_EQ(answerTo(sandbox->filter, SYS_ioctl, asked), SECCOMP_RET_ERRNO | EPERM);
+    }
+  }
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_IRQCHIP, KVM_CREATE_PIT2, KVM_CREATE_DEVICE, KVM_SET_GUEST_DEBUG, KVM_NMI,
+           KVM_SMI, KVM_IRQFD, KVM_GET_DIRTY_LOG, KVM_SET_NESTED_STATE, KVM_MEMORY_ENCRYPT_OP,
+           KVM_GET_STATS_FD, KVM_XEN_HVM_CONFIG, KVM_HYPERV_EVENTFD, KVM_SET_PMU_EVENT_FILTER}) {
+    EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM)
+        << std::hex << request;
+  }
+}
+
+TEST(VmmPolicy, ChangesNothingElse) {
+  const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("vmm.json"));
+  ASSERT_TRUE(sandbox && vmm);
+  size_t more = 0;
+  for (int number = 0; number < 1024; ++number) {
+    for (uint64_t request = number == SYS_ioctl ? 0 : UINT16_MAX; request <= UINT16_MAX;
+         ++request) {
+      const uint32_t before = answerTo(sandbox->filter, number, request);
+      const uint32_t after = answerTo(vmm->filter, number, request);
+      if (after == before) continue;
+      EXPECT_EQ(number, SYS_ioctl);
+      EXPECT_EQ(request >> 8, uint64_t{KVMIO}) << std::hex << request;
+      more++;
+    }
+  }
+  EXPECT_GT(more, 5U);
+}
+#endif
+
+TEST(Addition, IsReadLikeAPolicy) {
+  const std::string broken = ::testing::TempDir() + "/addition.json";
+  for (const char* text : {R"({"architectures": ["x86_64", "aarch64"]})", R"({"groups": []})", "[]",
+                           R"({"default": "allow", "architectures": ["x86_64", "aarch64"],
+                               "groups": []})"}) {
+    ASSERT_TRUE(base::writeFileAtomic(broken, text, 0644));
+    const auto loaded = loadSeccomp(pathOf("sandbox.json"), broken);
+    ASSERT_FALSE(loaded) << text;
+    EXPECT_NE(loaded.error().message.find(broken), std::string::npos) << loaded.error().message;
+  }
+}
 
 std::vector<sock_filter> assembled(const char* document) {
   const auto policy = base::parseJson(base::readFile(pathOf(document)).value_or(""));

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kvm.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -253,6 +254,33 @@ TEST_F(SandboxPolicy, LetsWorkBeDone) {
   });
   EXPECT_EQ(code, 0);
 }
+
+#ifdef __x86_64__
+// As C has them; see seccomp_constants.cc.
+constexpr uint32_t kKvmGetMsrIndexList = 0xc004ae02;
+constexpr uint32_t kKvmSetCpuid2 = 0x4008ae90;
+
+// By the kernel itself: what passes is for the file to answer, and /dev/null knows none of it.
+TEST(VmmPolicy, IsHeldByTheKernel) {
+  const auto program = loadSeccomp(policyPath("sandbox.json"), policyPath("vmm.json"));
+  ASSERT_TRUE(program) << program.error().message;
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  const auto ask = [&](long request) {
+    return underFilter(*program, [&] { return errnoOf(SYS_ioctl, null, request); });
+  };
+  for (const int request : {static_cast<int>(kKvmGetMsrIndexList), static_cast<int>(KVM_RUN),
+                            static_cast<int>(KVM_CREATE_VM), static_cast<int>(kKvmSetCpuid2)}) {
+    EXPECT_EQ(ask(request), ENOTTY) << std::hex << request;
+    EXPECT_EQ(ask(static_cast<unsigned>(request)), ENOTTY) << std::hex << request;
+  }
+  for (const int request :
+       {static_cast<int>(KVM_CREATE_IRQCHIP), static_cast<int>(KVM_SET_GUEST_DEBUG),
+        static_cast<int>(KVM_CREATE_DEVICE), static_cast<int>(KVM_GET_DIRTY_LOG)}) {
+    EXPECT_EQ(ask(request), EPERM) << std::hex << request;
+  }
+  close(null);
+}
+#endif
 
 TEST(ServerPolicy, KeepsTheServerFromStartingAnything) {
   const auto program = loadSeccomp(policyPath("cloisterd.json"));
