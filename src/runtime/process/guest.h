@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
@@ -46,6 +47,12 @@ class Guest {
   [[nodiscard]] virtual bool counts() const { return false; }
   // How long its runner may take to say its first word.
   [[nodiscard]] virtual std::chrono::seconds patience() const { return kRunnerPatience; }
+
+  // Where in what it has said on its pipe it begins to say that it does not go on, though its
+  // process lives; npos where it does not say so.
+  [[nodiscard]] virtual size_t stalledAt(std::string_view /*said*/) const {
+    return std::string_view::npos;
+  }
 
   // What the guest kernel needs comes on top of the program's limits.
   virtual void adjust(const model::Limits& limits, SandboxSpec& spec,

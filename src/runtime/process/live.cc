@@ -53,6 +53,21 @@ void Live::adopt(Fd pidfd, Fd runner_socket) {
   if (countedInside()) channel_->takeCounts(told_);
 }
 
+void Live::hear(Fd pipe) {
+  if (!pipe) return;
+  const auto stalled_at = [guest = parts_.guest](std::string_view said) {
+    return guest->stalledAt(said);
+  };
+  words_ = std::make_shared<GuestWords>(executor_, std::move(pipe), stalled_at);
+  runtime::spawn(executor_, GuestWords::listen(words_, [weak = weak_from_this()] {
+                   if (const auto self = weak.lock()) self->kill();
+                 }));
+}
+
+std::string Live::lost(std::string what) const {
+  return words_ ? what + words_->told() : what;
+}
+
 void Live::settle() {
   guest_memory_ = parts_.guest ? rawUsage().memory_peak : 0;
   before_ = usage();
@@ -232,6 +247,7 @@ Task<Result<>> Live::empty() {
   if (pidfd_) CO_TRY(co_await waitForEnd());
   // Closed, not destroyed: who reads or writes may not have heard yet.
   if (channel_) channel_->close();
+  if (words_) words_->close();
   if (!parts_.group) co_return Result<>();
   co_return co_await removeGroup();
 }

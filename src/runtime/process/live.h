@@ -17,6 +17,7 @@
 #include "linux/cgroup.h"
 #include "model/limits.h"
 #include "model/outcome.h"
+#include "runtime/process/guest_words.h"
 #include "runtime/process/host.h"
 #include "runtime/process/runner_channel.h"
 #include "runtime/signal.h"
@@ -47,6 +48,10 @@ class Live : public std::enable_shared_from_this<Live> {
   Task<Result<int>> takeDisk(const SandboxSpec& spec);
   // Once spawned.
   void adopt(Fd pidfd, Fd runner_socket);
+  // What its guest writes on `pipe` is heard until its end: one that says it has stopped is killed.
+  void hear(Fd pipe);
+  // Why its runner is heard no more: `what`, and a guest's last words.
+  [[nodiscard]] std::string lost(std::string what) const;
   // What it has used until now is not the program's.
   void settle();
   [[nodiscard]] base::Monotonic settledAt() const { return settled_at_; }
@@ -133,6 +138,7 @@ class Live : public std::enable_shared_from_this<Live> {
   base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;
+  std::shared_ptr<GuestWords> words_;  // of a guest
   Ahead ahead_ = Ahead::kNone;
   bool burying_ = false;
   std::optional<Result<>> removed_;  // once it is, or cannot be

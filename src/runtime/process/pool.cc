@@ -69,20 +69,6 @@ Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec,
   return files;
 }
 
-// `error`, and what the guest wrote on its pipe, which is text of a program that nobody attacks
-// yet.
-Result<> complaint(Error error, const GuestFiles& files) {
-  char text[512];
-  const ssize_t n = files.complaints ? ::read(files.complaints.get(), text, sizeof text) : 0;
-  if (n <= 0) return std::unexpected(std::move(error));
-  std::string said(text, static_cast<size_t>(n));
-  for (char& c : said) {
-    if (c < ' ' || c > '~') c = ' ';
-  }
-  error.message += "; it said: " + said;
-  return std::unexpected(std::move(error));
-}
-
 // What is built in, in which all slots are alike but for their user ids.
 SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const std::string& walls,
                    const Guest* guest) {
@@ -483,7 +469,10 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
   live.adopt(std::move(pidfd), std::move(ours));
   theirs.reset();
   files.theirs.clear();
-  if (auto said = co_await hello(live); !said) co_return complaint(std::move(said).error(), files);
+  live.hear(std::move(files.complaints));
+  if (auto said = co_await hello(live); !said) {
+    co_return fail(said.error().code, live.lost(said.error().message));
+  }
   if (zygote) CO_TRY(co_await adopt(live));
   co_return Result<>();
 }

@@ -150,7 +150,7 @@ Task<bool> Run::relay(uint32_t channel) {
     const auto frame = co_await live_->channel().read();
     if (!frame) {
       const bool ours = frame.error().code == Code::kInvalid;
-      stop(End::kRunnerLost, ours ? frame.error().message : "the runner died");
+      stop(End::kRunnerLost, ours ? frame.error().message : live_->lost("the runner died"));
       break;
     }
     if (frame->channel != channel && frame->channel != 0) {

@@ -69,7 +69,7 @@ Task<void> Switchboard::listen() {
   using Kind = model::SandboxEnd::Kind;
   const bool ours = going.error().code == Code::kInvalid;
   if (live->events().oom_kills > 0) co_return end({Kind::kMemory, "out of memory"});
-  end({Kind::kRunnerLost, ours ? going.error().message : "the runner died"});
+  end({Kind::kRunnerLost, ours ? going.error().message : live_->lost("the runner died")});
 }
 
 Result<> Switchboard::deliver(const RunnerFrame& frame) {
