@@ -162,13 +162,16 @@ runtime::MicrovmConfig microvmConfig(const Options& options) {
   return {.qemu = from.qemu,
           .image = from.image.empty() ? base::shareDir() + "/microvm" : from.image,
           .image_root = options.config.node.image_root,
+          .accelerator = from.accelerator,
           .emulate = from.emulate,
+          .probe_seconds = from.probe_seconds,
           .ready = from.ready,
           .overhead_bytes = uint64_t{from.overhead_mb} << 20,
           .guest = base::programDir() + "/cloister-guest",
           .walls = base::programDir() + "/cloister-walls",
           .runner = base::programDir() + "/cloister-runner",
-          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json"};
+          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json",
+          .vmm_policy = base::shareDir() + "/policies/seccomp/vmm.json"};
 }
 
 // The first path of `requires` that the image lacks, "" if it has all. `a|b` means either.

@@ -17,8 +17,8 @@ namespace {
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
 // Where a value goes; the type says how it is written in the file.
-using Target =
-    std::variant<std::string*, Names*, Durability*, bool*, uint32_t*, uint64_t*, milliseconds*>;
+using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, bool*, uint32_t*,
+                            uint64_t*, milliseconds*>;
 
 struct Key {
   std::string_view path;
@@ -121,7 +121,9 @@ constexpr Key kKeys[] = {
     {SAME(gvisor.overhead_mb), "MiB", 64, 16 * 1024},
     {SAME(microvm.qemu)},
     {SAME(microvm.image)},
+    {SAME(microvm.accelerator)},
     {SAME(microvm.emulate)},
+    {SAME(microvm.probe_seconds), "seconds", 1, 120},
     {SAME(microvm.ready), "sandboxes", 0, 4096},
     {SAME(microvm.overhead_mb), "MiB", 192, 16 * 1024},
     {SAME(artifacts.max_mb), "MiB", 1, 16 * 1024 * 1024},
@@ -254,6 +256,16 @@ class Setter {
     *target = word == "power" ? Durability::kPower : Durability::kProcess;
     return {};
   }
+  Result<> operator()(Accelerator* target) const {
+    constexpr std::pair<std::string_view, Accelerator> kWords[] = {
+        {"auto", Accelerator::kAuto}, {"kvm", Accelerator::kKvm}, {"tcg", Accelerator::kTcg}};
+    const std::string word = TRY(text(node_));
+    const auto* found =
+        std::ranges::find(kWords, word, [](const auto& each) { return each.first; });
+    if (found == std::end(kWords)) return wrong("auto, kvm or tcg");
+    *target = found->second;
+    return {};
+  }
   Result<> operator()(bool* target) const {
     const std::string word = TRY(text(node_));
     if (word != "true" && word != "false") return wrong("true or false");
@@ -383,6 +395,7 @@ struct Describer {
     set("list of text", "[" + all + "]");
   }
   void operator()(const Durability*) const { set("process or power", "process"); }
+  void operator()(const Accelerator*) const { set("auto, kvm or tcg", "auto"); }
   void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
   void operator()(const uint32_t* value) const { number(*value); }
   void operator()(const uint64_t* value) const { number(*value); }

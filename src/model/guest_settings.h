@@ -13,12 +13,17 @@ struct GvisorSettings {
   uint32_t overhead_mb = 128;            // of memory, for gVisor beside each program's limit
 };
 
+// What runs a machine: `kAuto` is KVM where it boots one, else emulation where that is allowed.
+enum class Accelerator : uint8_t { kAuto, kKvm, kTcg };
+
 struct MicrovmSettings {
   std::string qemu = "/usr/bin/qemu-system-x86_64";  // "": not offered
-  std::string image;           // its directory; "": microvm in the installation's data
-  bool emulate = false;        // whether machines may be emulated, which is slow
-  uint32_t ready = 0;          // sandboxes made ahead, at most
-  uint32_t overhead_mb = 256;  // of memory, for kernel and VMM beside each program's limit
+  std::string image;  // its directory; "": microvm in the installation's data
+  Accelerator accelerator = Accelerator::kAuto;
+  uint32_t probe_seconds = 10;  // that the first boot with KVM may take
+  bool emulate = false;         // whether machines may be emulated, which is slow
+  uint32_t ready = 0;           // sandboxes made ahead, at most
+  uint32_t overhead_mb = 256;   // of memory, for kernel and VMM beside each program's limit
 };
 
 }  // namespace cloister::model

@@ -2,14 +2,16 @@
 #include "runtime/microvm/become_microvm.h"
 
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "linux/process.h"
 #include "runtime/microvm/command.h"
+#include "runtime/microvm/devices.h"
+#include "runtime/process/plan_codec.h"
 
 namespace cloister::runtime {
 namespace {
@@ -32,26 +34,42 @@ SandboxSpec forVmm(const SandboxSpec& spec) {
 }
 
 Result<std::vector<std::string>> readCommand(int fd) {
-  struct stat status{};
-  if (::fstat(fd, &status) != 0) return failErrno("looking at the machine's command");
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  if (::pread(fd, text.data(), text.size(), 0) != status.st_size) {
-    return failErrno("reading the machine's command");
+  return microvm::decodeCommand(TRY(readPlan(fd)));
+}
+
+// What differs where the processor's own virtualisation is used: its device is in this process's
+// /dev alone, and what may be asked of it comes on top of the sandboxes' filter.
+Result<> useProcessor(Confinement& confinement, const Fd& devices, const Fd& filter) {
+  const std::string bytes = TRY(readPlan(filter.get()));
+  if (bytes.empty() || bytes.size() % sizeof(sock_filter) != 0) {
+    return fail(Code::kInternal, "reading the VMM's filter: it is malformed");
   }
-  return microvm::decodeCommand(text);
+  confinement.filter.resize(bytes.size() / sizeof(sock_filter));
+  std::memcpy(confinement.filter.data(), bytes.data(), bytes.size());
+  confinement.landlock = microvm::deviceRules();
+  confinement.proc.push_back(microvm::attachDevices(devices.get()));
+  return {};
 }
 
 }  // namespace
 
-void becomeMicrovm(const Confinement& confinement, Birth& birth) {
+void becomeMicrovm(Confinement confinement, Birth& birth) {
+  const SandboxSpec& spec = birth.request.spec;
   ConfineFds fds = confineFds(birth);
   const size_t complaints = birth.request.guest_fds;
-  for (size_t i = kCommand + 1; i < complaints; ++i)
+  const size_t opened = kCommand + 1;
+  for (size_t i = opened; i < opened + microvm::kOpened; ++i)
     fds.kept.push_back(std::move(birth.fds[i]));
   fds.output = std::move(birth.fds[complaints]);
   const auto command = readCommand(birth.fds[kCommand].get());
-  const auto confined = confineSelf(confinement, forVmm(birth.request.spec), fds);
+  Result<> equipped;
+  if (spec.guest_devices) {
+    const size_t devices = opened + microvm::kOpened;
+    equipped = useProcessor(confinement, birth.fds[devices], birth.fds[devices + 1]);
+  }
+  const auto confined = confineSelf(confinement, forVmm(spec), fds);
   if (!confined) refuseToStart(confined.error());
+  if (!equipped) refuseToStart(equipped.error());
   if (!command) refuseToStart(command.error());
   refuseToStart(linux::executeInPath(*command, {}));
 }

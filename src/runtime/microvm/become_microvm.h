@@ -12,6 +12,6 @@ namespace cloister::runtime {
 // `birth` is of a SpawnRequest::What::kMicrovm. Does not return: what fails is said to the node
 // like a sandbox's failure, or by QEMU and the guest's kernel on the pipe that came with the
 // request.
-[[noreturn]] void becomeMicrovm(const Confinement& confinement, Birth& birth);
+[[noreturn]] void becomeMicrovm(Confinement confinement, Birth& birth);
 
 }  // namespace cloister::runtime

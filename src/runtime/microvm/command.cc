@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 
 #include "wire/guest.h"
@@ -28,16 +30,34 @@ std::string limitsFor(const SandboxSpec& spec) {
   return text;
 }
 
+// Of an emulated processor nothing tells the time at which its clock runs, so it is said; and it
+// does not speculate, so that what protects from that is work for nothing. KVM tells its guests the
+// time (kvm-clock). There the processor is the real one, with all its speculation, and the guest's
+// kernel keeps what it does against that: an agent's walls and the program's limits stand in it.
+std::string processorParameters(const Machine& machine) {
+  if (machine.kvm) return {};
+  return " tsc=reliable tsc_early_khz=" + std::to_string(machine.tsc_kilohertz) +
+         " mitigations=off";
+}
+
+// With KVM the host's processor as it is, but for what makes more of the host's kernel reachable or
+// tells of others: no virtualisation inside, no performance counters. It never moves to another
+// host, so that its clock may be the invariant one.
+std::vector<std::string> processorOf(const Machine& machine) {
+  if (machine.kvm) {
+    return {"-accel", "kvm", "-cpu", "host,migratable=off,vmx=off,svm=off,pmu=off"};
+  }
+  return {"-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max"};
+}
+
 }  // namespace
 
 std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
   namespace guest = wire::guest;
-  // Nothing of the machine tells the time at which its clock runs, so it is said. What protects
-  // programs from each other's speculation is not for one that is alone. A guest that has failed
-  // does not wait, and ends by a triple fault, which the VMM takes for a reset.
-  std::string line =
-      "console=ttyS0 quiet loglevel=2 panic=-1 reboot=t tsc=reliable tsc_early_khz=" +
-      std::to_string(machine.tsc_kilohertz) + " random.trust_cpu=on mitigations=off";
+  // A guest that has failed does not wait, and ends by a triple fault, which the VMM takes for a
+  // reset.
+  std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 reboot=t random.trust_cpu=on";
+  line += processorParameters(machine);
   const auto add = [&line](const char* name, const std::string& value) {
     line.append(1, ' ').append(name).append(1, '=').append(value);
   };
@@ -50,17 +70,12 @@ std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
   return line;
 }
 
-std::vector<std::string> commandFor(const Machine& machine, const SandboxSpec& spec) {
+namespace {
+
+std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& spec) {
   const uint64_t memory = spec.guest_memory_bytes + machine.own_bytes;
   const std::string megabytes = std::to_string((memory + kMebibyte - 1) / kMebibyte);
   return {
-      machine.qemu,
-      "-machine",
-      "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off",
-      "-accel",
-      "tcg,thread=multi,tb-size=64",
-      "-cpu",
-      "max",
       "-smp",
       std::to_string(spec.guest_cpus),
       "-m",
@@ -93,6 +108,16 @@ std::vector<std::string> commandFor(const Machine& machine, const SandboxSpec& s
       "-serial",
       "chardev:console",
   };
+}
+
+}  // namespace
+
+std::vector<std::string> commandFor(const Machine& machine, const SandboxSpec& spec) {
+  std::vector<std::string> command = {
+      machine.qemu, "-machine", "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off"};
+  std::ranges::move(processorOf(machine), std::back_inserter(command));
+  std::ranges::move(devicesOf(machine, spec), std::back_inserter(command));
+  return command;
 }
 
 std::string encodeCommand(const std::vector<std::string>& command) {

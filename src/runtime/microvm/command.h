@@ -22,6 +22,7 @@ inline constexpr uint32_t kOpened = 3;
 struct Machine {
   std::string qemu;            // its path, of the image that sandboxes see
   uint64_t own_bytes = 0;      // of memory, for the guest's kernel beside its program
+  bool kvm = false;            // on the processor itself; else QEMU interprets its code (TCG)
   uint64_t tsc_kilohertz = 0;  // of this processor, which an emulated one counts with
 };
 

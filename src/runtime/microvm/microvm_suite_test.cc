@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suites over virtual machines, each booted for its test: in emulation, a few
-// seconds each. Skipped, with the reason, where there is no QEMU, or no image in the directory that
-// CLOISTER_MICROVM names.
+// seconds each, and with KVM. Skipped, with the reason, where there is no QEMU, no image in the
+// directory that CLOISTER_MICROVM names, or no KVM that boots one.
 #include <sys/resource.h>
 
 #include <cstdlib>
@@ -24,13 +24,23 @@ MicrovmConfig configured() {
   return {.qemu = "/usr/bin/qemu-system-x86_64",
           .image = image != nullptr ? image : "/nonexistent",
           .image_root = "",
+          .accelerator = model::Accelerator::kTcg,
           .emulate = true,
+          .probe_seconds = 10,
           .ready = 0,
           .overhead_bytes = uint64_t{256} << 20,
           .guest = base::programDir() + "/cloister-guest",
           .walls = base::programDir() + "/cloister-walls",
           .runner = base::programDir() + "/cloister-runner",
-          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json"};
+          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json",
+          .vmm_policy = base::shareDir() + "/policies/seccomp/vmm.json"};
+}
+
+MicrovmConfig configuredWithKvm() {
+  MicrovmConfig config = configured();
+  config.accelerator = model::Accelerator::kKvm;
+  config.emulate = false;
+  return config;
 }
 
 struct MicrovmKind {
@@ -40,11 +50,21 @@ struct MicrovmKind {
 };
 using MicrovmHarness = GuestHarness<MicrovmKind>;
 
+struct KvmKind : MicrovmKind {
+  static GuestFound find() { return findMicrovm(configuredWithKvm()); }
+};
+using KvmHarness = GuestHarness<KvmKind>;
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, RuntimeSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, SessionSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WallsSuite, MicrovmHarness);
 
+INSTANTIATE_TYPED_TEST_SUITE_P(MicrovmKvm, RuntimeSuite, KvmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(MicrovmKvm, SessionSuite, KvmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(MicrovmKvm, WallsSuite, KvmHarness);
+
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(MicrovmTest, WhatCannotBeUsedIsFoundMissingWithTheRemedy) {
   MicrovmConfig config = configured();
@@ -73,6 +93,19 @@ TEST(MicrovmTest, WhoDoesNotAllowEmulationGetsNoMachine) {
   EXPECT_THAT(found.finding.remedy, HasSubstr("microvm.emulate"));
 }
 
+TEST(MicrovmTest, WhoWantsKvmIsNeverGivenAnother) {
+  MicrovmConfig config = configuredWithKvm();
+  config.emulate = true;
+  const GuestFound found = findMicrovm(config);
+  if (!found.guest) {
+    EXPECT_EQ(found.finding.state, model::Finding::State::kMissing);
+    EXPECT_THAT(found.finding.remedy, Not(HasSubstr("microvm.emulate")));
+    return;
+  }
+  EXPECT_EQ(found.finding.state, model::Finding::State::kOk);
+  EXPECT_TRUE(found.guest->weakened().empty());
+}
+
 TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {
   SandboxSpec spec;
   spec.guest_memory_bytes = uint64_t{100} << 20;
@@ -85,7 +118,8 @@ TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {
   spec.limits[1] = {RLIMIT_DATA, 1};  // of a host without control groups
   spec.limits[2] = {RLIMIT_FSIZE, 1 << 20};
   spec.limit_count = 3;
-  const microvm::Machine machine{"/usr/bin/qemu", uint64_t{28} << 20, 2'000'000};
+  const microvm::Machine machine{
+      .qemu = "/usr/bin/qemu", .own_bytes = uint64_t{28} << 20, .tsc_kilohertz = 2'000'000};
   const std::string line = microvm::parametersFor(machine, spec);
   for (const char* part : {" tsc_early_khz=2000000", " cloister_memory=104857600",
                            " cloister_pids=9", " cloister_scratch=4096", " cloister_inodes=5",

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "linux/message.h"
@@ -72,14 +73,16 @@ Result<> putUpWalls(int fd) {
 }  // namespace
 
 void becomeSpawner() {
-  const auto plan = prepare();
+  auto plan = prepare();
   const std::string text = plan ? std::string(kDone) : plan.error().message.substr(0, kMaxAnswer);
   if (!linux::sendMessage(kSpawnerControl, text) || !plan) ::_exit(1);
-  const Confinement& confinement = plan->confinement;
+  Confinement& confinement = plan->confinement;
   Birth birth = serveSpawns(kSpawnerControl);
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
-  if (birth.request.what == SpawnRequest::What::kMicrovm) becomeMicrovm(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kMicrovm) {
+    becomeMicrovm(std::move(confinement), birth);
+  }
   const ConfineFds fds = confineFds(birth);
   const auto confined = confineSelf(confinement, birth.request.spec, fds, putUpWalls);
   if (!confined) refuseToStart(confined.error());

@@ -56,6 +56,7 @@ struct SandboxSpec {
   uint64_t guest_memory_bytes = 0;
   uint32_t guest_pids = 0;
   uint32_t guest_cpus = 0;
+  bool guest_devices = false;  // a mount for its /dev and a system call filter come with it
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/microvm/devices.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "linux/credentials.h"
+#include "linux/kvm.h"
+#include "linux/message.h"
+#include "linux/mounts.h"
+#include "linux/process.h"
+#include "runtime/process/spawn_loop.h"
+
+namespace cloister::runtime::microvm {
+namespace {
+
+constexpr int kPatienceMillis = 5'000;
+
+// In the child: the tree is put together on top of /proc, as the sandboxes' root is.
+Result<Fd> buildDevices(uid_t uid, gid_t gid, bool own_users) {
+  if (own_users) TRY(linux::mapSelf(0, uid, gid));
+  TRY(linux::makePrivate());
+  if (::chdir("/proc") != 0) return failErrno("entering /proc");
+  for (const MountStep& step : deviceSteps())
+    TRY(applyStep(step));
+  return linux::cloneMount(".", true);
+}
+
+[[noreturn]] void runBuilder(int socket, uid_t uid, gid_t gid, bool own_users) {
+  std::ignore = linux::dieWithParent();
+  const auto made = buildDevices(uid, gid, own_users);
+  if (!made) {
+    const std::string_view text = made.error().message;
+    std::ignore = linux::sendMessage(socket, text.substr(0, kMaxAnswer));
+    ::_exit(1);
+  }
+  const int fd = made->get();
+  ::_exit(linux::sendMessage(socket, kDone, {&fd, 1}) ? 0 : 1);
+}
+
+Result<Fd> take(int socket) {
+  pollfd said{socket, POLLIN, 0};
+  if (::poll(&said, 1, kPatienceMillis) != 1) return fail(Code::kInternal, "it takes too long");
+  std::array<char, kMaxAnswer> text{};
+  auto message = TRY(linux::receiveMessage(socket, text));
+  const std::string_view answer(text.data(), message.size);
+  if (answer == kDone && message.fds.size() == 1) return std::move(message.fds.front());
+  return fail(Code::kUnsupported, answer.empty() ? "it died" : std::string(answer));
+}
+
+}  // namespace
+
+std::vector<MountStep> deviceSteps() {
+  using Op = MountStep::Op;
+  const auto device = [](const char* name, unsigned major, unsigned minor, std::string_view why) {
+    return MountStep{.op = Op::kDevice,
+                     .target = name,
+                     .source = std::string("/dev/") + name,
+                     .why = why,
+                     .mode = 0666,
+                     .major = major,
+                     .minor = minor};
+  };
+  return {{.op = Op::kNew,
+           .target = "",
+           .source = "tmpfs",
+           .why = "this VMM's devices, which no other process has",
+           .options = {{"size", "64k"}, {"nr_inodes", "16"}, {"mode", "755"}},
+           .attributes = linux::kNoSuid | linux::kNoExec},
+          device("null", 1, 3, "what it has for stdin"),
+          device("urandom", 1, 9, "where a library asks for it by name"),
+          device("kvm", linux::kKvmMajor, linux::kKvmMinor,
+                 "opened by name; only this VMM's mounts lead to it"),
+          {.op = Op::kDirectory, .target = "shm", .why = "mount point"},
+          {.op = Op::kDirectory, .target = "pts", .why = "mount point"},
+          {.op = Op::kSeal,
+           .target = "",
+           .why = "nothing can be added",
+           .attributes = linux::kReadOnly}};
+}
+
+Result<Fd> makeDevices() {
+  const bool own_users = ::geteuid() != 0;
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWNS | (own_users ? CLONE_NEWUSER : 0)));
+  if (child.pid == 0) runBuilder(theirs.get(), uid, gid, own_users);
+  theirs.reset();
+  auto made = take(ours.get());
+  std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
+  std::ignore = linux::reapPidfd(child.pidfd.get());
+  if (!made) return std::unexpected(std::move(made).error().within("making a VMM's devices"));
+  return made;
+}
+
+MountStep attachDevices(int mount) {
+  return {.op = MountStep::Op::kAttach,
+          .target = "dev",
+          .source = "tmpfs",
+          .why = "this VMM's devices, which no other process has",
+          .mount = mount};
+}
+
+std::vector<linux::LandlockRule> deviceRules() {
+  using enum linux::LandlockAccess;
+  return {{"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
+}
+
+}  // namespace cloister::runtime::microvm

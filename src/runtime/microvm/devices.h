@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The /dev of a VMM that has the processor's own virtualisation: QEMU opens /dev/kvm by name, so it
+// must be there, and nowhere else. It is on a small file system of its own, which exists detached
+// until the one process that becomes that VMM puts it over the /dev that all sandboxes share.
+#pragma once
+
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/landlock.h"
+#include "runtime/process/mount_plan.h"
+
+namespace cloister::runtime::microvm {
+
+// What is in it: nodes of its own where this process may make some, else the host's, bound.
+std::vector<MountStep> deviceSteps();
+
+// A new one: a detached mount with those below it, for one VMM. Made by a child in a mount
+// namespace of its own, which takes some milliseconds and is waited for. Where the kernel does not
+// allow it, the error says what it did not allow. The caller has one thread.
+Result<Fd> makeDevices();
+
+// Puts the one at `mount` over /dev.
+MountStep attachDevices(int mount);
+
+// What Landlock lets such a VMM do: it writes no file, and controls one device.
+std::vector<linux::LandlockRule> deviceRules();
+
+}  // namespace cloister::runtime::microvm

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The image of virtual machines (microvm.h), read once by the node, with what it adds to it.
+// Immutable once opened; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "linux/seccomp.h"
+#include "runtime/microvm/microvm.h"
+
+namespace cloister::runtime::microvm {
+
+struct Image {
+  Fd kernel;  // sealed, as the next
+  Fd initrd;
+  std::string initrd_bytes;
+  std::string walls_program;
+  Fd disk;
+  std::string digest;  // of the disk
+
+  // For an agent with walls.
+  [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
+};
+
+// Reads all of it.
+Result<Image> openImage(const MicrovmConfig& config);
+
+Result<Fd> openWhole(const std::string& path);
+// The same open file once more.
+Result<Fd> another(const Fd& file);
+std::string_view bytesOf(const std::vector<sock_filter>& filter);
+
+}  // namespace cloister::runtime::microvm
