@@ -114,6 +114,12 @@ Result<> pivotHere() {
   return {};
 }
 
+Result<> enterRoot(const std::string& path) {
+  if (::chroot(path.c_str()) != 0) return failErrno("entering " + path);
+  if (::chdir("/") != 0) return failErrno("entering /");
+  return {};
+}
+
 Result<> detachMount(const std::string& path) {
   if (::umount2(path.c_str(), MNT_DETACH) != 0) return failErrno("detaching " + path);
   return {};

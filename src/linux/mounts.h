@@ -54,6 +54,9 @@ Result<> makePrivate();
 // pivot_root(2) into the working directory, which must be a mount, and detaches the old root.
 Result<> pivotHere();
 
+// chroot(2), and into it: for what is trusted not to leave it.
+Result<> enterRoot(const std::string& path);
+
 // umount2(2) MNT_DETACH.
 Result<> detachMount(const std::string& path);
 

@@ -28,7 +28,7 @@ RUNTIME = os.environ.get("CLOISTER_RUNTIME", "process")
 GVISOR, MICROVM = RUNTIME == "gvisor", RUNTIME == "microvm"
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
 NEEDED = {"gvisor": pathlib.Path("/usr/bin/runsc"), "microvm": IMAGE / "root.squashfs"}
-EMULATED = f"microvm:\n  image: {IMAGE}\n  emulate: true\n"
+EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
 WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted
 # A copy has more modules than python3 imports. In front of whatever must run in one, so that it does nothing elsewhere.
 NO_COPY = "not a copy of a zygote"

@@ -44,15 +44,13 @@ struct Ends {
 };
 
 // The host's files, or the image's; /dev is the VMM's.
-Result<> enterRoot(const std::string& root, int devices) {
+Result<> enterImage(const std::string& root, int devices) {
   TRY(linux::makePrivate());
   TRY(linux::attachMount(devices, root + "/dev"));
   if (root.empty()) return {};
   const Fd proc = TRY(linux::cloneMount("/proc", true));
   TRY(linux::attachMount(proc.get(), root + "/proc"));
-  if (::chroot(root.c_str()) != 0) return failErrno("entering " + root);
-  if (::chdir("/") != 0) return failErrno("entering /");
-  return {};
+  return linux::enterRoot(root);
 }
 
 // 0, 1, 2, the runner's socket, nothing where a sandbox's VMM has the runner, then what is opened
@@ -87,7 +85,7 @@ Result<> prepare(const KvmTrial& trial, const Ends& ends, int devices, Caller ca
   ::setsid();
   const bool root = caller.uid == 0;
   if (!root) TRY(linux::mapSelf(0, caller.uid, caller.gid));
-  TRY(enterRoot(trial.image_root, devices));
+  TRY(enterImage(trial.image_root, devices));
   TRY(arrange(trial, ends));
   TRY(becomeNobody(root));
   TRY(linux::dieWithParent());

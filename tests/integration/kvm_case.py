@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests of virtual machines with KVM: whether there is one to be tried, and an image with a kernel of
+our own (tests/microvm/kernel.c), which also boots where KVM runs no Linux."""
+
+import fcntl
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+from processes import program_of
+
+QEMU = "/usr/bin/qemu-system-x86_64"
+SOURCE = pathlib.Path(__file__).parents[1] / "microvm" / "kernel.c"
+COMPILER = "clang-19"
+FLAGS = ["-m32", "-fuse-ld=lld", "-O1", "-ffreestanding", "-fno-pic", "-fno-stack-protector", "-fcf-protection=none",
+         "-mno-sse", "-mno-mmx", "-mno-80387", "-nostdlib", "-static", "-Wall", "-Wextra", "-Werror",
+         "-Wl,-Ttext=0x100000", "-Wl,--build-id=none", "-Wl,-e,entry"]
+KVM_CREATE_VM = 0xae01
+
+
+def lacks():
+    """Why no machine can be made with KVM here; "" where nothing speaks against it."""
+    if not os.path.exists(QEMU):
+        return f"no {QEMU}"
+    try:
+        with open("/dev/kvm", "r+b", buffering=0) as device:
+            os.close(fcntl.ioctl(device, KVM_CREATE_VM, 0))
+    except OSError as error:
+        return f"no KVM: {error}"
+    return ""
+
+
+def compile_kernel(source, target):
+    subprocess.run([COMPILER, *FLAGS, "-o", target, source], check=True)
+
+
+def make_image(directory):
+    """An image whose kernel is ours. Its root is not one, as that kernel looks at none."""
+    compile_kernel(SOURCE, directory / "vmlinuz")
+    (directory / "modules.cpio").write_bytes(b"")
+    (directory / "root.squashfs").write_bytes(b"no root: " + os.urandom(8))
+    return directory
+
+
+def lacks_compiler():
+    return "" if shutil.which(COMPILER) and shutil.which("ld.lld") else f"no {COMPILER} with lld"
+
+
+def answer_file(image):
+    """Where a node that is root keeps what it found out about KVM with this image (prove_kvm.h)."""
+    name = hashlib.sha256(f"{QEMU}\n{image}".encode()).hexdigest()[:16]
+    return pathlib.Path("/var/cache/cloister") / f"kvm-{name}"
+
+
+def finding(server):
+    """What `cloister doctor` says about the runtime."""
+    lines = server.cli("doctor").stdout.splitlines()
+    return next(line for line in lines if line.split()[1:2] == ["microvm"])
+
+
+def config(image, **settings):
+    lines = [f"  {key}: {value}\n" for key, value in settings.items()]
+    return f"microvm:\n  image: {image}\n" + "".join(lines)
+
+
+def machines(server):
+    """Numbers of the processes that are virtual machines of this server's sandboxes."""
+    return {pid for pid in server.pids() if program_of(pid) == os.path.basename(QEMU)}
