@@ -97,6 +97,17 @@ TEST_F(HostileNodeTest, AnHonestOneIsHeard) {
   EXPECT_EQ(seen_.files.at("a"), "ab");
 }
 
+// A runner may die while it hands over a file, or lie about its size.
+TEST_F(HostileNodeTest, AFileThatBreaksOffIsNoLie) {
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kFileBegin, 1, fileBegin("a", 100));
+    say(FromNode::kFileData, 1, "ab");
+    say(FromNode::kFinished, 1, finished());
+  });
+  ASSERT_TRUE(outcome) << outcome.error().message;
+}
+
 TEST_F(HostileNodeTest, TellsItsPoolAtAnyTime) {
   model::PoolStats stats;
   stats.kinds = {{.language = "\x1b[31m", .ready = 1'000'000}};

@@ -38,8 +38,8 @@ class ExecObserver {
   // The program has been started.
   virtual void onStarted() = 0;
   virtual Task<void> onOutput(model::Stream stream, std::string_view bytes) = 0;
-  // A collected file: begin, then its bytes in order, then end. `path` is relative, valid UTF-8 or
-  // not, and hostile.
+  // A collected file: begin, then its bytes in order, then end, without which it is none. `path` is
+  // relative, valid UTF-8 or not, and hostile.
   virtual Task<void> onFileBegin(std::string path, uint64_t size) = 0;
   virtual Task<void> onFileData(std::string_view bytes) = 0;
   virtual Task<void> onFileEnd() = 0;

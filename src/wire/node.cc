@@ -291,7 +291,10 @@ Result<model::ExecSpec> decodeExecSpec(std::string_view bytes) {
 }
 
 std::string encodeOutcome(const model::Outcome& outcome) {
-  return encode(outcome);
+  if (outcome.message.size() <= kSentence) return encode(outcome);
+  model::Outcome cut = outcome;
+  cut.message.resize(kSentence);
+  return encode(cut);
 }
 
 Result<model::Outcome> decodeOutcome(std::string_view bytes) {

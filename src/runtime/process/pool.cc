@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "linux/message.h"
+#include "model/escalation.h"
 #include "runtime/process/apply_walls.h"
 #include "runtime/spawn.h"
 
@@ -44,7 +45,7 @@ Task<Result<>> hello(Live& live) {
   wire::Reader r(frame->payload);
   const uint32_t number = r.u32();
   if (frame->type == wire::FromRunner::kHello && r.done() && number == 1) co_return Result<>();
-  const std::string what(r.bytes());
+  const std::string what = model::safeText(r.bytes(), kMostSaid);
   if (frame->type == wire::FromRunner::kStartFailed && r.done()) {
     co_return fail(Code::kInternal, what);
   }

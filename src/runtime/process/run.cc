@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/clock.h"
+#include "model/escalation.h"
 #include "model/execution.h"
 #include "runtime/process/prestart.h"
 #include "runtime/spawn.h"
@@ -79,7 +80,9 @@ Task<Result<>> Run::addFiles() {
       const std::string_view piece = rest.substr(0, wire::kRunnerMaxPayload);
       rest.remove_prefix(piece.size());
       addFrame(frames_, ToRunner::kFileData, 0, piece);
-      if (frames_.size() >= kBatch) CO_TRY(co_await flush());
+      if (frames_.size() < kBatch) continue;
+      armWall(kStartGrace);
+      CO_TRY(co_await flush());
     }
   }
   co_return Result<>();
@@ -105,7 +108,6 @@ Task<void> Run::compile() {
 
 Task<void> Run::program() {
   addFrame(frames_, ToRunner::kMark, 0, {});
-  report_.reset();
   const bool waits = live_->ahead() != Live::Ahead::kNone;
   const bool exited = waits ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
   if (exited && asked_) co_await collect();
@@ -131,6 +133,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
   addFrame(frames_, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
   if (channel == kProgram) askForArtifacts();
+  report_.reset();
   started_ = false;
   stdin_stop_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : live_->limits().wall;
@@ -159,11 +162,12 @@ Task<bool> Run::relay(uint32_t channel) {
     }
     more = co_await onFrame(*frame);
   }
-  wall_timer_.cancel();
+  armWall(kStartGrace);  // a runner that does not read holds up what feeds it
   stdin_stop_ = true;
   stdin_changed_.notify();
   while (feeding_)
     co_await stdin_changed_.wait();
+  wall_timer_.cancel();
   co_return report_ && !cause_;
 }
 
@@ -198,7 +202,7 @@ Task<bool> Run::onFrame(const RunnerFrame& frame) {
     }
     case FromRunner::kStartFailed: {
       const uint32_t error = r.u32();
-      const std::string what(r.bytes());
+      const std::string what = model::safeText(r.bytes(), kMostSaid);
       if (!r.done() || started_) break;
       stop(End::kStartFailed,
            what + ": " + base::errnoError("", static_cast<int>(error)).message.substr(2));
@@ -306,8 +310,9 @@ Task<Result<bool>> Run::onCollectFrame(const RunnerFrame& frame) {
   if (frame.type == FromRunner::kFileBegin && !in_file_) {
     std::string path(r.bytes());
     const uint64_t size = r.u64();
+    const bool named = !path.empty() && path.size() <= kMaxPath;
     const bool fits = size <= spec_.artifacts.max_bytes - file_bytes_;
-    if (r.done() && fits && ++files_ <= spec_.artifacts.max_files && path.size() <= kMaxPath) {
+    if (r.done() && named && fits && ++files_ <= spec_.artifacts.max_files) {
       file_bytes_ += size;
       file_left_ = size;
       in_file_ = size > 0;

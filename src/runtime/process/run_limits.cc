@@ -22,7 +22,9 @@ void Run::armWall(std::chrono::milliseconds after) {
   wall_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     // A timer that had already fired when it was set anew reports no error.
     if (error || self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
-    if (self->started_) {
+    if (self->report_) {
+      self->live_->kill();  // the command has ended, whatever the runner still owes
+    } else if (self->started_) {
       self->stop(End::kTimedOut);
     } else {
       self->stop(End::kRunnerLost, "the runner did not start the program in time");

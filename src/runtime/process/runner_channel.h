@@ -47,6 +47,9 @@ struct Counts {
   uint64_t killed = 0;       // processes, for lack of memory
   uint64_t refused = 0;      // processes
 };
+// Of a runner's words in an error, bytes.
+inline constexpr size_t kMostSaid = 512;
+
 // nullopt: malformed, or not what a kernel would say.
 std::optional<ExitReport> decodeExited(std::string_view payload);
 std::optional<Scratch> decodeScratch(std::string_view payload);

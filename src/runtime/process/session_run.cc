@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/escalation.h"
 #include "runtime/process/limit_hits.h"
 #include "runtime/process/prestart.h"
 #include "runtime/spawn.h"
@@ -70,10 +71,7 @@ Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
   group_ = *std::move(group);
   watchUsage(observer);
   if (!cause_) co_await compile(observer);
-  if (!cause_ && !outcome_.compile_failed) {
-    report_.reset();
-    co_await command(spec_.run, true, observer);
-  }
+  if (!cause_ && !outcome_.compile_failed) co_await command(spec_.run, true, observer);
   done_ = true;
   wall_timer_.cancel();
   usage_timer_.cancel();
@@ -139,20 +137,22 @@ Task<void> SessionRun::compile(ExecObserver& observer) {
 Task<bool> SessionRun::command(const model::Command& command, bool with_input,
                                ExecObserver& observer) {
   line_ = board_->open();
+  report_.reset();
   started_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
   armWall(wall_ + kStartGrace);
   if (auto sent = co_await start(command, with_input); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   }
-  const bool exited = co_await relay(observer);
-  wall_timer_.cancel();
+  co_await relay(observer);
+  armWall(kStartGrace);  // a runner that does not read holds up what feeds it
   line_->stdin_closed = true;
   line_->changed.notify();
   while (feeding_)
     co_await input_changed_.wait();
+  wall_timer_.cancel();
   board_->close(line_);
-  co_return exited;
+  co_return report_ && !cause_;
 }
 
 // Its files, its command and its start, between which those of another may not come.
@@ -200,7 +200,7 @@ Task<Result<>> SessionRun::sendFiles() {
 }
 
 // To the command's end. What it said until it was stopped is still passed on.
-Task<bool> SessionRun::relay(ExecObserver& observer) {
+Task<void> SessionRun::relay(ExecObserver& observer) {
   for (bool more = true; more;) {
     const auto frame = co_await board_->next(*line_);
     if (!frame) {
@@ -214,7 +214,6 @@ Task<bool> SessionRun::relay(ExecObserver& observer) {
     }
     more = co_await onFrame(*frame, observer);
   }
-  co_return report_ && !cause_;
 }
 
 // True while the command goes on.
@@ -246,7 +245,7 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
     case FromRunner::kFileFailed:
     case FromRunner::kStartFailed: {
       const auto error = static_cast<int>(r.u32());
-      const std::string what(r.bytes());
+      const std::string what = model::safeText(r.bytes(), kMostSaid);
       if (!r.done() || started_) break;
       stop(End::kStartFailed, base::errnoError(what, error).message);
       // After a file that failed comes the start, which is then too late.

@@ -44,7 +44,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
   Task<Result<>> start(const model::Command& command, bool with_input);
   Task<Result<>> sendFiles();
-  Task<bool> relay(ExecObserver& observer);
+  Task<void> relay(ExecObserver& observer);
   Task<bool> onFrame(const Line::Kept& frame, ExecObserver& observer);
   Task<void> onOutput(model::Stream stream, std::string_view bytes, ExecObserver& observer);
   Task<void> feedFirst();

@@ -19,7 +19,7 @@ void SessionRun::armWall(std::chrono::milliseconds after) {
     // A timer that had already fired when it was set anew reports no error.
     if (error || !self || self->done_) return;
     if (self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
-    if (self->cause_ || !self->started_) {
+    if (self->cause_ || self->report_ || !self->started_) {
       self->stop(End::kRunnerLost, "the runner did not answer in time");
       self->live_->kill();
     } else {

@@ -76,16 +76,9 @@ Result<> Switchboard::deliver(const RunnerFrame& frame) {
   if (frame.channel == 0 || frame.channel >= next_number_) return broken("unknown channel");
   const auto found = lines_.find(frame.channel);
   const auto line = found == lines_.end() ? nullptr : found->second.lock();
-  if (!line) {  // nobody listens any more, but the program must not wait for that
-    if (isOutput(frame.type)) {
-      std::string frames;
-      addFrame(frames, wire::ToRunner::kTaken, frame.channel,
-               u32Payload(wire::outputUnits(frame.payload.size())));
-      spawn(live_->executor(),
-            [](std::shared_ptr<Switchboard> self, std::string out) -> Task<void> {
-              std::ignore = co_await self->send(std::move(out));
-            }(shared_from_this(), std::move(frames)));
-    }
+  if (!line) {
+    // All output comes before the program's end, and until then somebody listens.
+    if (isOutput(frame.type)) return broken("output of no program");
     if (frame.type == FromRunner::kExited && found != lines_.end()) lines_.erase(found);
     return {};
   }

@@ -66,7 +66,7 @@ bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
     case FromNode::kInputTaken:
       return openInput(channel, frame);
     case FromNode::kFinished:
-      return end(channel, !channel.in_file);
+      return end(channel, true);  // a file that broke off is none
     case FromNode::kFailed:
       return end(channel, frame.payload.size() <= kMaxSmall);
     default:

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a runner says that has been broken, and what becomes of its program.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include "linux/message.h"
+#include "runtime/process/live.h"
+#include "runtime/process/prestart.h"
+#include "runtime/process/run.h"
+#include "runtime/process/switchboard.h"
+#include "runtime/process/testbed.h"
+#include "runtime/run_task.h"
+
+namespace cloister::runtime {
+namespace {
+
+using model::End;
+using wire::FromRunner;
+
+class BrokenRunnerTest : public testing::Test {
+ protected:
+  BrokenRunnerTest() {
+    auto ends = linux::socketPair(SOCK_STREAM);
+    EXPECT_TRUE(ends);
+    runner_ = std::move(ends->first);
+    live_ = std::make_shared<Live>(io_.get_executor(), Live::Parts{});
+    live_->adopt(Fd(), std::move(ends->second));
+  }
+
+  void say(FromRunner type, uint32_t channel, std::string_view payload = {}) {
+    std::string frame;
+    addFrame(frame, static_cast<wire::ToRunner>(type), channel, payload);
+    ASSERT_EQ(::write(runner_.get(), frame.data(), frame.size()),
+              static_cast<ssize_t>(frame.size()));
+  }
+
+  static std::string errorSaying(std::string_view what) {
+    std::string payload(8 + what.size(), '\0');
+    wire::Writer w(payload.data(), payload.size());
+    w.u32(ENOENT);
+    w.bytes(what);
+    return payload;
+  }
+
+  static std::string fileNamed(std::string_view path, uint64_t size) {
+    std::string payload(12 + path.size(), '\0');
+    wire::Writer w(payload.data(), payload.size());
+    w.bytes(path);
+    w.u64(size);
+    return payload;
+  }
+
+  void exits() {
+    say(FromRunner::kStarted, kProgram);
+    say(FromRunner::kExited, kProgram, std::string(1 + 4 + 3 * 8 + 4, '\0'));
+  }
+
+  // Of a program whose files are asked for; the runner has said all that it will.
+  model::Outcome run() {
+    ::shutdown(runner_.get(), SHUT_WR);
+    model::ExecSpec spec = testbed::shell("true");
+    spec.artifacts = {.globs = {"**"}, .max_files = 10, .max_bytes = 1000};
+    const auto run = std::make_shared<runtime::Run>(live_, spec, seen_, [] {});
+    auto outcome = runTask(io_, run->go());
+    EXPECT_TRUE(outcome);
+    return *outcome;
+  }
+
+  boost::asio::io_context io_{1};
+  Fd runner_;
+  std::shared_ptr<Live> live_;
+  testbed::Recorder seen_;
+};
+
+// Whatever it says reaches a client, in a message of its size and its alphabet.
+TEST_F(BrokenRunnerTest, ItsWordsAreCutAndMadeSafe) {
+  say(FromRunner::kStartFailed, kProgram, errorSaying("\x1b[31m\xff" + std::string(60'000, 'x')));
+  const model::Outcome outcome = run();
+  EXPECT_EQ(outcome.end, End::kStartFailed);
+  EXPECT_TRUE(outcome.message.starts_with("\\x1b[31m\\xff")) << outcome.message.substr(0, 40);
+  EXPECT_LT(outcome.message.size(), 1000U);
+}
+
+TEST_F(BrokenRunnerTest, AFileWithoutANameIsNotPassedOn) {
+  exits();
+  say(FromRunner::kFileBegin, kProgram, fileNamed("", 0));
+  const model::Outcome outcome = run();
+  EXPECT_EQ(outcome.end, End::kExited);
+  EXPECT_TRUE(outcome.artifacts_truncated);
+  EXPECT_TRUE(seen_.files.empty());
+}
+
+TEST_F(BrokenRunnerTest, AProgramThatExitedHasWhateverFilesBreakOff) {
+  exits();
+  say(FromRunner::kFileBegin, kProgram, fileNamed("half", 100));
+  say(FromRunner::kFileContent, kProgram, "half");
+  const model::Outcome outcome = run();
+  EXPECT_EQ(outcome.end, End::kExited);
+  EXPECT_TRUE(outcome.artifacts_truncated);
+}
+
+// It would never be read, and an answer to it never taken.
+TEST_F(BrokenRunnerTest, OutputOfNoProgramEndsASession) {
+  const auto board = std::make_shared<Switchboard>(live_);
+  const auto line = board->open();
+  const uint32_t number = line->number;
+  board->close(line);
+  board->start();
+  say(FromRunner::kScratch, number, std::string(32, '\0'));  // said late, which is nothing
+  say(FromRunner::kStdout, number, "x");
+  runTask(io_, [](std::shared_ptr<Switchboard> of) -> Task<bool> {
+    co_await of->waitEnd();
+    co_return true;
+  }(board));
+  EXPECT_EQ(board->why().kind, model::SandboxEnd::Kind::kRunnerLost);
+  EXPECT_EQ(board->why().message, "the runner broke its protocol: output of no program");
+}
+
+}  // namespace
+}  // namespace cloister::runtime
