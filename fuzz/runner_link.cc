@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hostile runner: whatever it sends, the node's Run comes to an outcome, keeps its observer's
-// rules, and reads nothing that is not there. The first byte chooses what is run.
+// rules, and reads nothing that is not there. The first byte chooses what is run, and whether that
+// is a run, or two programs beside each other in a session.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 
 #include "runtime/process/live.h"
 #include "runtime/process/run.h"
+#include "runtime/process/session_run.h"
+#include "runtime/process/switchboard.h"
 
 #include "observer.h"
 
@@ -50,6 +53,52 @@ class CountingGuest final : public runtime::Guest {
   }
 };
 
+void expectOutcome(const Result<model::Outcome>& outcome) {
+  REQUIRE(outcome);
+  REQUIRE(outcome->end >= model::End::kExited && outcome->end <= model::End::kStartFailed);
+  REQUIRE(outcome->message.size() <= 1024);
+}
+
+void runAlone(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>& live,
+              const model::ExecSpec& spec) {
+  fuzz::StrictObserver observer(spec.artifacts.max_files, spec.artifacts.max_bytes);
+  bool ended = false;
+  const auto run = std::make_shared<runtime::Run>(live, spec, observer, [] {});
+  boost::asio::co_spawn(
+      io,
+      [&]() -> runtime::Task<void> {
+        expectOutcome(co_await run->go());
+        ended = true;
+      },
+      boost::asio::detached);
+  io.run();
+  REQUIRE(ended);
+}
+
+// Of which no file is collected.
+void runInSession(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>& live,
+                  const model::ExecSpec& spec) {
+  const auto board = std::make_shared<runtime::Switchboard>(live);
+  board->start();
+  fuzz::StrictObserver observers[] = {{0, 0}, {0, 0}};
+  int ended = 0;
+  for (fuzz::StrictObserver& observer : observers) {
+    boost::asio::co_spawn(
+        io,
+        [&]() -> runtime::Task<void> {
+          const auto run =
+              std::make_shared<runtime::SessionRun>(live, board, spec, model::Limits{});
+          expectOutcome(co_await run->run(observer));
+          ++ended;
+        },
+        boost::asio::detached);
+  }
+  io.run();
+  REQUIRE(ended == 2);
+  REQUIRE(board->ended());
+  REQUIRE(board->why().kind != model::SandboxEnd::Kind::kTornDown);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -68,19 +117,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using Ahead = runtime::Live::Ahead;
   if ((data[0] & 8) != 0) live->setAhead((data[0] & 16) != 0 ? Ahead::kCopied : Ahead::kAtFifo);
   const model::ExecSpec spec = specOf(data[0]);
-  fuzz::StrictObserver observer(spec.artifacts.max_files, spec.artifacts.max_bytes);
-  bool ended = false;
-  const auto run = std::make_shared<runtime::Run>(live, spec, observer, [] {});
-  boost::asio::co_spawn(
-      io,
-      [&]() -> runtime::Task<void> {
-        const auto outcome = co_await run->go();
-        REQUIRE(outcome);
-        REQUIRE(outcome->end >= model::End::kExited && outcome->end <= model::End::kStartFailed);
-        ended = true;
-      },
-      boost::asio::detached);
-  io.run();
-  REQUIRE(ended);
+  ((data[0] & 64) != 0 ? runInSession : runAlone)(io, live, spec);
   return 0;
 }
