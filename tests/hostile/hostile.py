@@ -147,9 +147,9 @@ class HostileTest(unittest.TestCase):
         self.assertNotIn(self.canaries.secret.encode(), result["stdout_bytes"])
         return result
 
-    def weakened(self, result, what):
-        """True if the result says that this machine is weaker in `what`."""
-        return any(what in line for line in result["provenance"]["weakened"])
+    def weakened(self, result, *words):
+        """True if the result says, with these words together, that this machine is weaker."""
+        return any(all(word in line for word in words) for line in result["provenance"]["weakened"])
 
     def run_code(self, language, code, key=None, **request):
         return self.run_request({"language": language, "code": code, "artifacts": [], **request}, key)
