@@ -29,6 +29,7 @@ import tempfile
 import time
 import urllib.parse
 
+from installation import install  # noqa: F401
 from processes import children, descendants, memory_of, program_of  # noqa: F401
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
@@ -103,13 +104,7 @@ def user_bin():
         return BIN
     copy = pathlib.Path(tempfile.gettempdir()) / f"cloister-test-bin.{os.getpid()}"
     if not copy.exists():
-        (copy / "share").mkdir(parents=True)
-        (copy / "bin").mkdir()
-        for name in ("cloister", "cloisterd", "cloister-node", "cloister-spawner", "cloister-runner",
-                     "cloister-zygote-python.so"):
-            shutil.copy2(BIN / name, copy / "bin" / name)
-        shutil.copytree(BIN.parent / "share" / "cloister", copy / "share" / "cloister")
-        subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+        install(BIN, copy)
         import atexit
         atexit.register(shutil.rmtree, copy, ignore_errors=True)
     return copy / "bin"
@@ -135,11 +130,11 @@ class Server:
 
     `user=True` runs it as an ordinary user even when the test is root. `state` keeps a directory of
     the caller's (restart tests). `config` is the text of a YAML file. `tls`: how to reach a server
-    that speaks https. After `with`, the whole process tree is gone, or the test fails.
+    that speaks https. `bin`: where other programs than BIN's are. After `with`, the whole process tree is gone, or the test fails.
     """
 
-    def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True, tls=None):
-        self.tls = tls
+    def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True, tls=None, bin=None):
+        self.tls, self._bin = tls, bin
         self._config, self._env, self._args, self._ready = _with_pool(config or ""), dict(env or {}), list(args), ready
         self.as_user = user and ROOT
         self.rootless = user or not ROOT
@@ -272,7 +267,7 @@ class Server:
 
     @property
     def bin(self):
-        return user_bin() if self.as_user else BIN
+        return self._bin or (user_bin() if self.as_user else BIN)
 
     # - looking at it -
 
