@@ -376,6 +376,8 @@ Result<> RunService::Impl::writeNow(Execution execution) {
 
 void RunService::setNode(NodeState node) {
   const bool lost = node.runtime == nullptr;
+  // What waits for it to come back is not refused meanwhile what it offered.
+  if (lost) node.offer.runtimes = std::move(impl_->node.offer.runtimes);
   impl_->node = std::move(node);
   const model::NodeOffer& offer = impl_->node.offer;
   impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);

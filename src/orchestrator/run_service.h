@@ -64,7 +64,8 @@ struct RunConfig {
   EscalationConfig escalation;
 };
 
-// The node as the service sees it; null runtime while none is connected.
+// The node as the service sees it; null runtime while none is connected, with the runtimes that the
+// last one offered.
 struct NodeState {
   runtime::Runtime* runtime = nullptr;
   model::NodeOffer offer;

@@ -250,6 +250,22 @@ TEST_F(ServiceTest, WaitsForANode) {
   EXPECT_EQ(ended(id).status, Status::kCompleted);
 }
 
+// One that restarts is not asked for less than it offered.
+TEST_F(ServiceTest, WaitsForANodeThatIsAwayWithTheRuntimesItHad) {
+  open(false);
+  model::RunRequest asks = request({"echo", "x"});
+  asks.runtime = "gvisor";
+  EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kDenied);
+  offer_.runtimes = {"process", "gvisor"};
+  connect();
+  service_->setNode({});
+  EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kQueued);
+  offer_.runtimes = {"process"};
+  connect();
+  service_->setNode({});
+  EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kDenied);
+}
+
 TEST_F(ServiceTest, SaysThatASandboxCouldNotStart) {
   open();
   fake_->failProvision(Error{Code::kUnsupported, "making the sandbox: no namespaces", {}});
