@@ -4,20 +4,18 @@ acknowledged execution has one record and one terminal state (I1), none was star
 is orphaned (I3), the audit chain holds with a start and an end for each (I4), readiness tells the
 truth (I8). With CLOISTER_WARM the same in sandboxes that stand ready, copies of a zygote."""
 import collections
-import contextlib
-import http.client
 import os
 import pathlib
 import random
 import signal
 import sys
-import threading
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 import invariants  # noqa: E402
+from load import Load, kill  # noqa: E402
 
 ROUNDS = 100 if harness.LONG else 10
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
@@ -40,38 +38,6 @@ if WARM:  # plain Python code is what copies are made for
     SLEEPERS = {"language": "python", "code":
                 "import subprocess; subprocess.Popen(['sleep', '120']); subprocess.run(['sleep', '120'])"}
     ECHO = ("python", "print('{}')")
-
-
-class Load:
-    """Clients that submit without pause and remember what was acknowledged."""
-
-    def __init__(self, server):
-        self.server = server
-        self.acknowledged = []
-        self.stopping = threading.Event()
-        self.threads = [threading.Thread(target=self._client, args=(n,)) for n in range(CLIENTS)]
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *exception):
-        self.stopping.set()
-        for thread in self.threads:
-            thread.join()
-
-    def _client(self, number):
-        choice = random.Random(SEED + number)
-        while not self.stopping.is_set():
-            # While a part is down a refusal or a broken connection is what a client expects.
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                answer = self.server.request("POST", "/v1/executions",
-                                             {**choice.choice(WORK), "artifacts": []}, timeout=20)
-                if answer.status == 201:
-                    self.acknowledged.append(answer.json()["id"])
-                    continue
-            self.stopping.wait(0.05)
 
 
 class Kill(unittest.TestCase):
@@ -105,14 +71,12 @@ class Kill(unittest.TestCase):
 
     def test_kill_at_random_under_load(self):
         killed = collections.Counter()
-        with Load(self.server) as load:
+        with Load(self.server, WORK, CLIENTS, SEED) as load:
             for number in range(ROUNDS):
                 with self.subTest(round=number, seed=SEED):
                     time.sleep(self.choice.uniform(0.1, 1.5))  # the random moment itself
                     kind, pids = self.victims()
-                    for pid in pids:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(pid, signal.SIGKILL)
+                    kill(pids)
                     killed[kind] += 1
                     self.recover(kind)
         self.assertGreater(len(load.acknowledged), ROUNDS)
