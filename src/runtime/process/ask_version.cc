@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "linux/process.h"
+#include "linux/tree_digest.h"
 #include "runtime/process/own_cache.h"
 
 namespace cloister::runtime {
@@ -56,7 +57,7 @@ std::string ask(int program, const std::string& name) {
 std::string askVersion(int program, const std::string& name) {
   struct stat status{};
   if (::fstat(program, &status) != 0) return {};
-  const std::string stamp = stampOf(status) + "\n";
+  const std::string stamp = linux::stampOf(status) + "\n";
   const CachePlace place = cachePlace("version-" + name);
   const std::string known = readCached(place, "", stamp.size() + kMaxVersion);
   if (known.starts_with(stamp)) return known.substr(stamp.size());

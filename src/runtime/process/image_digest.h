@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digest of an image: what a sandbox can see of it, by content.
 //
-// SHA-256 over a manifest, one line for each file, directory and link in byte order of the paths:
-//   TYPE MODE SIZE CONTENT PATH\n
-// TYPE f, d or l; MODE in octal; SIZE in bytes (0 for a directory); CONTENT the SHA-256 of a file,
-// "-" for a directory, the SHA-256 of a link's target. A file or directory that others may not read
-// is "-" and not looked into: no sandbox could. Devices, sockets and FIFOs are left out.
+// It is that of linux/tree_digest.h over the trees that programs are in, of what others may read.
 //
 // Hashing gigabytes takes long, so the SHA-256 of each file is kept in a cache, keyed by inode,
 // size, mtime and ctime, and beside it the digest with a key made of a few telling files: as long

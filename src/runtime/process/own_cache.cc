@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/own_cache.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -22,10 +23,6 @@ std::string ownCache() {
   return std::string(home) + "/.cache/cloister/";
 }
 
-std::string number(int64_t value) {
-  return std::to_string(value);
-}
-
 }  // namespace
 
 CachePlace cachePlace(const std::string& name) {
@@ -43,12 +40,6 @@ std::string readCached(const CachePlace& place, const char* extension, size_t ma
     if (auto text = base::readFile(file, max_bytes)) return *std::move(text);
   }
   return {};
-}
-
-std::string stampOf(const struct stat& status) {
-  return number(static_cast<int64_t>(status.st_ino)) + "." + number(status.st_size) + "." +
-         number(status.st_mtim.tv_sec) + "." + number(status.st_mtim.tv_nsec) + "." +
-         number(status.st_ctim.tv_sec) + "." + number(status.st_ctim.tv_nsec);
 }
 
 }  // namespace cloister::runtime

@@ -3,8 +3,6 @@
 // user's own cache. Without a place for them everything still works, only slower.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <string>
 
 namespace cloister::runtime {
@@ -17,8 +15,5 @@ CachePlace cachePlace(const std::string& name);
 
 // What is kept there, by us or by root: nobody else can have written it. "" if there is nothing.
 std::string readCached(const CachePlace& place, const char* extension, size_t max_bytes);
-
-// What identifies a file's content without reading it: inode, size, mtime and ctime.
-std::string stampOf(const struct stat& status);
 
 }  // namespace cloister::runtime

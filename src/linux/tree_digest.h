@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The digest of a tree of files, by content.
+//
+// SHA-256 over a manifest, one line for each file, directory and link in byte order of the names of
+// each directory:
+//   TYPE MODE SIZE CONTENT PATH\n
+// TYPE f, d or l; MODE in octal; SIZE in bytes (0 for a directory); CONTENT the SHA-256 of a file,
+// "-" for a directory, the SHA-256 of a link's target. Devices, sockets and FIFOs are left out.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/crypto.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+// Directories within each other in a tree; one that has more has no digest.
+inline constexpr int kMaxTreeDepth = 64;
+
+// One walk: the manifest is hashed as it comes. Not thread-safe.
+class TreeDigest {
+ public:
+  enum class Of : uint8_t {
+    kEverything,      // what cannot be read is an error
+    kWhatOthersRead,  // a file or directory that others may not read is "-" and not looked into
+  };
+  // `old_cache` is what cache() was of an earlier walk: files with the same inode, size, mtime and
+  // ctime are not read again. "" for none.
+  explicit TreeDigest(Of of, std::string_view old_cache = {});
+
+  // What is in the directory `root`/`name`, with paths that begin with `name`.
+  Result<> add(const std::string& root, const std::string& name);
+  // What is in the directory open at `root`, with paths from there.
+  Result<> addAll(int root);
+
+  // "sha256:…" of what was added so far.
+  [[nodiscard]] std::string digest() const { return "sha256:" + manifest_.hex(); }
+  [[nodiscard]] const std::string& cache() const { return new_; }
+
+ private:
+  Result<> directory(int fd, const std::string& path, int depth);
+  Result<> entry(int parent, const char* name, const std::string& path, int depth);
+  Result<std::string> content(int parent, const char* name, const std::string& path,
+                              const struct stat& status);
+  void line(char type, const struct stat& status, std::string_view content,
+            const std::string& path);
+
+  const Of of_;
+  std::unordered_map<std::string, std::string> old_;
+  std::string new_;
+  base::Sha256 manifest_;
+};
+
+// What identifies a file's content without reading it: inode, size, mtime and ctime.
+std::string stampOf(const struct stat& status);
+
+}  // namespace cloister::linux
