@@ -75,7 +75,7 @@ Result<> dropBoundingSet() {
 
 }  // namespace
 
-Result<> dropCapabilities() {
+Result<> dropCapabilities(uint32_t keep) {
   TRY(dropBoundingSet());
   const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
                              SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
@@ -87,8 +87,11 @@ Result<> dropCapabilities() {
     return failErrno("clearing ambient capabilities");
   }
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-  if (::syscall(SYS_capset, &header, none) != 0) return failErrno("capset");
+  __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {};
+  if (keep != 0 && ::syscall(SYS_capget, &header, held) != 0) return failErrno("capget");
+  const uint32_t kept = held[0].permitted & keep;
+  const __user_cap_data_struct left[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, 0}, {}};
+  if (::syscall(SYS_capset, &header, left) != 0) return failErrno("capset");
   return {};
 }
 

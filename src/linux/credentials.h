@@ -33,8 +33,9 @@ Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid);
 Result<> becomeUser(uid_t uid, gid_t gid);
 
 // Empties every capability set, the bounding and the ambient set too, and locks the securebits so
-// that no id regains them.
-Result<> dropCapabilities();
+// that no id regains them. What is in `keep` (a bit 1 << CAP_* for each) and held stays usable by
+// this process; no program that it executes gets it.
+Result<> dropCapabilities(uint32_t keep = 0);
 
 // All of it, for a service that gives up root: becomeUser, dropCapabilities, no_new_privs. When the
 // caller is not root, only the capabilities and no_new_privs.

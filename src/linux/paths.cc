@@ -10,11 +10,25 @@
 
 namespace cloister::linux {
 
-Fd findInRoot(int root, const std::string& path, int flags, bool follow) {
+namespace {
+
+Fd openAt(int root, const std::string& path, int flags, mode_t mode, uint64_t resolve) {
   open_how how{};
-  how.flags = static_cast<uint64_t>(O_PATH | O_CLOEXEC | flags);
-  how.resolve = RESOLVE_IN_ROOT | (follow ? RESOLVE_NO_MAGICLINKS : RESOLVE_NO_SYMLINKS);
+  how.flags = static_cast<uint64_t>(O_CLOEXEC | flags);
+  how.mode = mode;
+  how.resolve = RESOLVE_IN_ROOT | resolve;
   return Fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
+}
+
+}  // namespace
+
+Fd findInRoot(int root, const std::string& path, int flags, bool follow) {
+  return openAt(root, path, O_PATH | flags, 0,
+                follow ? RESOLVE_NO_MAGICLINKS : RESOLVE_NO_SYMLINKS);
+}
+
+Fd openInRoot(int root, const std::string& path, int flags, mode_t mode) {
+  return openAt(root, path, flags, mode, RESOLVE_NO_MAGICLINKS);
 }
 
 std::string nameOf(int fd) {

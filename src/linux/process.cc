@@ -62,6 +62,12 @@ void registerRseq() {
   std::ignore = ::syscall(SYS_rseq, thread + __rseq_offset, kSize, 0, RSEQ_SIG);
 }
 
+Result<> changeRoot(int directory) {
+  if (::fchdir(directory) != 0) return failErrno("fchdir");
+  if (::chroot(".") != 0) return failErrno("chroot");
+  return {};
+}
+
 Result<> unshareNamespaces(int flags) {
   if (::unshare(flags) != 0) return failErrno("unshare");
   return {};

@@ -49,6 +49,9 @@ void registerRseq();
 // unshare(2).
 Result<> unshareNamespaces(int flags);
 
+// fchdir(2), chroot(2): the open directory becomes this process's root and working directory.
+Result<> changeRoot(int directory);
+
 // pidfd_send_signal(2). A process that is gone is no error.
 Result<> signalPidfd(int pidfd, int signal);
 
