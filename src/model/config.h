@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/guest_settings.h"
+#include "model/image.h"
 #include "model/limits.h"
 #include "model/run_request.h"
 
@@ -107,6 +108,7 @@ struct Config {
     std::string cgroup_parent = "cloister";
     uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
     std::string image_root;             // "" = the host's /usr; otherwise a directory
+    std::string images;                 // the store of images; "" = <state>/images
   } node;
 
   // Where the files of sandboxes are that are larger than their memory.
@@ -133,6 +135,7 @@ struct Config {
 
   GvisorSettings gvisor;
   MicrovmSettings microvm;
+  ImageSettings images;
 
   // Stored files, of runs and uploaded; the bounds are each tenant's.
   struct Artifacts {

@@ -107,12 +107,16 @@ Result<std::map<std::string, std::string>> textMap(ObjectReader& reader, std::st
   return map;
 }
 
+}  // namespace
+
 bool isEnvironmentName(std::string_view name) {
   const auto word = [](char c) {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9');
   };
   return !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::ranges::all_of(name, word);
 }
+
+namespace {
 
 Result<> parseCommand(const json::value& value, const RequestBounds& bounds, RunRequest& request) {
   if (const json::string* text = value.if_string()) {

@@ -86,6 +86,9 @@ Result<std::string> decodeText(const TextField& field, std::string text,
 // those that are absent, then settles it. More than `max` is kInvalid and says what to do.
 Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits);
 
+// True for a name that a shell would take too: letters, digits and `_`, no digit first.
+bool isEnvironmentName(std::string_view name);
+
 // The canonical JSON of the request: what is stored, hashed for idempotency, and shown. Members are
 // sorted and defaults filled in, so that equal requests give equal text; parsing it gives the
 // request again.

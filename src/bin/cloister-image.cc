@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister-image`: the store of images, by hand of the operator. A program of its own, so that the
+// library that reads archives is loaded by nothing else; `cloister image` executes it.
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <span>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "cli/outline.h"
+#include "cli/terminal.h"
+#include "images/import.h"
+#include "images/store.h"
+#include "model/config.h"
+
+namespace cloister {
+namespace {
+
+using base::Flag;
+using base::Flags;
+using cli::printable;
+using cli::writeTo;
+
+constexpr int kUsageStatus = 2;
+constexpr int kDiffers = 1;
+constexpr int kInterrupted = 130;
+
+constexpr Flag kFlags[] = {
+    {.name = "images", .value = "DIR", .help = "the store"},
+    {.name = "config", .value = "FILE", .help = "the configuration"},
+    {.name = "state", .value = "DIR", .help = "the state directory"},
+    {.name = "replace", .value = "", .help = "replace the image"},
+    {.name = "json", .value = "", .help = "print JSON"},
+    {.name = "help", .value = "", .help = "print this", .letter = 'h'},
+};
+
+constexpr std::string_view kUsage =
+    "usage: cloister-image import [--replace] NAME PATH   make an image of an archive or "
+    "directory\n"
+    "       cloister-image list                           the images there are, and what is "
+    "broken\n"
+    "       cloister-image verify NAME                    compare with its digest; 1 if it "
+    "differs\n"
+    "       cloister-image remove NAME                    remove one that no sandbox uses\n"
+    "\n"
+    "  --images DIR     the store (default: node.images, else `images` in the state directory)\n"
+    "  --config FILE    the configuration of the server\n"
+    "  --state DIR      its state directory\n"
+    "  --json           print JSON\n"
+    "\n"
+    "PATH is an OCI archive, what `docker save` writes, a directory in OCI layout, or a root file\n"
+    "system: a directory, or a tar of one as `docker export` writes it; gzip or zstd throughout.\n"
+    "\n"
+    "examples:\n"
+    "  docker save python:3.12-slim | zstd > python.tar.zst\n"
+    "  cloister-image import python-3.12 python.tar.zst\n"
+    "  cloister-image import --replace tools /srv/chroots/tools\n"
+    "  cloister-image list --json\n";
+
+struct Invocation {
+  images::Store store;
+  images::Bounds bounds;
+  Flags flags;
+  std::string command;
+  std::vector<std::string> operands;
+};
+
+Result<Invocation> invocationOf(Flags flags) {
+  model::Config config;
+  if (const auto path = flags.text("config")) config = TRY(model::loadConfig(*path));
+  const std::string state = flags.text("state").value_or(model::stateDir(config));
+  const std::string directory =
+      flags.text("images").value_or(images::storeDir(config.node.images, state));
+  std::vector<std::string> words = flags.operands();
+  words.insert(words.end(), flags.rest().begin(), flags.rest().end());
+  Invocation out{images::Store(directory),
+                 {config.images.max_mb << 20, config.images.max_files},
+                 std::move(flags),
+                 words.empty() ? "" : words[0],
+                 {}};
+  if (!words.empty()) out.operands.assign(words.begin() + 1, words.end());
+  return out;
+}
+
+void printImage(const images::Found& found, bool as_json) {
+  base::json::object object = model::toJsonObject(found.image);
+  if (as_json) {
+    cli::printJson(object);
+    return;
+  }
+  object["size_bytes"] = cli::humanBytes(found.image.size_bytes);
+  object["root"] = found.root;
+  writeTo(STDOUT_FILENO, cli::outline(object));
+}
+
+// SIGINT and SIGTERM as a descriptor, so that an interrupted import removes what it has made.
+Result<Fd> interrupts() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  if (::sigprocmask(SIG_BLOCK, &signals, nullptr) != 0) return failErrno("sigprocmask");
+  Fd fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  return fd ? Result<Fd>(std::move(fd)) : failErrno("signalfd");
+}
+
+Result<int> import(Invocation& invocation) {
+  const Fd cancel = TRY(interrupts());
+  cli::Progress progress(!invocation.flags.has("json"));
+  const images::ImportOptions options{
+      .name = invocation.operands[0],
+      .path = invocation.operands[1],
+      .replace = invocation.flags.has("replace"),
+      .bounds = invocation.bounds,
+      .cancel = cancel.get(),
+      .progress = [&](const std::string& what) { progress.tick(what); }};
+  const auto imported = images::importImage(invocation.store, options);
+  progress.stop();
+  if (!imported) return std::unexpected(imported.error());
+  for (const std::string& note : imported->notes)
+    writeTo(STDERR_FILENO, "note: " + printable(note) + "\n");
+  printImage(imported->found, invocation.flags.has("json"));
+  return 0;
+}
+
+Result<int> list(Invocation& invocation) {
+  const images::Listing listing = TRY(invocation.store.list());
+  if (invocation.flags.has("json")) {
+    base::json::array found;
+    base::json::array broken;
+    for (const auto& each : listing.images)
+      found.emplace_back(model::toJsonObject(each.image));
+    for (const auto& each : listing.broken)
+      broken.emplace_back(base::json::object{{"name", each.name}, {"why", each.why}});
+    cli::printJson(base::json::object{{"images", std::move(found)}, {"broken", std::move(broken)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "SIZE", "FILES", "SOURCE", "SQUASHFS", "CREATED", "DIGEST"}};
+  for (const auto& [image, root, squashfs] : listing.images) {
+    rows.push_back({image.name, cli::humanBytes(image.size_bytes), std::to_string(image.files),
+                    image.source, image.squashfs ? "yes" : "no", printable(image.created),
+                    image.digest});
+  }
+  writeTo(STDOUT_FILENO, cli::table(rows));
+  for (const auto& [name, why] : listing.broken)
+    writeTo(STDERR_FILENO, printable(name) + ": broken: " + printable(why) + "\n");
+  return 0;
+}
+
+Result<int> verify(Invocation& invocation) {
+  const images::Used used = TRY(invocation.store.use(invocation.operands[0]));
+  const std::string digest = TRY(images::computeDigest(used.found));
+  const bool same = digest == used.found.image.digest;
+  if (invocation.flags.has("json")) {
+    cli::printJson(base::json::object{{"name", used.found.image.name},
+                                      {"digest", used.found.image.digest},
+                                      {"computed", digest},
+                                      {"intact", same}});
+  } else if (same) {
+    writeTo(STDOUT_FILENO, used.found.image.name + ": intact, " + digest + "\n");
+  } else {
+    writeTo(STDOUT_FILENO, used.found.image.name + ": changed: its content has the digest " +
+                               digest + ", imported was " + used.found.image.digest +
+                               "; import it again with --replace\n");
+  }
+  return same ? 0 : kDiffers;
+}
+
+Result<int> remove(Invocation& invocation) {
+  TRY(invocation.store.remove(invocation.operands[0]));
+  if (!invocation.flags.has("json")) {
+    writeTo(STDOUT_FILENO, printable(invocation.operands[0]) + ": removed\n");
+  }
+  return 0;
+}
+
+struct Command {
+  std::string_view name;
+  size_t operands;
+  Result<int> (*run)(Invocation&);
+};
+constexpr Command kCommands[] = {
+    {"import", 2, import}, {"list", 0, list}, {"verify", 1, verify}, {"remove", 1, remove}};
+
+void complain(const std::string& message) {
+  writeTo(STDERR_FILENO, "cloister-image: " + printable(message) + "\n");
+}
+
+int run(const std::vector<std::string>& arguments) {
+  auto flags = Flags::parse(kFlags, arguments);
+  if (flags && flags->has("help")) {
+    writeTo(STDOUT_FILENO, std::string(kUsage));
+    return 0;
+  }
+  auto invocation = flags ? invocationOf(*std::move(flags)) : std::unexpected(flags.error());
+  if (!invocation) {
+    complain(invocation.error().message);
+    return kUsageStatus;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name != invocation->command) continue;
+    if (command.operands != invocation->operands.size()) break;
+    const Result<int> status = command.run(*invocation);
+    if (status) return *status;
+    complain(status.error().message);
+    return status.error().code == Code::kUnavailable ? kInterrupted : kDiffers;
+  }
+  writeTo(STDERR_FILENO, std::string(kUsage));
+  return kUsageStatus;
+}
+
+}  // namespace
+}  // namespace cloister
+
+int main(int argc, char** argv) {
+  cloister::base::initLog("cloister-image");
+  return cloister::run({argv + 1, argv + argc});
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister image import|remove|verify`: what works on the store itself is done by cloister-image,
+// which alone has the library that reads archives.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/file.h"
+#include "cli/command.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+constexpr char kProgram[] = "cloister-image";
+
+#define STORE_FLAGS                                     \
+  {.name = "images",                                    \
+   .value = "DIR",                                      \
+   .help =                                              \
+       "the store (default: node.images, else that in " \
+       "the state directory)"},                         \
+      {.name = "config", .value = "FILE", .help = "the configuration of the server"}
+
+constexpr Flag kImportFlags[] = {
+    STORE_FLAGS,
+    {.name = "replace", .value = "", .help = "put it in the place of the image with that name"},
+};
+constexpr Flag kStoreFlags[] = {STORE_FLAGS};
+
+// Becomes the program, with the flags and operands as they were given.
+Result<int> execute(const std::string& command, std::span<const Flag> own,
+                    const Invocation& invocation) {
+  std::vector<std::string> argv = {base::programDir() + "/" + kProgram, command};
+  const auto add = [&](const Flag& flag) {
+    if (!invocation.flags.has(flag.name)) return;
+    argv.push_back("--" + std::string(flag.name));
+    if (!flag.value.empty()) argv.push_back(*invocation.flags.text(flag.name));
+  };
+  std::ranges::for_each(own, add);
+  for (const Flag& flag : globalFlags()) {
+    if (flag.name == "json" || flag.name == "state") add(flag);
+  }
+  argv.emplace_back("--");
+  for (const std::string& operand : invocation.flags.operands())
+    argv.push_back(operand);
+  std::vector<char*> pointers;
+  for (std::string& argument : argv)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execv(pointers[0], pointers.data());
+  return failErrno("executing " + argv[0] + ", which is installed beside this program");
+}
+
+Result<int> import(const Invocation& invocation) {
+  return execute("import", kImportFlags, invocation);
+}
+
+Result<int> remove(const Invocation& invocation) {
+  return execute("remove", kStoreFlags, invocation);
+}
+
+Result<int> verify(const Invocation& invocation) {
+  return execute("verify", kStoreFlags, invocation);
+}
+
+}  // namespace
+
+const Command kImageImport = {
+    .name = "image import",
+    .operands = "NAME PATH",
+    .max_operands = 2,
+    .summary = "make an image for sandboxes of an archive or a directory",
+    .details =
+        "PATH is an OCI archive (skopeo, buildah, podman), what `docker save` writes, a directory\n"
+        "in OCI layout, or a root file system: a directory, or a tar of one as `docker export`\n"
+        "writes it. Works on this machine's store, not over the API.",
+    .flags = kImportFlags,
+    .examples =
+        "docker save python:3.12-slim | zstd > python.tar.zst\n"
+        "cloister image import python-3.12 python.tar.zst\n"
+        "skopeo copy docker://debian:12 oci-archive:debian.tar\n"
+        "cloister image import --replace debian debian.tar\n"
+        "cloister image import tools /srv/chroots/tools",
+    .run = import};
+const Command kImageRemove = {.name = "image remove",
+                              .operands = "NAME",
+                              .max_operands = 1,
+                              .summary = "remove an image that no sandbox uses",
+                              .flags = kStoreFlags,
+                              .examples = "cloister image remove debian",
+                              .run = remove};
+const Command kImageVerify = {
+    .name = "image verify",
+    .operands = "NAME",
+    .max_operands = 1,
+    .summary = "read an image whole, and compare it with its digest; exit status 1 if it differs",
+    .flags = kStoreFlags,
+    .examples = "cloister image verify debian",
+    .run = verify};
+
+}  // namespace cloister::cli

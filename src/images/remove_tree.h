@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removing a tree that somebody else has put together, however deep it is.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace cloister::images {
+
+// Removes `name` in the open directory, with all that is below it; links are not followed. What is
+// not there is no error.
+Result<> removeTree(int parent, const std::string& name);
+
+}  // namespace cloister::images

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store of images: what the operator has imported, on disk, by name.
+//
+//   DIR/names/NAME             the Image as JSON; replaced at once, by rename
+//   DIR/sha256-HEX/root/       the tree with that digest; names may share it
+//   DIR/sha256-HEX/root.squashfs   the same for virtual machines, where mksquashfs is installed
+//   DIR/.tmp-…                 unfinished imports, and trees that are being removed
+//
+// A tree is never changed. Who uses one holds a shared flock(2) on DIR/sha256-HEX; it is removed
+// only under the exclusive one, which nobody waits for. What writes to DIR holds a flock on DIR
+// itself. Whoever may read DIR may list and use; no function here keeps state in memory, so that
+// any threads and processes may call them at once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/image.h"
+
+namespace cloister::images {
+
+struct Found {
+  model::Image image;
+  std::string root;      // path of its root directory
+  std::string squashfs;  // path of its squashfs; "" if it has none
+};
+
+// A name whose image cannot be used.
+struct Broken {
+  std::string name;
+  std::string why;
+};
+
+struct Listing {
+  std::vector<Found> images;   // by name
+  std::vector<Broken> broken;  // the same
+};
+
+// An image that is not removed for as long as this lives, or any copy of its descriptor.
+struct Used {
+  Found found;
+  Fd hold;
+};
+
+// An import on its way: a directory of its own, which goes with this unless it was placed.
+class Unfinished {
+ public:
+  Unfinished(std::string path, Fd directory) : path_(std::move(path)), fd_(std::move(directory)) {}
+  Unfinished(Unfinished&&) noexcept = default;
+  Unfinished& operator=(Unfinished&&) = delete;
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] int directory() const { return fd_.get(); }
+
+ private:
+  std::string path_;
+  Fd fd_;  // locked
+};
+
+// Where the store is: `configured` (node.images), or what it is below the state directory.
+std::string storeDir(const std::string& configured, const std::string& state);
+
+class Store {
+ public:
+  // `directory` need not exist: then there is nothing.
+  explicit Store(std::string directory) : directory_(std::move(directory)) {}
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+
+  [[nodiscard]] Result<Listing> list() const;
+  // kInvalid for what is no name, kNotFound with the remedy, kInternal for one that is broken.
+  [[nodiscard]] Result<Found> find(std::string_view name) const;
+  // The directory of its tree, open and with the shared lock, which goes when the last copy of the
+  // descriptor is closed. kNotFound when it has been removed.
+  [[nodiscard]] Result<Fd> hold(const model::Image& image) const;
+  // Both, so that what was found is what is held.
+  [[nodiscard]] Result<Used> use(std::string_view name) const;
+
+  // kConflict while the last name of a tree is in use; otherwise the tree goes with that name.
+  Result<> remove(std::string_view name);
+
+  // For imports. Makes DIR, and removes what earlier imports and replaced names have left.
+  Result<Unfinished> begin();
+  // The finished tree of `root` in `unfinished` becomes that of `image.name`; kConflict if the name
+  // is taken and not to be replaced. What is written is on the disk first.
+  Result<Found> place(Unfinished unfinished, const model::Image& image, bool replace);
+  // True if there is a tree with this digest; its squashfs in `squashfs`, if it has one.
+  [[nodiscard]] bool has(const std::string& digest, bool& squashfs) const;
+
+  [[nodiscard]] std::string treePath(const std::string& digest) const;
+
+ private:
+  [[nodiscard]] std::string namePath(std::string_view name) const;
+  [[nodiscard]] Result<Fd> lock() const;
+  [[nodiscard]] Result<model::Image> read(const std::string& name) const;
+  Result<> adopt(Unfinished& unfinished, const model::Image& image);
+  [[nodiscard]] Result<> name(const model::Image& image) const;
+  Result<> collect();
+  void sweep();
+
+  std::string directory_;
+};
+
+}  // namespace cloister::images

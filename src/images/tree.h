@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tree: a root file system that is put together from the entries of hostile archives.
+//
+// Every name is resolved inside the root (openat2(2) RESOLVE_IN_ROOT): an entry may lie behind a
+// link of the tree, as bin/sh behind bin -> usr/bin, and no link, `..` or absolute name leads out.
+// What comes is always the importer's own, without set-user-ID and the like, and writable by nobody
+// else. The OCI image specification's layers: what an entry names replaces what was there, unless
+// both are directories; whiteouts remove only what earlier layers brought.
+//
+// Errors name the entry. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "images/bounds.h"
+
+namespace cloister::images {
+
+// The bytes of a file, as they come.
+class Content {
+ public:
+  struct Piece {
+    std::string_view bytes;
+    uint64_t at = 0;  // in the file; what is between is a hole
+  };
+  virtual ~Content() = default;
+  virtual Result<std::optional<Piece>> next() = 0;
+};
+
+struct Attributes {
+  mode_t mode = 0;
+  int64_t modified = 0;  // seconds since the epoch
+};
+
+class Tree {
+ public:
+  // `root` is a directory of ours, which must outlive this.
+  Tree(int root, Bounds bounds) : root_(root), bounds_(bounds) {}
+
+  // From here on what is in the tree is of earlier layers.
+  void beginLayer() { written_.clear(); }
+
+  Result<> directory(std::string_view path, mode_t mode);
+  Result<> file(std::string_view path, const Attributes& attributes, uint64_t size,
+                Content& content);
+  Result<> symbolicLink(std::string_view path, const std::string& target, int64_t modified);
+  // `target` is a path in the tree too.
+  Result<> hardLink(std::string_view path, std::string_view target);
+  // Of what is not taken (devices, FIFOs, sockets): only what it replaces goes.
+  Result<> nothing(std::string_view path);
+
+  // `.wh.NAME` as `path` without that prefix, and `.wh..wh..opq` as its directory.
+  Result<> whiteout(std::string_view path);
+  Result<> opaque(std::string_view path);
+
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t entries() const { return entries_; }
+
+ private:
+  using Parts = std::vector<std::string>;
+  // Where an entry is: the directory, as O_PATH, and the name in it.
+  struct Place {
+    Fd parent;
+    ino_t inode = 0;  // of the parent
+    std::string name;
+  };
+
+  Result<Parts> partsOf(std::string_view path) const;
+  Result<> count(std::string_view path);
+  Result<Fd> open(const Parts& parts, size_t length) const;
+  Result<Fd> make(const Parts& parts, size_t length);
+  // Of a path that names something; `make`: with the directories above it. No parent: none there.
+  Result<Place> find(const Parts& parts, bool make);
+  Result<Place> clear(std::string_view path);
+  Result<> removeEarlier(int parent, const std::string& name, bool& left, size_t depth);
+  Result<> emptyEarlier(int directory, bool& left, size_t depth);
+  Result<> write(int file, std::string_view path, uint64_t size, Content& content);
+  void wrote(const Place& place) { written_.emplace(place.inode, place.name); }
+
+  const int root_;
+  const Bounds bounds_;
+  uint64_t bytes_ = 0;
+  uint64_t entries_ = 0;
+  // What this layer brought, by directory and name.
+  std::set<std::pair<ino_t, std::string>, std::less<>> written_;
+};
+
+// The mode that an entry gets: what others may read and execute, and everything for us.
+mode_t fileMode(mode_t mode);
+mode_t directoryMode(mode_t mode);
+
+// A name of an entry for a message.
+std::string shown(std::string_view path);
+
+}  // namespace cloister::images

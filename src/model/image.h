@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Image: the read-only root file system of sandboxes that the operator has imported, by name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+// What stands for the node's own /usr; no image has this name.
+inline constexpr std::string_view kHostImage = "host";
+
+using ImageEnv = std::vector<std::pair<std::string, std::string>>;
+inline constexpr size_t kMaxImageEnv = 64;
+inline constexpr size_t kMaxImageEnvBytes = size_t{32} << 10;  // names and values together
+
+struct Image {
+  std::string name;
+  std::string digest;       // sha256:…, of the content (linux/tree_digest.h)
+  std::string source;       // "oci", "docker", or "directory": a plain tree, as a tar too
+  std::string reference;    // of OCI and docker: the digest of the image's config; "" else
+  ImageEnv env;             // of the image's config, in its order, each name once
+  uint64_t size_bytes = 0;  // of its files
+  uint64_t files = 0;       // files, directories and links
+  std::string created;      // when it was imported, RFC 3339
+  bool squashfs = false;    // there is one for virtual machines
+
+  friend bool operator==(const Image&, const Image&) = default;
+};
+
+// What an import may unpack, as the configuration says.
+struct ImageSettings {
+  uint64_t max_mb = 16'384;
+  uint64_t max_files = 1'000'000;  // files, directories and links of all layers together
+};
+
+// [a-z0-9][a-z0-9._-]{0,62}, and not "host".
+bool validImageName(std::string_view name);
+// sha256: and 64 lower-case hex digits.
+bool validImageDigest(std::string_view digest);
+
+base::json::object toJsonObject(const Image& image);
+std::string toJson(const Image& image);
+
+// Strict: kInvalid names the member, kTooLarge what is over its bound.
+Result<Image> parseImage(std::string_view text);
+
+// The variables of an object, strictly: what parseImage takes for its `env`.
+Result<ImageEnv> parseImageEnv(const base::json::object& variables);
+
+}  // namespace cloister::model
