@@ -21,7 +21,7 @@ struct ImportOptions {
   std::string name;
   std::string path;  // of an archive or a directory
   bool replace = false;
-  Bounds bounds;
+  Bounds bounds = {};
   int cancel = -1;  // a descriptor: when it becomes readable, the import ends
   std::function<void(const std::string&)> progress = [](const std::string&) {
   };  // ten times a second

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "images/oci.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <set>
 
@@ -194,17 +192,17 @@ Result<DockerManifest> parseDockerManifest(std::string_view text) {
   return out;
 }
 
-std::string machinePlatform() {
-  utsname names{};
-  ::uname(&names);
-  const std::string_view machine = names.machine;
-  if (machine == "x86_64") return "linux/amd64";
-  if (machine == "aarch64") return "linux/arm64";
-  return "linux/" + std::string(machine);
+std::string_view machinePlatform() {
+#if defined(__x86_64__)
+  return "linux/amd64";
+#elif defined(__aarch64__)
+  return "linux/arm64";
+#else
+#error "name this machine as GOOS/GOARCH do"
+#endif
 }
 
-Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from,
-                                  const std::string& platform) {
+Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from, std::string_view platform) {
   std::vector<Descriptor> fitting;
   for (const Descriptor& each : from) {
     if (each.platform == platform || each.platform.empty()) fitting.push_back(each);
@@ -221,12 +219,13 @@ Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from,
   };
   if (digests.empty()) {
     list(from, [](const Descriptor& d) { return shown(d.platform); });
-    return fail(Code::kUnsupported, "has no image for " + platform +
+    return fail(Code::kUnsupported, "has no image for " + std::string(platform) +
                                         ", only for: " + (listed.empty() ? "nothing" : listed));
   }
   list(fitting, [](const Descriptor& d) { return shown(d.name.empty() ? d.digest : d.name); });
-  return fail(Code::kInvalid, "has " + std::to_string(digests.size()) + " images for " + platform +
-                                  " (" + listed + "); make an archive of one");
+  return fail(Code::kInvalid, "has " + std::to_string(digests.size()) + " images for " +
+                                  std::string(platform) + " (" + listed +
+                                  "); make an archive of one");
 }
 
 }  // namespace cloister::images

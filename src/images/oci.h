@@ -49,11 +49,11 @@ struct DockerManifest {
 };
 Result<DockerManifest> parseDockerManifest(std::string_view text);
 
-// "linux/amd64" and so on: what this machine runs.
-std::string machinePlatform();
+// "linux/amd64" and so on: what this program was built for.
+std::string_view machinePlatform();
 
 // The one of an index that is for `platform`, or the only one if it does not say. The error names
 // those that there are.
-Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from, const std::string& platform);
+Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from, std::string_view platform);
 
 }  // namespace cloister::images

@@ -169,7 +169,8 @@ class Unpacker {
   Result<> takeConfig(ImageConfig config, size_t layers) {
     if (config.platform != machinePlatform()) {
       return fail(Code::kUnsupported, "is an image for " + shown(config.platform) +
-                                          ", and this machine runs " + machinePlatform());
+                                          ", and this machine runs " +
+                                          std::string(machinePlatform()));
     }
     if (config.diff_ids.size() != layers) {
       return fail(Code::kInvalid, "the config names " + std::to_string(config.diff_ids.size()) +
