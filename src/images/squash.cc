@@ -43,7 +43,7 @@ int execute(const std::string& work, int output) {
   if (const auto confined = confineProgram(work); confined) {
     const Error error = linux::executeInPath(
         {program(), "root", "root.squashfs", "-noappend", "-all-root", "-no-xattrs", "-mkfs-time",
-         "0", "-comp", "zstd", "-no-progress", "-quiet"},
+         "0", "-comp", "lz4", "-mem", "512M", "-no-progress", "-quiet"},
         {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"});
     said = error.message;
   } else {
