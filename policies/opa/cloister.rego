@@ -168,7 +168,7 @@ said := {"version": 1, "revision": revision, "risk": {"score": score}}
 grant := object.union_n([
 	said,
 	{"rule": rule.name, "reason": rule.why, "tier": tier, "runtime": runtime, "network": request.network},
-	{name: rule[name] | some name in ["image", "operations"]; rule[name]},
+	{name: rule[name] | some name in ["image", "images", "operations"]; rule[name]},
 	{"limits": limits | limits := rule.max},
 ])
 

@@ -33,7 +33,6 @@ constexpr int kInterrupted = 130;
 constexpr Flag kFlags[] = {
     {.name = "images", .value = "DIR", .help = "the store"},
     {.name = "config", .value = "FILE", .help = "the configuration"},
-    {.name = "state", .value = "DIR", .help = "the state directory"},
     {.name = "replace", .value = "", .help = "replace the image"},
     {.name = "json", .value = "", .help = "print JSON"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
@@ -48,9 +47,9 @@ constexpr std::string_view kUsage =
     "differs\n"
     "       cloister-image remove NAME                    remove one that no sandbox uses\n"
     "\n"
-    "  --images DIR     the store (default: node.images, else `images` in the state directory)\n"
+    "  --images DIR     the store (default: node.images, else /var/lib/cloister-images for root,\n"
+    "                   ~/.local/share/cloister/images for others)\n"
     "  --config FILE    the configuration of the server\n"
-    "  --state DIR      its state directory\n"
     "  --json           print JSON\n"
     "\n"
     "PATH is an OCI archive, what `docker save` writes, a directory in OCI layout, or a root file\n"
@@ -73,9 +72,11 @@ struct Invocation {
 Result<Invocation> invocationOf(Flags flags) {
   model::Config config;
   if (const auto path = flags.text("config")) config = TRY(model::loadConfig(*path));
-  const std::string state = flags.text("state").value_or(model::stateDir(config));
-  const std::string directory =
-      flags.text("images").value_or(images::storeDir(config.node.images, state));
+  const std::string directory = flags.text("images").value_or(images::storeDir(config.node.images));
+  if (directory.empty()) {
+    return fail(Code::kInvalid, "no store of images is known: set HOME, or give --images",
+                "images");
+  }
   std::vector<std::string> words = flags.operands();
   words.insert(words.end(), flags.rest().begin(), flags.rest().end());
   Invocation out{images::Store(directory),

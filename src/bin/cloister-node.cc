@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -28,6 +27,8 @@
 #include "linux/process.h"
 #include "model/config.h"
 #include "model/language.h"
+#include "node/image_source.h"
+#include "node/languages.h"
 #include "node/server.h"
 #include "runtime/gvisor/gvisor.h"
 #include "runtime/microvm/microvm.h"
@@ -174,25 +175,10 @@ runtime::MicrovmConfig microvmConfig(const Options& options) {
           .vmm_policy = base::shareDir() + "/policies/seccomp/vmm.json"};
 }
 
-// The first path of `requires` that the image lacks, "" if it has all. `a|b` means either.
-std::string lackingPath(const model::Language& language, const std::string& image_root) {
-  for (const std::string& choice : language.requires_paths) {
-    bool found = false;
-    for (size_t at = 0; at <= choice.size() && !found;) {
-      const size_t bar = std::min(choice.find('|', at), choice.size());
-      std::error_code ignored;
-      found = std::filesystem::exists(image_root + choice.substr(at, bar - at), ignored);
-      at = bar + 1;
-    }
-    if (!found) return choice;
-  }
-  return {};
-}
-
 void detectLanguages(const model::LanguageSet& languages, const std::string& image_root,
                      model::NodeOffer& offer) {
   for (const model::Language& language : languages.all()) {
-    const std::string lacking = lackingPath(language, image_root);
+    const std::string lacking = node::lackingPath(language, image_root);
     Finding finding{
         .area = "language", .name = language.name, .detail = language.title, .remedy = {}};
     if (lacking.empty()) {
@@ -289,7 +275,9 @@ Result<> serve(const Options& options) {
   }
   const auto host = TRY(runtime::startProcessHost(process_config));
   IoContext io(1);
-  const auto process = runtime::makeProcessRuntime(io.get_executor(), host);
+  const auto images = std::make_shared<node::StoredImages>(
+      images::Store(images::storeDir(options.config.node.images)), languages);
+  const auto process = runtime::makeProcessRuntime(io.get_executor(), host, images);
   node::PermitGate gate(options.config.limits);
   node::ServerConfig config = serverConfig(
       options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));

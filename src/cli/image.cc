@@ -16,19 +16,18 @@ using base::Flag;
 
 constexpr char kProgram[] = "cloister-image";
 
-#define STORE_FLAGS                                     \
-  {.name = "images",                                    \
-   .value = "DIR",                                      \
-   .help =                                              \
-       "the store (default: node.images, else that in " \
-       "the state directory)"},                         \
-      {.name = "config", .value = "FILE", .help = "the configuration of the server"}
+constexpr Flag kImages = {.name = "images",
+                          .value = "DIR",
+                          .help = "the store (default: node.images, else the one of this account)"};
+constexpr Flag kConfig = {
+    .name = "config", .value = "FILE", .help = "the configuration of the server"};
 
 constexpr Flag kImportFlags[] = {
-    STORE_FLAGS,
+    kImages,
+    kConfig,
     {.name = "replace", .value = "", .help = "put it in the place of the image with that name"},
 };
-constexpr Flag kStoreFlags[] = {STORE_FLAGS};
+constexpr Flag kStoreFlags[] = {kImages, kConfig};
 
 // Becomes the program, with the flags and operands as they were given.
 Result<int> execute(const std::string& command, std::span<const Flag> own,
@@ -41,7 +40,7 @@ Result<int> execute(const std::string& command, std::span<const Flag> own,
   };
   std::ranges::for_each(own, add);
   for (const Flag& flag : globalFlags()) {
-    if (flag.name == "json" || flag.name == "state") add(flag);
+    if (flag.name == "json") add(flag);
   }
   argv.emplace_back("--");
   for (const std::string& operand : invocation.flags.operands())

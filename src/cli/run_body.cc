@@ -42,6 +42,7 @@ constexpr Flag kFlags[] = {
     {.name = "out", .value = "DIR", .help = "download what is kept"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
+    {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
@@ -111,6 +112,7 @@ Result<> putPairs(const Flags& flags, std::string_view flag, json::object& body)
 void putIsolation(const Flags& flags, json::object& body) {
   if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
   if (const auto runtime = flags.text("runtime")) body["runtime"] = *runtime;
+  if (const auto image = flags.text("image")) body["image"] = *image;
 }
 
 json::array toArray(const std::vector<std::string>& texts) {

@@ -85,6 +85,22 @@ Result<int> renew(const Invocation& invocation) {
   return 0;
 }
 
+Result<int> move(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation)) + ":move";
+  const base::Flags& flags = invocation.flags;
+  json::object body;
+  for (const char* name : {"runtime", "tier"}) {
+    if (const auto text = flags.text(name)) body[name] = *text;
+  }
+  if (flags.has("end-programs")) body["end_programs"] = true;
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object session = TRY(call(client, "POST", target, body));
+  print(
+      invocation, session,
+      textOf(session, "id") + ": in runtime " + textOf(objectOf(session, "provenance"), "runtime"));
+  return 0;
+}
+
 Result<int> end(const Invocation& invocation) {
   TRY(targetOf(invocation));
   HttpClient client = TRY(connect(invocation.globals));
@@ -127,6 +143,11 @@ constexpr Flag kListFlags[] = {
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
     {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
 };
+constexpr Flag kMoveFlags[] = {
+    {.name = "runtime", .value = "NAME", .help = "gvisor or microvm"},
+    {.name = "tier", .value = "NAME", .help = "Assisted, HumanApprove or ManualOnly"},
+    {.name = "end-programs", .value = "", .help = "end what runs in it first"},
+};
 constexpr size_t kManyIds = 1000;
 
 }  // namespace
@@ -159,6 +180,17 @@ const Command kSessionRenew = {.name = "session renew",
                                .flags = renewalFlags(),
                                .examples = "cloister session renew ID --ttl 3600",
                                .run = renew};
+const Command kSessionMove = {
+    .name = "session move",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "move a session behind stronger walls, with its files",
+    .details =
+        "Without --runtime or --tier, behind those that policy wants by now. Its kernels start\n"
+        "afresh, and /tmp is empty.",
+    .flags = kMoveFlags,
+    .examples = "cloister session move ID --runtime gvisor",
+    .run = move};
 const Command kSessionEnd = {.name = "session end",
                              .operands = "ID...",
                              .max_operands = kManyIds,

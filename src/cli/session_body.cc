@@ -33,6 +33,7 @@ constexpr Flag kSessionFlags[] = {
     {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
+    {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
 };

@@ -100,6 +100,12 @@ json::object bodyLike(const json::object& session, const std::string& snapshot) 
     const json::value* value = session.if_contains(member);
     if (value != nullptr && !value->is_null()) body[member] = *value;
   }
+  // Never behind weaker walls than the session, nor among other programs.
+  const json::object& provenance = objectOf(session, "provenance");
+  for (const char* member : {"runtime", "image"}) {
+    const std::string name = textOf(provenance, member);
+    if (!name.empty()) body[member] = name;
+  }
   body["from_snapshot"] = snapshot;
   return body;
 }

@@ -73,7 +73,7 @@ Result<Descriptor> descriptorOf(const json::value& value, const std::string& pat
   Descriptor out;
   out.media_type = TRY(boundedText(reader, "mediaType"));
   out.digest = TRY(boundedText(reader, "digest"));
-  if (!model::validImageDigest(out.digest)) {
+  if (!model::isImageDigest(out.digest)) {
     return invalid(path + ".digest", "must be sha256: and 64 hex digits");
   }
   const auto size = TRY(reader.integer("size", 0, kMaxSize));
@@ -165,7 +165,7 @@ Result<ImageConfig> parseImageConfig(std::string_view text) {
   ObjectReader root(*rootfs, "rootfs");
   if (TRY(boundedText(root, "type")) != "layers") return invalid("rootfs.type", "must be layers");
   out.diff_ids = TRY(textsOf(root, "diff_ids", kMaxLayers));
-  if (!std::ranges::all_of(out.diff_ids, model::validImageDigest)) {
+  if (!std::ranges::all_of(out.diff_ids, model::isImageDigest)) {
     return invalid("rootfs.diff_ids", "must be digests: sha256: and 64 hex digits");
   }
   const json::object* config = TRY(reader.object("config"));

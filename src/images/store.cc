@@ -91,8 +91,14 @@ Unfinished::~Unfinished() {
   if (fd_ && isStillAt(fd_.get(), path_)) std::ignore = removeTree(AT_FDCWD, path_);
 }
 
-std::string storeDir(const std::string& configured, const std::string& state) {
-  return configured.empty() ? state + "/images" : configured;
+std::string storeDir(const std::string& configured) {
+  if (!configured.empty()) return configured;
+  if (::geteuid() == 0) return "/var/lib/cloister-images";
+  const char* data = ::getenv("XDG_DATA_HOME");
+  const char* home = ::getenv("HOME");
+  if (data != nullptr && *data == '/') return std::string(data) + "/cloister/images";
+  if (home != nullptr && *home == '/') return std::string(home) + "/.local/share/cloister/images";
+  return {};
 }
 
 std::string Store::treePath(const std::string& digest) const {

@@ -63,8 +63,10 @@ class Unfinished {
   Fd fd_;  // locked
 };
 
-// Where the store is: `configured` (node.images), or what it is below the state directory.
-std::string storeDir(const std::string& configured, const std::string& state);
+// Where the store is: `configured` (node.images), else /var/lib/cloister-images for root and a
+// place in the user's own data for others; "" where that is not known. Not in the state directory,
+// which is the control plane's: what sandboxes are made of is not for that to choose.
+std::string storeDir(const std::string& configured);
 
 class Store {
  public:

@@ -108,7 +108,7 @@ struct Config {
     std::string cgroup_parent = "cloister";
     uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
     std::string image_root;             // "" = the host's /usr; otherwise a directory
-    std::string images;                 // the store of images; "" = <state>/images
+    std::string images;                 // the store of images; "": images/store.h says
   } node;
 
   // Where the files of sandboxes are that are larger than their memory.

@@ -78,7 +78,8 @@ json::object toObject(const Provenance& p) {
           {"output_sha256", textOrNull(p.output_sha256)},
           {"weakened", json::array(p.weakened.begin(), p.weakened.end())},
           {"stdout_sha256", textOrNull(p.stdout_sha256)},
-          {"stderr_sha256", textOrNull(p.stderr_sha256)}};
+          {"stderr_sha256", textOrNull(p.stderr_sha256)},
+          {"image", textOrNull(p.image)}};
 }
 
 // A compiler may print bytes that are no text; its messages are for reading, so the fallback is

@@ -67,6 +67,7 @@ struct ArtifactRef {
 struct Provenance {
   std::string runtime;
   std::string node;
+  std::string image;  // its name; "" in records of before there were several
   std::string image_digest;
   std::string policy_id;
   std::string permit_id;

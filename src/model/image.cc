@@ -10,22 +10,11 @@ namespace {
 
 namespace json = base::json;
 
-constexpr size_t kMaxName = 63;
-constexpr size_t kHexDigits = 64;
 constexpr size_t kMaxText = 64;
 constexpr int64_t kMost = INT64_MAX;
-constexpr std::string_view kDigestPrefix = "sha256:";
 constexpr std::string_view kSources[] = {"oci", "docker", "directory"};
 constexpr base::JsonLimits kLimits{
     .max_bytes = size_t{256} << 10, .max_depth = 3, .max_values = 512};
-
-bool isLower(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-bool isHex(char c) {
-  return (c >= 'a' && c <= 'f') || (c >= '0' && c <= '9');
-}
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view why) {
   return fail(Code::kInvalid, field + ": " + std::string(why), field);
@@ -45,12 +34,11 @@ Result<uint64_t> countOf(base::ObjectReader& reader, const char* name) {
 
 Result<> check(const Image& image) {
   if (!validImageName(image.name)) return invalid("name", "no name of an image");
-  if (!validImageDigest(image.digest))
-    return invalid("digest", "must be sha256: and 64 hex digits");
+  if (!isImageDigest(image.digest)) return invalid("digest", "must be sha256: and 64 hex digits");
   if (std::ranges::find(kSources, image.source) == std::end(kSources)) {
     return invalid("source", "must be oci, docker or directory");
   }
-  if (!image.reference.empty() && !validImageDigest(image.reference)) {
+  if (!image.reference.empty() && !isImageDigest(image.reference)) {
     return invalid("reference", "must be sha256: and 64 hex digits, or null");
   }
   if (image.created.empty() || image.created.size() > kMaxText) {
@@ -62,14 +50,7 @@ Result<> check(const Image& image) {
 }  // namespace
 
 bool validImageName(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxName && isLower(name[0]) && name != kHostImage &&
-         std::ranges::all_of(name,
-                             [](char c) { return isLower(c) || c == '.' || c == '_' || c == '-'; });
-}
-
-bool validImageDigest(std::string_view digest) {
-  return digest.size() == kDigestPrefix.size() + kHexDigits && digest.starts_with(kDigestPrefix) &&
-         std::ranges::all_of(digest.substr(kDigestPrefix.size()), isHex);
+  return isImageName(name) && name != kHostImage;
 }
 
 json::object toJsonObject(const Image& image) {

@@ -10,11 +10,9 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "model/image_name.h"
 
 namespace cloister::model {
-
-// What stands for the node's own /usr; no image has this name.
-inline constexpr std::string_view kHostImage = "host";
 
 using ImageEnv = std::vector<std::pair<std::string, std::string>>;
 inline constexpr size_t kMaxImageEnv = 64;
@@ -40,10 +38,8 @@ struct ImageSettings {
   uint64_t max_files = 1'000'000;  // files, directories and links of all layers together
 };
 
-// [a-z0-9][a-z0-9._-]{0,62}, and not "host".
+// A name that an image can be given: isImageName(), and not the host's.
 bool validImageName(std::string_view name);
-// sha256: and 64 lower-case hex digits.
-bool validImageDigest(std::string_view digest);
 
 base::json::object toJsonObject(const Image& image);
 std::string toJson(const Image& image);

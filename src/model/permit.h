@@ -19,7 +19,7 @@ struct PermitFields {
   std::string tenant;
   std::string policy_id;     // names the policy version that decided
   std::string runtime;       // "process"
-  std::string image;         // "host" or an image name; the node resolves it to a digest
+  std::string image;         // model::ImageRef as text
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
   Walls walls = {};          // of the agent that it is for; of a sandbox, not of a program in one

@@ -20,7 +20,6 @@ struct Finding {
 // The finding that says whether a node has workspaces on disk.
 inline constexpr char kDiskFinding[] = "disk workspaces";
 
-// What a node can do, told to the control plane when it connects.
 // A program of an image, by name, that is a link to another.
 struct ProgramLink {
   std::string name;
@@ -30,6 +29,23 @@ struct ProgramLink {
 };
 inline constexpr size_t kMaxProgramLinks = 4096;
 
+// An image that was imported into a node.
+struct OfferedImage {
+  std::string name;
+  std::string digest;  // "sha256:…"
+  std::string source;  // what it was imported from: "oci", "docker", "directory"
+  std::string created;
+  uint64_t size_bytes = 0;
+  uint64_t files = 0;
+  bool machines = false;               // virtual machines can have it too
+  std::vector<std::string> languages;  // names whose toolchain is present
+  std::vector<ProgramLink> links;      // at most kMaxProgramLinks
+
+  bool operator==(const OfferedImage&) const = default;
+};
+inline constexpr size_t kMaxOfferedImages = 64;
+
+// What a node can do, told to the control plane when it connects.
 struct NodeOffer {
   std::string node;  // its name
   std::string version;
@@ -41,7 +57,8 @@ struct NodeOffer {
   uint32_t max_sandboxes = 0;
   uint64_t memory_bytes = 0;  // of the machine
   uint32_t cpus = 0;
-  std::vector<ProgramLink> links;  // of the default image; at most kMaxProgramLinks
+  std::vector<ProgramLink> links;    // of the default image; at most kMaxProgramLinks
+  std::vector<OfferedImage> images;  // besides the default one
 };
 
 }  // namespace cloister::model

@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "model/escalation.h"
+#include "model/image_name.h"
 #include "model/tool.h"
 
 namespace cloister::model {
@@ -377,21 +378,29 @@ Result<> oneOf(const std::string& field, const std::string& word,
   return invalid(field, "must be one of " + list);
 }
 
-Result<> parsePlacement(ObjectReader& reader, RunRequest& request) {
+Result<> parseSurroundingWalls(ObjectReader& reader, RunRequest& request) {
   if (const json::object* network = TRY(reader.object("network_policy"))) {
     ObjectReader inner(*network, "network_policy");
     request.network_tier = TRY(inner.text("tier")).value_or(request.network_tier);
     TRY(oneOf("network_policy.tier", request.network_tier, kNetworkTiers));
     TRY(inner.finish());
   }
+  request.image = TRY(reader.text("image")).value_or("");
+  if (!request.image.empty() && !isImageName(request.image)) {
+    return invalid("image", "must be the name of an image, as in GET /v1/images, or \"host\"");
+  }
+  return readPlacement(reader, request);
+}
+
+}  // namespace
+
+Result<> readPlacement(ObjectReader& reader, RunRequest& request) {
   request.runtime = TRY(reader.text("runtime")).value_or("");
   TRY(atMost("runtime", request.runtime.size(), kMaxName, "bytes"));
   TRY(noNul("runtime", request.runtime));
   request.tier = TRY(reader.text("tier")).value_or("");
   return request.tier.empty() ? Result<>() : oneOf("tier", request.tier, kTiers);
 }
-
-}  // namespace
 
 Result<std::string> decodeText(const TextField& field, std::string text,
                                const std::optional<std::string>& encoding) {
@@ -431,7 +440,7 @@ Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequ
   TRY(readLanguage(reader, request.language));
   TRY(parseSurroundings(reader, bounds, request));
   TRY(readLimits(reader, bounds.max, request.limits));
-  TRY(parsePlacement(reader, request));
+  TRY(parseSurroundingWalls(reader, request));
   return checkCommandBytes(request, bounds.command_bytes);
 }
 

@@ -37,6 +37,7 @@ struct RunRequest {
   Limits limits;  // defaults where not asked
   std::string network_tier = "none";
   std::string runtime;  // "" = policy's choice
+  std::string image;    // a name (model/image_name.h); "" = policy's choice
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice
   std::vector<std::string> artifacts = {"**"};  // globs under /workspace
   std::map<std::string, std::string> metadata;
@@ -70,8 +71,11 @@ Result<RunRequest> parseRunRequest(const base::json::object& body, const Request
 Result<> readRunRequest(base::ObjectReader& reader, const RequestBounds& bounds,
                         RunRequest& request);
 // Only what is not about one program: language, environment, dependencies, metadata, limits,
-// network, runtime, tier.
+// network, runtime, image, tier.
 Result<> readSettings(base::ObjectReader& reader, const RequestBounds& bounds, RunRequest& request);
+
+// Of those only runtime and tier.
+Result<> readPlacement(base::ObjectReader& reader, RunRequest& request);
 
 // A member that holds bytes, and the one that says how they are written there.
 struct TextField {

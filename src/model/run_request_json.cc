@@ -82,6 +82,8 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["encoding"] = json::string(encoding);
   sorted["env"] = toObject(request.env);
   sorted["files"] = toArray(request.files);
+  // Only where it says something: the digest of an earlier version's request is to stay.
+  if (!request.image.empty()) sorted["image"] = json::string(request.image);
   sorted["input"] = json::string(input);
   sorted["language"] = textOrNull(request.language);
   sorted["metadata"] = toObject(request.metadata);

@@ -48,6 +48,7 @@ json::object toObject(const std::map<std::string, std::string>& map) {
 json::object provenanceOf(const Provenance& p) {
   return {{"runtime", textOrNull(p.runtime)},
           {"node", textOrNull(p.node)},
+          {"image", textOrNull(p.image)},
           {"image_digest", textOrNull(p.image_digest)},
           {"policy_id", textOrNull(p.policy_id)},
           {"permit_id", textOrNull(p.permit_id)},
@@ -135,13 +136,6 @@ Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
   return *cwd;
 }
 
-// There is one image for now; a name that means another must not be taken for it.
-Result<> readImage(base::ObjectReader& reader) {
-  const auto image = TRY(reader.text("image"));
-  if (!image || *image == "host") return {};
-  return invalid("image", "\"" + *image + "\" is not offered; leave it out, or ask for \"host\"");
-}
-
 Result<std::string> readSnapshot(base::ObjectReader& reader) {
   const auto id = TRY(reader.text("from_snapshot"));
   if (!id || base::isId(kSnapshotPrefix, *id)) return id.value_or("");
@@ -192,6 +186,10 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
     return invalid("network_policy.tier",
                    "must be the session's, \"" + session.network_tier + "\"; leave it out");
   }
+  if (!run.image.empty() && run.image != session.provenance.image) {
+    return invalid("image", "must be the session's, \"" + session.provenance.image +
+                                "\"; leave it out, or make a session with \"" + run.image + "\"");
+  }
   if (!run.artifacts.empty()) {
     return invalid("artifacts",
                    "what a session's programs write stays in it: read it from "
@@ -237,7 +235,6 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
   request.ttl = TRY(readTtl(reader, "ttl_seconds", times.ttl, times.max_ttl));
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
-  TRY(readImage(reader));
   request.from_snapshot = TRY(readSnapshot(reader));
   TRY(reader.finish());
   return request;
@@ -251,6 +248,18 @@ json::object toJsonObject(const SessionRequest& request) {
   object["ttl_seconds"] = toSeconds(request.ttl);
   object["idle_ttl_seconds"] = toSeconds(request.idle_ttl);
   return object;
+}
+
+Result<SessionMove> parseSessionMove(const json::object& body) {
+  base::ObjectReader reader(body, "");
+  RunRequest placed;
+  SessionMove move;
+  TRY(readPlacement(reader, placed));
+  move.end_programs = TRY(reader.boolean("end_programs")).value_or(false);
+  TRY(reader.finish());
+  move.runtime = std::move(placed.runtime);
+  move.tier = std::move(placed.tier);
+  return move;
 }
 
 Result<Renewal> parseRenewal(const json::object& body, const SessionBounds& times) {

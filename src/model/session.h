@@ -66,7 +66,7 @@ struct SessionBounds {
 
 // The body of POST /v1/sessions.
 struct SessionRequest {
-  RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, tier
+  RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, image, tier
   std::string cwd;
   std::string from_snapshot;  // its id; "" for an empty workspace
   std::chrono::milliseconds ttl{0};
@@ -85,6 +85,14 @@ struct Renewal {
   std::chrono::milliseconds idle_ttl{0};
 };
 Result<Renewal> parseRenewal(const base::json::object& body, const SessionBounds& times);
+
+// The body of POST /v1/sessions/{id}:move. What is "" stays as the session was asked for.
+struct SessionMove {
+  std::string runtime;
+  std::string tier;
+  bool end_programs = false;  // those that run in it
+};
+Result<SessionMove> parseSessionMove(const base::json::object& body);
 
 // The body of POST /v1/sessions/{id}/exec: a run request, for a program in that session. What it
 // leaves out is the session's; no files are collected: they stay there.

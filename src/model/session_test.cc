@@ -67,7 +67,7 @@ TEST(SessionRequest, ARefusalNamesTheField) {
       {R"({"ttl_seconds":86401})", "ttl_seconds"},
       {R"({"ttl_seconds":"1"})", "ttl_seconds"},
       {R"({"idle_ttl_seconds":0.5})", "idle_ttl_seconds"},
-      {R"({"image":"debian"})", "image"},
+      {R"({"image":"../debian"})", "image"},
       {R"({"cwd":"tmp"})", "cwd"},
       {R"({"cwd":"/a\nb"})", "cwd"},
       {R"({"env":{"1":"x"}})", "env.1"},

@@ -405,7 +405,7 @@ Result<json::object> requestOf(const Tool& tool, const json::object& arguments) 
 
 Result<json::object> sessionRequestOf(const Tool& tool, const json::object& arguments) {
   json::object request = TRY(requestOf(tool, arguments));
-  for (const std::string_view own : {"runtime", "tier"}) {
+  for (const std::string_view own : {"runtime", "image", "tier"}) {
     if (request.contains(own)) {
       return invalid("session_id", tool.id + " needs a sandbox of its own: it names a " +
                                        std::string(own) + "; call it without a session");

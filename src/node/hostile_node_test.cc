@@ -46,7 +46,8 @@ class HostileNodeTest : public testing::Test {
 
   // Channel 1 with a program that has been started, as far as we know.
   Result<model::Outcome> execWhile(const std::function<void()>& talk) {
-    say(FromNode::kProvisioned, 1, wire::encodeProvisioned({"fake", "liar", "sha256:0", {}}));
+    say(FromNode::kProvisioned, 1,
+        wire::encodeProvisioned({"fake", "liar", "host", "sha256:0", {}}));
     auto sandbox = runTask(io_, node_->provision({"permit", "signature"}));
     EXPECT_TRUE(sandbox);
     if (!sandbox) return std::unexpected(sandbox.error());
@@ -120,6 +121,29 @@ TEST_F(HostileNodeTest, TellsItsPoolAtAnyTime) {
   });
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(node_->pool(), stats);
+}
+
+TEST_F(HostileNodeTest, OffersAnewAtAnyTime) {
+  model::NodeOffer offer;
+  offer.images.emplace_back().name = "data";
+  size_t told = 0;
+  node_->onOffer([&told] { ++told; });
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kOffer, 0, wire::encodeOffer(offer));
+    say(FromNode::kFinished, 1, finished());
+  });
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(told, 1U);
+  EXPECT_EQ(node_->offer().images, offer.images);
+}
+
+TEST_F(HostileNodeTest, AnotherOfferOnAChannel) {
+  expectLost([&] { say(FromNode::kOffer, 1, wire::encodeOffer({})); });
+}
+
+TEST_F(HostileNodeTest, AnotherOfferThatIsNone) {
+  expectLost([&] { say(FromNode::kOffer, 0, wire::encodeOffer({}) + "x"); });
 }
 
 TEST_F(HostileNodeTest, APoolOnAChannel) {
@@ -232,7 +256,8 @@ TEST_F(HostileNodeTest, AFaultNeverPassesForALostNode) {
 class HostileSessionTest : public HostileNodeTest {
  protected:
   HostileSessionTest() {
-    say(FromNode::kProvisioned, 1, wire::encodeProvisioned({"fake", "liar", "sha256:0", {}}));
+    say(FromNode::kProvisioned, 1,
+        wire::encodeProvisioned({"fake", "liar", "host", "sha256:0", {}}));
     model::PermitFields fields;
     fields.session_id = "ses_1";
     auto sandbox = runTask(io_, node_->provision({wire::encodePermit(fields), "signature"}));

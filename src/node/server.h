@@ -57,7 +57,7 @@ struct ServerConfig {
   // File with the control plane's public key (base64), read at each connection, so that a rotated
   // key needs a reconnect only. Empty: the gate's key is used.
   std::string key_path;
-  model::NodeOffer offer;
+  model::NodeOffer offer;  // but for the images, which are the runtimes'
 };
 
 // Listens, then serves until the io_context stops. The error of listening is returned; afterwards

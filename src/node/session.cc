@@ -39,8 +39,8 @@ Session::Session(runtime::Connection::Stream stream, const ServerConfig& config,
       tell_(executor_) {}
 
 Task<void> Session::run() {
-  connection_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(config_.offer));
-  runtime::spawn(executor_, tellPool());
+  offer();
+  runtime::spawn(executor_, tellChanges());
   Result<> going;
   while (going) {
     auto frame = co_await connection_->read(wire::kNodeMaxPayload);
@@ -221,21 +221,37 @@ Task<void> Session::closeSlot(uint32_t channel) {
   changed_.notify();
 }
 
-Task<void> Session::tellPool() {
+// One of the runtimes has images, and keeps sandboxes ready.
+Session::Images Session::images() const {
+  for (const auto& [name, runtime] : runtimes_) {
+    if (auto images = runtime->images()) return images;
+  }
+  return nullptr;
+}
+
+void Session::offer() {
+  offered_ = images();
+  model::NodeOffer offer = config_.offer;
+  if (offered_) offer.images = *offered_;
+  connection_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(offer));
+}
+
+Task<void> Session::tellChanges() {
   const auto self = shared_from_this();
   std::optional<model::PoolStats> told;
-  while (!connection_->closed()) {
+  for (; !connection_->closed(); co_await tell_.async_wait(asio::as_tuple(asio::use_awaitable))) {
+    tell_.expires_after(kTellEvery);
+    if (connection_->congested()) continue;
+    if (images() != offered_) offer();
     for (const auto& [name, runtime] : runtimes_) {
-      auto now = connection_->congested() ? std::nullopt : runtime->pool();
+      auto now = runtime->pool();
       if (!now) continue;
       if (now != told) {
         connection_->post(static_cast<uint16_t>(FromNode::kPool), 0, wire::encodePool(*now));
         told = std::move(now);
       }
-      break;  // one of them keeps sandboxes ready
+      break;
     }
-    tell_.expires_after(kTellEvery);
-    co_await tell_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
 }
 

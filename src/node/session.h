@@ -43,9 +43,12 @@ class Session : public std::enable_shared_from_this<Session> {
   runtime::Task<void> closeSlot(uint32_t channel);
   runtime::Task<void> runExec(uint32_t channel, std::shared_ptr<Slot> slot,
                               model::PermitFields permit, wire::OpenRequest request);
-  // Tells what is kept ready, while there is something new, nobody else waits to be heard, and at
-  // most once a second.
-  runtime::Task<void> tellPool();
+  using Images = std::shared_ptr<const std::vector<model::OfferedImage>>;
+  [[nodiscard]] Images images() const;
+  void offer();
+  // Tells what is kept ready, and what is offered, while there is something new, nobody else waits
+  // to be heard, and at most once a second.
+  runtime::Task<void> tellChanges();
   runtime::Task<void> answerPlan(uint32_t call, runtime::Runtime* runtime,
                                  model::SignedPermit permit);
 
@@ -58,6 +61,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::map<uint32_t, std::shared_ptr<ExecSlot>> execs_;
   uint32_t last_channel_ = 0;
   uint32_t plans_ = 0;  // under way
+  Images offered_;
   runtime::Signal changed_;
   boost::asio::steady_timer tell_;
 };

@@ -27,9 +27,9 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
   if (sandbox) {
     sandbox_ = *std::move(sandbox);
     const runtime::SandboxInfo& info = sandbox_->info();
-    outlet_.post(
-        FromNode::kProvisioned,
-        wire::encodeProvisioned({info.runtime, info.node, info.image_digest, info.weakened}));
+    outlet_.post(FromNode::kProvisioned,
+                 wire::encodeProvisioned(
+                     {info.runtime, info.node, info.image, info.image_digest, info.weakened}));
     if (isSession()) runtime::spawn(changed_.executor(), tellDeath(shared_from_this()));
   } else {
     base::log(base::Level::kWarn, "sandbox not provisioned",

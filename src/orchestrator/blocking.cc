@@ -72,11 +72,16 @@ void dropLargeParts(model::RunRequest& request) {
   if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
 }
 
+std::string RunService::Impl::imageDigestOf(const Live& run) const {
+  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
+  return made.image == nullptr ? node.offer.image_digest : made.image->digest;
+}
+
 policy::Use RunService::Impl::useOf(const Live& run) const {
   return {.by = run.execution.principal,
           .execution_id = run.execution.id,
           .session_id = run.execution.session_id,
-          .digest = digestOf(run.bound, node.offer.image_digest),
+          .digest = digestOf(run.bound, imageDigestOf(run)),
           .now = base::wallMicros()};
 }
 
@@ -163,8 +168,8 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                      .session_id = execution.session_id,
                      .channels = channelsFor(parts.store, execution.principal, config.escalation),
                      .now = base::wallMicros()};
-  record.escalation = escalationFor(asked, record.request_json, run.bound, node.offer.image_digest,
-                                    config.escalation);
+  record.escalation =
+      escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
   execution.error = approvalError(wanted);
   run.facts.rule = wanted.rule;
   execution.status = waits ? model::Status::kBlocked : model::Status::kDenied;
@@ -315,10 +320,10 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Pending pending =
       CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
   CO_TRY(reload(*run, pending));
+  co_await consult(*run);
   const policy::Use use = useOf(*run);
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
-  co_await consult(*run);
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {
     applyDenial(run->execution, *denied);
     noteRefusal(*run);

@@ -31,6 +31,14 @@ store::Scope scopeOf(const Principal& who, const std::string& tenant) {
   return store::Scope::of(as);
 }
 
+// Of one that is asked for by name; the host's without.
+Result<std::string> digestOfImage(const model::NodeOffer& offer, const std::string& name) {
+  if (name.empty() || name == model::kHostImage) return offer.image_digest;
+  const auto found = std::ranges::find(offer.images, name, &model::OfferedImage::name);
+  if (found != offer.images.end()) return found->digest;
+  return fail(Code::kInvalid, "image: \"" + name + "\" is not on this node", "image");
+}
+
 bool isSelf(const Principal& who, const std::string& name) {
   return name == who.user || name == who.agent || name == who.key_id;
 }
@@ -96,7 +104,7 @@ Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escala
   const std::string json = base::toJson(model::toJsonObject(run));
   const model::ExecSpec spec = TRY(policy::resolve(run, runs->parts.languages));
   const Bound bound = TRY(boundOf(json, wire::encodeExecSpec(spec), "", runs->parts.languages));
-  const std::string& image = runs->node.offer.image_digest;
+  const std::string image = TRY(digestOfImage(runs->node.offer, run.image));
   e.digest = digestOf(bound, image);
   e.subject = subjectOf(json);
   e.display = displayOf(json, image, "");

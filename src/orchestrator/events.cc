@@ -56,11 +56,13 @@ model::AuditEvent resumedEvent(const model::Execution& execution, const std::str
 }
 
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node) {
+  const std::string& digest = execution.provenance.image_digest;
   return about("execution.started", execution,
                {{"permit", execution.provenance.permit_id},
                 {"policy", execution.provenance.policy_id},
                 {"node", node.node},
-                {"image_digest", node.image_digest},
+                {"image", execution.provenance.image},
+                {"image_digest", digest.empty() ? node.image_digest : digest},
                 {"weakened", json::array(node.weakened.begin(), node.weakened.end())}});
 }
 

@@ -73,6 +73,8 @@ class Home {
  public:
   virtual ~Home() = default;
   [[nodiscard]] virtual const std::string& id() const = 0;
+  // Of its sandbox, as permits name it.
+  [[nodiscard]] virtual const std::string& runtimeName() const = 0;
   virtual Result<> admit() = 0;  // as Host, as the next two
   virtual void enter() = 0;
   virtual void leave() = 0;

@@ -127,11 +127,15 @@ Task<Result<Outcome>> RunService::Impl::perform(Live& run) {
   co_return co_await exec(run);
 }
 
-void RunService::Impl::markStarted(Live& run, const std::string& permit_id) const {
+void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = base::wallMicros();
-  run.execution.provenance.permit_id = permit_id;
-  run.execution.provenance.policy_id = run.ruling.policy->id;
+  model::Provenance& provenance = run.execution.provenance;
+  provenance.permit_id = permit.id;
+  provenance.policy_id = run.ruling.policy->id;
+  const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
+  provenance.image = image.name;
+  provenance.image_digest = image.digest;  // the node tells the host's
 }
 
 // The start is durable before the node gets the program: that makes it at most one.
@@ -140,8 +144,8 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   co_await consult(run);
   policy::Decision decision = decide(run, permit_id);
   Execution& execution = run.execution;
-  if (std::holds_alternative<model::Permit>(decision)) {
-    markStarted(run, permit_id);
+  if (const auto* granted = std::get_if<model::Permit>(&decision)) {
+    markStarted(run, granted->fields());
     CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
     run.log->publish(execution);
     co_await consult(run);
@@ -195,6 +199,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;
+  provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
   co_return Result<>{};

@@ -28,13 +28,15 @@ Task<bool> connectOnce(RunService& service, std::string socket_path, bool first_
               {{"reason", node.error().message}});
     co_return false;
   }
-  const model::NodeOffer offer = (*node)->offer();
+  runtime::RemoteNode& connected = **node;
+  const std::string name = connected.offer().node;
   base::log(base::Level::kInfo, "node connected",
-            {{"node", offer.node}, {"sandboxes", std::to_string(offer.max_sandboxes)}});
-  service.setNode({node->get(), offer});
-  co_await (*node)->closed();
+            {{"node", name}, {"sandboxes", std::to_string(connected.offer().max_sandboxes)}});
+  service.setNode({&connected, connected.offer()});
+  connected.onOffer([&] { service.setNode({&connected, connected.offer()}); });
+  co_await connected.closed();
   service.setNode({});
-  base::log(base::Level::kWarn, "node lost", {{"node", offer.node}});
+  base::log(base::Level::kWarn, "node lost", {{"node", name}});
   co_return true;
 }
 

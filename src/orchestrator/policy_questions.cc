@@ -87,7 +87,8 @@ policy::ReaderParts PolicyService::readerParts() const {
   return {.languages = parts_.languages,
           .levels = parts_.levels,
           .bounds = parts_.bounds,
-          .runtimes = &parts_.service.node().offer.runtimes};
+          .runtimes = &parts_.service.node().offer.runtimes,
+          .images = &parts_.service.node().offer.images};
 }
 
 Result<json::object> PolicyService::check(const json::object& body) {
@@ -166,11 +167,12 @@ Task<Result<json::object>> PolicyService::replay(model::Principal asker, policy:
   // What it works with is its own: the node may come or go meanwhile.
   const auto work = [with = parts_, scope = store::Scope::of(asker), from = std::move(from),
                      to = std::move(to), count,
-                     runtimes = parts_.service.node().offer.runtimes]() -> Result<json::object> {
+                     offer = parts_.service.node().offer]() -> Result<json::object> {
     const policy::ReaderParts parts{.languages = with.languages,
                                     .levels = with.levels,
                                     .bounds = with.bounds,
-                                    .runtimes = &runtimes};
+                                    .runtimes = &offer.runtimes,
+                                    .images = &offer.images};
     return compare(TRY(with.store.requests(scope, count)), from, to, parts);
   };
   co_return co_await inBackground<Result<json::object>>(parts_.background, work);

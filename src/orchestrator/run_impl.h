@@ -35,6 +35,7 @@ struct Live {
   model::Execution execution;  // its record; `log` shows the parts that are durable
   model::RunRequest request;   // without the parts that are large: policy is asked again
   std::string rule_language;
+  std::shared_ptr<Home> home;  // null: a sandbox of its own
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
@@ -124,6 +125,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<> wantApproval(Live& live, store::NewExecution& record,
                         const policy::NeedsApproval& wanted) const;
   Result<> useApproval(Live& live, store::NewExecution& record) const;
+  // Of the image that it would run in now.
+  [[nodiscard]] std::string imageDigestOf(const Live& live) const;
   [[nodiscard]] policy::Use useOf(const Live& live) const;
   static void noteRefusal(Live& live);
   Result<> reload(Live& live, const store::Pending& pending) const;
@@ -139,7 +142,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] bool mayStart(const Live& live) const;
   Task<void> execute(LivePtr live);
   Task<Result<model::Outcome>> perform(Live& live);
-  void markStarted(Live& live, const std::string& permit_id) const;
+  void markStarted(Live& live, const model::PermitFields& permit) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::Permit permit);

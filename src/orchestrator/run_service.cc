@@ -39,6 +39,14 @@ std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& 
   return prestartKey(spec);
 }
 
+// Of all images: what a rule says of a program holds in each of them.
+std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
+  std::vector<model::ProgramLink> links = offer.links;
+  for (const model::OfferedImage& image : offer.images)
+    links.insert(links.end(), image.links.begin(), image.links.end());
+  return links;
+}
+
 base::json::object metadataOf(const model::RunRequest& request) {
   base::json::object object;
   for (const auto& [name, value] : request.metadata)
@@ -170,6 +178,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   execution.id = base::newId("exec");
   if (asked.home) execution.session_id = asked.home->id();
   run->spec = TRY(policy::resolve(request, parts.languages, asked.home ? tagOf(execution.id) : ""));
+  run->home = asked.home;
   run->spec.cwd = asked.request.cwd;
   run->spec.keep_input = asked.request.keep_input;
   run->spec.terminal = asked.request.terminal;
@@ -214,6 +223,8 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .language = run.rule_language,
           .session_id = run.execution.session_id,
           .runtimes = &node.offer.runtimes,
+          .images = &node.offer.images,
+          .inside = run.home == nullptr ? "" : run.home->runtimeName(),
           .walls = run.held ? &run.held->walls : nullptr,
           .operation = run.execution.session_id.empty() ? "run" : "exec",
           .risk_facts = &run.risk_facts};
@@ -303,8 +314,8 @@ bool RunService::Impl::begin(Live& run) {
   policy::Decision decision = decide(run, permit_id);
   auto* permit = std::get_if<model::Permit>(&decision);
   if (permit == nullptr) return false;
+  markStarted(run, permit->fields());
   run.permit = std::move(*permit);
-  markStarted(run, permit_id);
   return true;
 }
 
@@ -381,7 +392,7 @@ void RunService::setNode(NodeState node) {
   impl_->node = std::move(node);
   const model::NodeOffer& offer = impl_->node.offer;
   impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
-  if (!lost && impl_->parts.levels != nullptr) impl_->parts.levels->image->set(offer.links);
+  if (!lost && impl_->parts.levels != nullptr) impl_->parts.levels->image->set(linksOf(offer));
   if (!lost && impl_->node_back) impl_->node_back();
   if (!lost) return impl_->startWaiting();
   if (impl_->node_lost) impl_->node_lost();

@@ -128,8 +128,20 @@ model::AuditEvent startedEvent(const model::Session& session) {
                {{"permit", provenance.permit_id},
                 {"policy", provenance.policy_id},
                 {"node", provenance.node},
+                {"image", provenance.image},
                 {"image_digest", provenance.image_digest},
                 {"weakened", json::array(provenance.weakened.begin(), provenance.weakened.end())}});
+}
+
+model::AuditEvent movedEvent(const model::Session& session, const std::string& from,
+                             const model::Principal& by) {
+  model::AuditEvent event = startedEvent(session);
+  event.action = "session.moved";
+  event.principal = by;
+  event.details["from"] = from;
+  event.details["to"] = session.provenance.runtime;
+  event.details["of_tenant"] = session.principal.tenant;
+  return event;
 }
 
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by) {

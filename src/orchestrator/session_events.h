@@ -38,6 +38,9 @@ Error endedError(const std::string& doing, const model::RunError& reason);
 model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
                                const std::string& rule);
 model::AuditEvent startedEvent(const model::Session& session);
+// To the sandbox that its record has now, from one of the runtime `from`.
+model::AuditEvent movedEvent(const model::Session& session, const std::string& from,
+                             const model::Principal& by);
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);
 // `by`: who asked for it; otherwise whose session it is.
 model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by);

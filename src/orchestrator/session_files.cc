@@ -141,6 +141,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                             .language = asking.language,
                             .session_id = asking.session_id,
                             .runtimes = asking.runtimes,
+                            .images = asking.images,
+                            .inside = asking.inside,
                             .operation = "files"};
   const Ruling ruling = co_await runs->parts.policy.rule(question);
   as.limits = limitsFor(*ruling.policy, asking);

@@ -108,6 +108,8 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                             .language = asking.language,
                             .session_id = asking.session_id,
                             .runtimes = asking.runtimes,
+                            .images = asking.images,
+                            .inside = asking.inside,
                             .operation = "kernel"};
   const Ruling ruling = co_await runs->parts.policy.rule(question);
   const model::Limits most = policy::mostAllowed(*ruling.policy, question);

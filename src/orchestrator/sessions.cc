@@ -52,6 +52,11 @@ Result<> LiveSession::admit() {
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
+  if (moving) {
+    Error busy{Code::kUnavailable, "running in a session: it is being moved", ""};
+    busy.retry_after_seconds = 1;
+    return std::unexpected(std::move(busy));
+  }
   const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
   if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
@@ -189,7 +194,13 @@ Task<void> Sessions::Impl::consult(LiveSession& session) const {
 
 policy::Question Sessions::Impl::question(const LiveSession& session,
                                           const std::string& permit_id) const {
-  return {.request = session.request,
+  return question(session, session.request, permit_id);
+}
+
+policy::Question Sessions::Impl::question(const LiveSession& session,
+                                          const model::RunRequest& request,
+                                          const std::string& permit_id) const {
+  return {.request = request,
           .principal = session.record.principal,
           .execution_id = {},
           .permit_id = permit_id,
@@ -200,6 +211,8 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .language = session.rule_language,
           .session_id = session.record.id,
           .runtimes = &runs->node.offer.runtimes,
+          .images = &runs->node.offer.images,
+          .inside = session.runtime,
           .walls = session.held ? &session.held->walls : nullptr,
           .operation = "session",
           .risk_facts = &session.risk_facts};
@@ -313,12 +326,14 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
-  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
-  session.box = CO_TRY(co_await runs->node.runtime->provision(permit));
+  const auto& permit = std::get<model::Permit>(decision);
+  session.runtime = permit.fields().runtime;
+  session.box = CO_TRY(co_await runs->node.runtime->provision(runs->sign(permit)));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;
+  provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
   co_return Result<>{};
@@ -455,6 +470,7 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
   }
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
+  request.run.image = session->record.provenance.image;
   Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
   CO_TRY(impl->toKernel(session, asked));
   co_return co_await impl->runs->ask(std::move(principal), std::move(asked),

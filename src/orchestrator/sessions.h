@@ -77,6 +77,12 @@ class Sessions {
   // kConflict once it has ended, or its time is over. A renewal that is acknowledged holds.
   Task<Result<model::Session>> renew(model::Principal principal, std::string id,
                                      model::Renewal renewal);
+  // Into another sandbox, behind stronger walls, with its workspace; its time goes on. Returns once
+  // that is durable, and until then it is what it was. Kernels end, and programs if that is asked
+  // for; kConflict where some run otherwise, or where what it gets would be no stronger; kDenied by
+  // policy. Meanwhile nothing is started in it (kUnavailable).
+  Task<Result<model::Session>> move(model::Principal principal, std::string id,
+                                    model::SessionMove to);
   // Returns the ended session once its end is durable; again: unchanged.
   Task<Result<model::Session>> end(model::Principal principal, std::string id);
 

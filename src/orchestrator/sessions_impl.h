@@ -25,6 +25,7 @@ struct LiveSession final : Home {
       : lease(base::monotonicNow(), terms), changed(std::move(executor)) {}
 
   [[nodiscard]] const std::string& id() const override { return record.id; }
+  [[nodiscard]] const std::string& runtimeName() const override { return runtime; }
   Result<> admit() override;
   void enter() override;
   void leave() override;
@@ -41,7 +42,8 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
-  Held held;  // of its agent, in its sandbox
+  std::string runtime;  // of its sandbox, as its permit says; "" before there is one
+  Held held;            // of its agent, in its sandbox
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
@@ -64,6 +66,7 @@ struct LiveSession final : Home {
   bool abandoned = false;      // its end did not wait for that
   bool start_refused = false;  // by the ledger
   bool saving = false;         // its workspace is read for a snapshot
+  bool moving = false;         // to another sandbox
   bool renewing = false;       // a renewal is being recorded
   bool closed = false;         // its end is recorded
   runtime::Signal changed;
@@ -79,6 +82,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                              store::NewSession& record) const;
   Task<void> consult(LiveSession& session) const;
   [[nodiscard]] policy::Question question(const LiveSession& session,
+                                          const std::string& permit_id) const;
+  // `request`, which outlives the question, in place of the session's own.
+  [[nodiscard]] policy::Question question(const LiveSession& session,
+                                          const model::RunRequest& request,
                                           const std::string& permit_id) const;
   Result<> room(const LiveSession& session) const;
   Result<> take(const SessionPtr& session);
@@ -101,6 +108,21 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> waitForPlace(LiveSession& session);
   Task<Result<>> recordStart(LiveSession& session);
   Task<Result<model::Session>> begun(SessionPtr session);
+
+  // A move, step by step (session_move.cc).
+  struct Moved {
+    std::shared_ptr<runtime::Sandbox> box;
+    model::PermitFields permit;
+    model::RunRequest request;
+    Ruling ruling;
+  };
+  class OnItsWay;
+  Task<Result<>> clear(SessionPtr session, bool end_programs);
+  Task<Result<Moved>> makeStronger(LiveSession& session, const model::SessionMove& to);
+  Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
+  Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, const Moved& moved);
+  Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
+  Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
 
   // The end.
   void beginEnd(const SessionPtr& session, SessionEnd end);

@@ -53,6 +53,7 @@ json::object requestJson(const Question& question) {
           {"dependencies", std::move(dependencies)},
           {"tier", request.tier},
           {"runtime", request.runtime},
+          {"image", request.image},
           {"limits", model::limitsObject(limits)}};
 }
 
@@ -112,6 +113,8 @@ Result<> readGrant(ObjectReader& reader, const Question& question, const model::
   rule.runtime = TRY(requiredName(reader, "runtime", "process, gvisor or microvm"));
   if (!runtimeStrength(rule.runtime)) return wrong("runtime", "must be process, gvisor or microvm");
   rule.image = TRY(readText(reader, "image", kMaxName)).value_or(rule.image);
+  if (!model::isImageName(rule.image)) return wrong("image", "is no image's name");
+  rule.images = TRY(model::textList(reader, "images"));
   const auto network = TRY(reader.text("network"));
   if (network && *network != question.request.network_tier) {
     return wrong("network", "is not the tier that was asked for");
@@ -158,6 +161,19 @@ Result<Rule> readRule(ObjectReader& reader, const Question& question, const mode
 
 }  // namespace
 
+namespace {
+
+// The host's needs no word.
+json::array imagesJson(const Question& question) {
+  json::array images;
+  if (question.images == nullptr) return images;
+  for (const model::OfferedImage& image : *question.images)
+    images.push_back(json::object{{"name", image.name}, {"digest", image.digest}});
+  return images;
+}
+
+}  // namespace
+
 json::object questionJson(const Question& question, const model::Limits& most) {
   json::object risk{{"commands", json::array()}, {"variables", json::array()}};
   if (question.risk_facts != nullptr) {
@@ -172,6 +188,7 @@ json::object questionJson(const Question& question, const model::Limits& most) {
           {"request", requestJson(question)},
           {"risk", std::move(risk)},
           {"runtimes", known ? texts(*question.runtimes) : json::array{"process"}},
+          {"images", imagesJson(question)},
           {"ceiling", model::limitsObject(most)}};
 }
 

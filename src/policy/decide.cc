@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
+#include "base/glob.h"
 #include "policy/conditions.h"
 
 namespace cloister::policy {
@@ -23,6 +25,7 @@ using model::Limits;
 using model::RunRequest;
 
 constexpr std::string_view kProcess = "process";
+constexpr std::string_view kMicrovm = "microvm";
 
 int scoreOf(const Policy& policy, const Question& question) {
   if (policy.score) return *policy.score;
@@ -90,6 +93,22 @@ std::string_view stronger(std::string_view one, std::string_view other) {
   return runtimeStrength(one).value_or(-1) < runtimeStrength(other).value_or(-1) ? other : one;
 }
 
+// A session's sandbox is what it is. What policy wants stronger by now no longer runs in it; what
+// serves its files is ours, and does, or nobody could take them elsewhere.
+std::optional<Denied> staysInside(const Question& question, const std::string& needed,
+                                  Evaluation& made) {
+  constexpr std::string_view kFiles = "files";
+  const std::string wanted(std::exchange(made.runtime, question.inside));
+  if (question.operation == kFiles || stronger(question.inside, wanted) == question.inside) {
+    return std::nullopt;
+  }
+  return Denied{made.rule->name,
+                "the session's runtime \"" + question.inside + "\" is weaker than \"" + wanted +
+                    "\", which " + needed + " needs by now",
+                "move the session (POST /v1/sessions/{id}:move, cloister session move), or make a "
+                "new one"};
+}
+
 // Never weaker than the tier, the rule or the request has it.
 std::optional<Denied> chooseRuntime(const Policy& policy, const Question& question,
                                     Evaluation& made) {
@@ -113,12 +132,41 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
                   "leave runtime out"};
   }
   made.runtime = stronger(made.runtime, asked);
+  if (!question.inside.empty()) return staysInside(question, needed, made);
   if (offers(question, made.runtime)) return std::nullopt;
   const std::string by = asked == made.runtime ? "asked for here" : "which " + needed + " needs";
   return Denied{
       rule.name,
       "runtime \"" + std::string(made.runtime) + "\", " + by + ", is not offered by this node",
       adviceFor(made.runtime)};
+}
+
+// What is asked for, where the rule lets it, or else what the rule says.
+std::optional<Denied> chooseImage(const Question& question, Evaluation& made) {
+  const Rule& rule = *made.rule;
+  const std::string& asked = question.request.image;
+  const std::string& name = asked.empty() ? rule.image : asked;
+  const auto allowed = [&](const std::string& glob) { return base::globMatches(glob, name); };
+  if (name != rule.image && std::ranges::none_of(rule.images, allowed)) {
+    return Denied{rule.name, "image \"" + name + "\" is not one that this rule allows",
+                  "leave image out, or ask the operator to add it to the rule's images"};
+  }
+  if (name == model::kHostImage) return std::nullopt;
+  const auto* images = question.images;
+  const auto found = images == nullptr
+                         ? decltype(images->begin()){}
+                         : std::ranges::find(*images, name, &model::OfferedImage::name);
+  if (images == nullptr || found == images->end()) {
+    return Denied{rule.name, "image \"" + name + "\" is not on this node",
+                  "ask for one of GET /v1/images, or have it imported (cloister image import)"};
+  }
+  if (made.runtime == kMicrovm && !found->machines) {
+    return Denied{rule.name,
+                  "image \"" + name + "\" was imported without what virtual machines need",
+                  "have it imported anew where mksquashfs is installed"};
+  }
+  made.image = &*found;
+  return std::nullopt;
 }
 
 std::optional<Denied> overOperation(const Rule& rule, const Question& question) {
@@ -172,12 +220,13 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .tenant = question.principal.tenant,
       .policy_id = policy.id,
       .runtime = std::string(made.runtime),
-      .image = made.rule->image,
+      .image = toText(imageOf(made)),
       .network_tier = question.request.network_tier,
       .limits = made.limits,
       .walls = question.walls == nullptr ? none : *question.walls,
       .spec_sha256 = question.spec_sha256,
-      .prestart = question.prestart,
+      // Interpreters that start ahead of their code are the host's.
+      .prestart = made.image == nullptr ? question.prestart : "",
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   });
@@ -205,6 +254,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   }
   made.tier = tierOf(policy, *rule, question, made.score);
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
+  if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
   return overLimit(*rule, made.limits);
 }
@@ -240,6 +290,11 @@ Evaluation evaluate(const Policy& policy, const Question& question) {
     made.wanted = &*setting.approve;
   }
   return made;
+}
+
+model::ImageRef imageOf(const Evaluation& made) {
+  if (made.image == nullptr) return {};
+  return {made.image->name, made.image->digest};
 }
 
 Decision decide(const Policy& policy, const Question& question) {

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "model/exec_spec.h"
+#include "model/image_name.h"
 #include "model/language.h"
 #include "model/permit.h"
 #include "model/plan.h"
@@ -60,6 +61,8 @@ struct Question {
   std::string session_id;  // see PermitFields
   // What the node offers, outlives the question; null or empty: not known, then only "process".
   const std::vector<std::string>* runtimes = nullptr;
+  const std::vector<model::OfferedImage>* images = nullptr;  // likewise: only the host's
+  std::string inside = {};  // the runtime of its session's sandbox; "": there is none yet
   const model::Walls* walls = nullptr;  // that a sandbox gets for the agent; null: none
   bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
   std::string_view operation = "run";     // one of kOperations
@@ -80,11 +83,14 @@ struct Evaluation {
   int score = 0;
   Tier tier = Tier::kAuto;  // with a rule that allows
   std::string_view runtime;
-  model::Limits limits;  // asked for
+  const model::OfferedImage* image = nullptr;  // among the question's; null: the host's
+  model::Limits limits;                        // asked for
   std::optional<Denied> denied;
   const Approval* wanted = nullptr;  // that is missing; in the policy
 };
 Evaluation evaluate(const Policy& policy, const Question& question);
+// Of one that is not denied.
+model::ImageRef imageOf(const Evaluation& made);
 
 // Why `decision` is no permit; nullopt where it is one. A missing approval is a denial that says
 // how to ask, for callers that cannot wait for one.

@@ -157,7 +157,8 @@ Result<> readGrant(ObjectReader& reader, const base::json::object& object, const
     }
   }
   if (auto image = TRY(reader.text("image"))) rule.image = *std::move(image);
-  if (rule.image.empty()) return wrong(reader.pathOf("image"), "is empty");
+  if (!model::isImageName(rule.image)) return wrong(reader.pathOf("image"), "is no image's name");
+  rule.images = TRY(readList(reader, object, "images"));
   rule.max = TRY(readMax(reader, max));
   rule.operations = TRY(readList(reader, object, "operations"));
   for (const std::string& operation : rule.operations) {

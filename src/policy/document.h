@@ -74,11 +74,12 @@ struct Rule {
   std::string remedy;  // of a denial: what the caller can do; "" for the general advice
   Conditions match;
   Effect effect = Effect::kDeny;
-  Approval approval;         // of kApprove
-  std::optional<Tier> tier;  // without: by the score
-  std::string runtime;       // the weakest that will do, beside what the tier asks; "" none
-  std::string image = "host";
-  model::Limits max;                    // more than this is denied, not clamped
+  Approval approval;                // of kApprove
+  std::optional<Tier> tier;         // without: by the score
+  std::string runtime;              // the weakest that will do, beside what the tier asks; "" none
+  std::string image = "host";       // what it runs in, where the request asks for no other
+  std::vector<std::string> images;  // globs of those that a request may ask for besides
+  model::Limits max;                // more than this is denied, not clamped
   std::vector<std::string> operations;  // that it allows; empty: all
   std::string canonical;                // JSON of what the document says
 };

@@ -152,7 +152,7 @@ json::object explain(const Policy& policy, const Question& question) {
   const Evaluation made = evaluate(policy, question);
   json::object answer = briefly(policy, question);
   answer["remedy"] = orNull(made.denied ? made.denied->remedy : "");
-  answer["image"] = made.denied ? json::value(nullptr) : json::value(made.rule->image);
+  answer["image"] = made.denied ? json::value(nullptr) : json::value(imageOf(made).name);
   answer["approval"] = approvalJson(made.wanted);
   answer["policy_id"] = policy.id;
   answer["limits"] = model::limitsObject(made.limits);

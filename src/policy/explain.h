@@ -22,7 +22,8 @@ struct ReaderParts {
   const model::LanguageSet& languages;
   const Levels& levels;
   const model::RequestBounds& bounds;
-  const std::vector<std::string>* runtimes = nullptr;  // that the node offers
+  const std::vector<std::string>* runtimes = nullptr;        // that the node offers
+  const std::vector<model::OfferedImage>* images = nullptr;  // likewise
 };
 
 // A request that somebody supposes, by somebody that they suppose.
@@ -35,14 +36,15 @@ struct Supposed {
   bool in_session = false;
   bool approved = false;
   std::vector<std::string> runtimes;
+  std::vector<model::OfferedImage> images;
 
   // Good as long as this.
   [[nodiscard]] Question question() const;
 };
 
-// Reads {request, principal, operation, session, approved, runtimes}: all but `request` may be left
-// out, and then it is `asker`, a run alone, and what the node offers. Members of `object` that it
-// does not know are for the caller to finish.
+// Reads {request, principal, operation, session, approved, runtimes, images}: all but `request` may
+// be left out, and then it is `asker`, a run alone, and what the node offers. Members of `object`
+// that it does not know are for the caller to finish.
 Result<Supposed> readSupposed(base::ObjectReader& reader, const ReaderParts& parts,
                               const model::Principal& asker);
 // The same of a request that is parsed.

@@ -312,5 +312,81 @@ TEST(Resolve, RefusesUnknownLanguagesAndAFileInTheCodesPlace) {
   }
 }
 
+// --- images
+
+model::OfferedImage offered(std::string name, bool machines) {
+  model::OfferedImage image;
+  image.digest = "sha256:" + std::string(64, static_cast<char>('0' + name.size() % 10));
+  image.name = std::move(name);
+  image.machines = machines;
+  return image;
+}
+
+constexpr std::string_view kWithImages = R"(version: 2
+rules:
+  - {name: vm, why: test, match: {languages: [node]}, effect: allow, tier: Auto, runtime: microvm,
+     images: ["*"]}
+  - {name: data, why: test, match: {languages: [python]}, effect: allow, tier: Auto, image: data,
+     images: [py*, host]}
+  - {name: own, why: test, effect: allow, tier: Auto}
+)";
+
+Decision decideAmong(std::string_view body) {
+  static const std::vector<model::OfferedImage> kImages = {
+      offered("data", true), offered("py312", false), offered("other", false)};
+  static const std::vector<std::string> kRuntimes = {"process", "microvm"};
+  const Policy policy = parsePolicy(kWithImages, "test", kMax).value();
+  const model::RunRequest request = requestOf(body);
+  const model::Principal principal;
+  return decide(policy, {.request = request,
+                         .principal = principal,
+                         .execution_id = "exec_1",
+                         .permit_id = "permit_1",
+                         .spec_sha256 = "aa",
+                         .prestart = "ahead",
+                         .language = ruleLanguage(request, languages()),
+                         .session_id = "",
+                         .runtimes = &kRuntimes,
+                         .images = &kImages});
+}
+
+std::string imageIn(const Decision& decision) {
+  const auto* permit = std::get_if<model::Permit>(&decision);
+  if (permit == nullptr) return "denied: " + std::get<Denied>(decision).reason;
+  return permit->fields().image;
+}
+
+std::string bodyFor(std::string_view language, std::string_view image) {
+  return R"({"code":"1","language":")" + std::string(language) + R"(","image":")" +
+         std::string(image) + "\"}";
+}
+
+TEST(PolicyImages, ARuleSaysWhichUnlessTheRequestMaySayAnother) {
+  EXPECT_EQ(imageIn(decideAmong(kPython)), "data@" + offered("data", true).digest);
+  EXPECT_EQ(imageIn(decideAmong(bodyFor("python", "py312"))),
+            "py312@" + offered("py312", false).digest);
+  EXPECT_EQ(imageIn(decideAmong(bodyFor("python", "host"))), "host");
+  EXPECT_EQ(imageIn(decideAmong(R"({"language":"bash","code":"1"})")), "host");
+  EXPECT_EQ(imageIn(decideAmong(bodyFor("bash", "host"))), "host");
+}
+
+TEST(PolicyImages, NoOtherIsHad) {
+  EXPECT_THAT(imageIn(decideAmong(bodyFor("python", "other"))),
+              HasSubstr("is not one that this rule allows"));
+  EXPECT_THAT(imageIn(decideAmong(bodyFor("bash", "data"))),
+              HasSubstr("is not one that this rule allows"));
+  EXPECT_THAT(imageIn(decideAmong(bodyFor("python", "python9"))), HasSubstr("is not on this node"));
+  EXPECT_THAT(imageIn(decideAmong(bodyFor("node", "py312"))), HasSubstr("virtual machines"));
+  EXPECT_EQ(imageIn(decideAmong(bodyFor("node", "data"))), "data@" + offered("data", true).digest);
+}
+
+TEST(PolicyImages, InterpretersStartAheadInTheHostsAlone) {
+  const auto prestart = [](const Decision& decision) {
+    return std::get<model::Permit>(decision).fields().prestart;
+  };
+  EXPECT_EQ(prestart(decideAmong(bodyFor("python", "host"))), "ahead");
+  EXPECT_EQ(prestart(decideAmong(kPython)), "");
+}
+
 }  // namespace
 }  // namespace cloister::policy

@@ -42,7 +42,7 @@ Places placesOf(const Language& language, std::string_view tag) {
 constexpr std::pair<std::string_view, std::string_view> kBaseEnvironment[] = {
     {"HOME", "/workspace"},
     {"LANG", "C.UTF-8"},
-    {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+    {"PATH", model::kDefaultPath},
     {"TMPDIR", "/tmp"},
 };
 

@@ -127,6 +127,7 @@ Question Supposed::question() const {
           .language = language,
           .session_id = in_session ? "ses_supposed" : "",
           .runtimes = &runtimes,
+          .images = &images,
           .approved = approved,
           .operation = operation,
           .risk_facts = &facts};
@@ -140,6 +141,7 @@ Supposed suppose(model::RunRequest request, model::Principal principal, const Re
   made.request = std::move(request);
   made.principal = std::move(principal);
   if (parts.runtimes != nullptr) made.runtimes = *parts.runtimes;
+  if (parts.images != nullptr) made.images = *parts.images;
   return made;
 }
 
@@ -156,6 +158,13 @@ Result<Supposed> readSupposed(base::ObjectReader& reader, const ReaderParts& par
   made.in_session = TRY(reader.boolean("session")).value_or(false);
   made.approved = TRY(reader.boolean("approved")).value_or(false);
   made.runtimes = TRY(optionalTexts(reader, "runtimes", std::move(made.runtimes)));
+  if (reader.any("images") != nullptr) made.images.clear();
+  for (std::string& name : TRY(optionalTexts(reader, "images", {}))) {
+    if (!model::isImageName(name)) return wrong(reader.pathOf("images"), "has no name of an image");
+    model::OfferedImage& image = made.images.emplace_back();
+    image.name = std::move(name);
+    image.machines = true;
+  }
   const std::string operation =
       TRY(reader.text("operation")).value_or(made.in_session ? "exec" : "run");
   const auto* known = std::ranges::find(kOperations, operation);

@@ -50,6 +50,7 @@ class ExecObserver {
 struct SandboxInfo {
   std::string runtime;
   std::string node;
+  std::string image;  // its name
   std::string image_digest;
   std::vector<std::string> weakened;
 };
@@ -108,6 +109,12 @@ class Runtime {
 
   // What provision would do, as JSON: mounts, syscall policy, limits, identities. Starts nothing.
   virtual Task<Result<base::json::object>> plan(const model::SignedPermit& permit) = 0;
+
+  // The images that it has besides its own, now: another list when they change; none: there are
+  // none.
+  [[nodiscard]] virtual std::shared_ptr<const std::vector<model::OfferedImage>> images() {
+    return nullptr;
+  }
 
   // What it keeps ready, as far as is known now; nullopt when it keeps nothing.
   [[nodiscard]] virtual std::optional<model::PoolStats> pool() const { return std::nullopt; }

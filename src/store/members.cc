@@ -16,6 +16,7 @@ json::object encode(const model::Provenance& from) {
     weakened.push_back(json::string(what));
   return {{"runtime", from.runtime},
           {"node", from.node},
+          {"image", from.image},
           {"image_digest", from.image_digest},
           {"policy_id", from.policy_id},
           {"permit_id", from.permit_id},
@@ -47,6 +48,7 @@ json::value encode(const std::optional<model::RunError>& error) {
 void decode(Members from, model::Provenance& out) {
   out.runtime = from.text("runtime");
   out.node = from.text("node");
+  if (!from.isNull("image")) out.image = from.text("image");
   out.image_digest = from.text("image_digest");
   out.policy_id = from.text("policy_id");
   out.permit_id = from.text("permit_id");

@@ -120,6 +120,16 @@ model::NodeOffer sampleOffer() {
   o.memory_bytes = uint64_t{8} << 30;
   o.cpus = 2;
   o.links = {{"awk", "mawk"}, {"vi", "vim.basic"}};
+  model::OfferedImage& image = o.images.emplace_back();
+  image.name = "data";
+  image.digest = "sha256:01";
+  image.source = "oci";
+  image.created = "2026-11-26T10:00:00.000Z";
+  image.size_bytes = uint64_t{1} << 30;
+  image.files = 40'000;
+  image.machines = true;
+  image.languages = {"python"};
+  image.links = {{"python3", "python3.12"}};
   return o;
 }
 
@@ -163,7 +173,7 @@ void addNodeMessages(Golden& all) {
   all["from_node.offer"] = frame(FromNode::kOffer, 0, encodeOffer(sampleOffer()));
   all["from_node.provisioned"] =
       frame(FromNode::kProvisioned, 7,
-            encodeProvisioned({"process", "local", "sha256:00", {"no cgroup"}}));
+            encodeProvisioned({"process", "local", "host", "sha256:00", {"no cgroup"}}));
   all["from_node.failed"] =
       frame(FromNode::kFailed, 7, encodeError({Code::kDenied, "reading permit: used", "permit"}));
   all["from_node.started"] = frame(FromNode::kStarted, 7, "");

@@ -151,6 +151,14 @@ void describe(A& a, T& v) {
 }
 
 template <class A, class T>
+void describeLinks(A& a, T& links) {
+  a.list(links, model::kMaxProgramLinks, [&](auto& link) {
+    a.text(link.name, kName);
+    a.text(link.real, kName);
+  });
+}
+
+template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, model::NodeOffer>
 void describe(A& a, T& v) {
   a.text(v.node, kName);
@@ -169,9 +177,17 @@ void describe(A& a, T& v) {
   a.number(v.max_sandboxes);
   a.number(v.memory_bytes);
   a.number(v.cpus);
-  a.list(v.links, model::kMaxProgramLinks, [&](auto& link) {
-    a.text(link.name, kName);
-    a.text(link.real, kName);
+  describeLinks(a, v.links);
+  a.list(v.images, model::kMaxOfferedImages, [&](auto& image) {
+    a.text(image.name, kName);
+    a.text(image.digest, kName);
+    a.text(image.source, kName);
+    a.text(image.created, kName);
+    a.number(image.size_bytes);
+    a.number(image.files);
+    a.flag(image.machines);
+    texts(a, image.languages, kFew, kName);
+    describeLinks(a, image.links);
   });
 }
 
@@ -228,6 +244,7 @@ template <class A, class T>
 void describe(A& a, T& v) {
   a.text(v.runtime, kName);
   a.text(v.node, kName);
+  a.text(v.image, kName);
   a.text(v.image_digest, kName);
   texts(a, v.weakened, kFew, kSentence);
 }

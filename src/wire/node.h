@@ -24,6 +24,9 @@ namespace cloister::wire {
 // The largest payload either side accepts.
 inline constexpr uint32_t kNodeMaxPayload = 64u << 20;
 
+// The largest kOffer: every image with all the links that it may have.
+inline constexpr uint32_t kMaxOffer = 32u << 20;
+
 // The largest kPool.
 inline constexpr uint32_t kMaxPool = 64u << 10;
 
@@ -45,7 +48,7 @@ enum class ToNode : uint16_t {
 };
 
 enum class FromNode : uint16_t {
-  kOffer = 65,        // encoded NodeOffer; the first message
+  kOffer = 65,        // encoded NodeOffer; the first message, and again when its images change
   kProvisioned = 66,  // encoded SandboxInfo
   kFailed = 67,       // encoded Error
   kStarted = 68,      // none
@@ -114,6 +117,7 @@ Result<model::PoolStats> decodePool(std::string_view bytes);
 struct Provisioned {
   std::string runtime;
   std::string node;
+  std::string image;
   std::string image_digest;
   std::vector<std::string> weakened;
 };

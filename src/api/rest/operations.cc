@@ -85,6 +85,35 @@ Task<Result<Response>> node(RestParts& parts, Request&) {
                                            {"cpus", offer.cpus}});
 }
 
+json::value textOrNull(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
+
+// The node's own first.
+Task<Result<Response>> images(RestParts& parts, Request&) {
+  const model::NodeOffer& offer = parts.service.node().offer;
+  json::array items;
+  items.push_back({{"name", model::kHostImage},
+                   {"digest", textOrNull(offer.image_digest)},
+                   {"source", "host"},
+                   {"created", nullptr},
+                   {"size_bytes", nullptr},
+                   {"files", nullptr},
+                   {"machines", false},
+                   {"languages", strings(offer.languages)}});
+  for (const model::OfferedImage& image : offer.images) {
+    items.push_back({{"name", image.name},
+                     {"digest", image.digest},
+                     {"source", image.source},
+                     {"created", textOrNull(image.created)},
+                     {"size_bytes", image.size_bytes},
+                     {"files", image.files},
+                     {"machines", image.machines},
+                     {"languages", strings(image.languages)}});
+  }
+  co_return jsonResponse(200, json::object{{"images", std::move(items)}});
+}
+
 Task<Result<Response>> languages(RestParts& parts, Request&) {
   const std::vector<std::string>& usable = parts.service.node().offer.languages;
   json::array items;
@@ -116,6 +145,7 @@ std::vector<Route> operationRoutes(RestParts& parts) {
           get("/openapi.yaml", anyone(), openapi),
           get("/metrics", needs(Permission::kMetricsRead, Access::Or::kLocal), metrics),
           get("/v1/node", needs(Permission::kServiceRead), node),
+          get("/v1/images", needs(Permission::kServiceRead), images),
           get("/v1/languages", needs(Permission::kServiceRead), languages)};
 }
 

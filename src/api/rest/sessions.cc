@@ -78,6 +78,14 @@ Task<Result<Response>> renew(RestParts& parts, Request& request) {
   co_return sessionResponse(200, CO_TRY(std::move(renewed)));
 }
 
+Task<Result<Response>> move(RestParts& parts, Request& request) {
+  const json::object body =
+      request.has_body ? CO_TRY(parseObject(request.body, parts.bounds)) : json::object();
+  const model::SessionMove to = CO_TRY(model::parseSessionMove(body));
+  auto moved = co_await parts.sessions.move(request.principal, request.params[0], to);
+  co_return sessionResponse(200, CO_TRY(std::move(moved)));
+}
+
 Task<Result<Response>> exec(RestParts& parts, Request& request) {
   const std::optional<int64_t> wait = CO_TRY(queryInteger(request, "wait", 0, kMaxWaitSeconds));
   std::string key = CO_TRY(idempotencyKey(request));
@@ -161,6 +169,12 @@ std::vector<Route> sessionRoutes(RestParts& parts) {
        .access = needs(Permission::kSessionUse),
        .query = {},
        .handle = with(renew),
+       .json_body = true},
+      {.method = "POST",
+       .pattern = "/v1/sessions/{id}:move",
+       .access = needs(Permission::kSessionUse),
+       .query = {},
+       .handle = with(move),
        .json_body = true},
       {.method = "POST",
        .pattern = "/v1/sessions/{id}/exec",

@@ -8,8 +8,11 @@ namespace cloister::policy {
 
 void ImageNames::set(const std::vector<model::ProgramLink>& links) {
   Links fresh;
-  for (const model::ProgramLink& link : links)
-    fresh.emplace(link.name, link.real);
+  for (const model::ProgramLink& link : links) {
+    const auto [begin, end] = fresh.equal_range(link.name);
+    const auto same = [&](const auto& known) { return known.second == link.real; };
+    if (std::none_of(begin, end, same)) fresh.emplace(link.name, link.real);
+  }
   auto shared = std::make_shared<const Links>(std::move(fresh));
   const std::lock_guard lock(mutex_);
   links_.swap(shared);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image's programs that are links to others, as the node has told, so that what a rule says of
+// The images' programs that are links to others, as the node has told, so that what a rule says of
 // a program holds by each of its names. Thread-safe.
 #pragma once
 

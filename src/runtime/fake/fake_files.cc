@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <map>
 
@@ -94,6 +95,26 @@ struct Served {
     files.push_back(std::move(moved));
     return 0;
   }
+  // An archive that nobody but unpack() reads: of each file its path, size and bytes.
+  int save() const {
+    for (const model::FileSpec& file : files)
+      out += file.path + "\n" + std::to_string(file.content.size()) + "\n" + file.content;
+    return 0;
+  }
+  int unpack() const {
+    for (std::string_view rest = input; !rest.empty();) {
+      const size_t named = rest.find('\n');
+      const size_t sized = rest.find('\n', named + 1);
+      if (sized == std::string_view::npos) return EINVAL;
+      uint64_t size = 0;
+      const char* const end = rest.data() + sized;
+      if (std::from_chars(rest.data() + named + 1, end, size).ptr != end) return EINVAL;
+      files.push_back(
+          {std::string(rest.substr(0, named)), std::string(rest.substr(sized + 1, size)), 0644});
+      rest.remove_prefix(std::min(sized + 1 + size, rest.size()));
+    }
+    return 0;
+  }
 };
 
 }  // namespace
@@ -103,7 +124,7 @@ int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::s
   static const std::map<std::string, int (Served::*)() const, std::less<>> kAll = {
       {"stat", &Served::stat},   {"list", &Served::list},     {"read", &Served::read},
       {"write", &Served::write}, {"append", &Served::append}, {"remove", &Served::remove},
-      {"move", &Served::move}};
+      {"move", &Served::move},   {"save", &Served::save},     {"unpack", &Served::unpack}};
   const auto found = kAll.find(request.empty() ? "" : request[0]);
   if (found == kAll.end()) return ENOSYS;
   const Served served{files, request, input, out};

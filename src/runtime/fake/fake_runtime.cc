@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "model/image_name.h"
 #include "runtime/fake/fake_files.h"
 #include "wire/files_codec.h"
 #include "wire/node.h"
@@ -191,7 +192,12 @@ class FakeSandbox final : public Sandbox {
       : state_(std::move(state)),
         permit_(std::move(permit)),
         home_(std::make_shared<Home>(state_->executor)) {
-    info_ = {"fake", "fake", "sha256:" + std::string(64, '0'), {"isolation: none (fake runtime)"}};
+    const auto image = model::parseImageRef(permit_.image).value_or(model::ImageRef{});
+    info_ = {.runtime = "fake",
+             .node = "fake",
+             .image = image.name,
+             .image_digest = image.isHost() ? "sha256:" + std::string(64, '0') : image.digest,
+             .weakened = {"isolation: none (fake runtime)"}};
     state_->live++;
     state_->kills.emplace_back([home = std::weak_ptr(home_)](const model::SandboxEnd& why) {
       if (const auto there = home.lock()) there->end(why);

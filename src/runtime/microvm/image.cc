@@ -63,6 +63,15 @@ std::string_view bytesOf(const std::vector<sock_filter>& filter) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+Result<Image> Image::withDisk(const std::string& path, const std::string& its_digest) const {
+  return Image{.kernel = TRY(another(kernel)),
+               .initrd = TRY(another(initrd)),
+               .initrd_bytes = initrd_bytes,
+               .walls_program = walls_program,
+               .disk = TRY(openWhole(path)),
+               .digest = its_digest};
+}
+
 Result<Fd> Image::initrdWith(const std::string& walls) const {
   namespace names = wire::guest;
   return linux::sealedData(initrd_bytes +

@@ -22,6 +22,9 @@ struct Image {
   Fd disk;
   std::string digest;  // of the disk
 
+  // The same kernel and guest, with another disk: the file `path`, whose content has that digest.
+  [[nodiscard]] Result<Image> withDisk(const std::string& path,
+                                       const std::string& its_digest) const;
   // For an agent with walls.
   [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
 };

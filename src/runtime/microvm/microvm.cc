@@ -13,6 +13,7 @@
 #include "base/crypto.h"
 #include "linux/message.h"
 #include "linux/seccomp.h"
+#include "linux/tree_digest.h"
 #include "runtime/microvm/accelerator.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/devices.h"
@@ -78,11 +79,23 @@ class Microvm final : public Guest {
         image_(std::move(image)),
         processor_(std::move(processor)),
         machine_(machineOf(config, processor_.kvm)) {}
+  // With another image.
+  Microvm(const Microvm& like, Image image)
+      : ready_(like.ready_),
+        overhead_bytes_(like.overhead_bytes_),
+        version_(like.version_),
+        image_(std::move(image)),
+        processor_(like.processor_),
+        machine_(like.machine_) {}
 
   [[nodiscard]] std::string name() const override { return "microvm"; }
   [[nodiscard]] SpawnRequest::What what() const override { return SpawnRequest::What::kMicrovm; }
   [[nodiscard]] uint32_t ready() const override { return ready_; }
   [[nodiscard]] std::string imageDigest() const override { return image_.digest; }
+  [[nodiscard]] Result<std::shared_ptr<const Guest>> withImage(
+      const std::string& path, const std::string& digest) const override {
+    return std::make_shared<const Microvm>(*this, TRY(image_.withDisk(path, digest)));
+  }
   [[nodiscard]] bool counts() const override { return true; }
   [[nodiscard]] std::chrono::seconds patience() const override {
     return processor_.kvm ? kRunnerPatience : kEmulatedPatience;
@@ -187,9 +200,10 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Image& image, const
   trial.name =
       "kvm-" + base::sha256Hex(config.image_root + config.qemu + "\n" + config.image).substr(0, 16);
   struct stat status{};
-  trial.key = ::fstat(program.get(), &status) == 0 ? stampOf(status) : "";
+  trial.key = ::fstat(program.get(), &status) == 0 ? linux::stampOf(status) : "";
   trial.key += "\n" + image.digest + "\n";
-  trial.key += ::stat((config.image + "/vmlinuz").c_str(), &status) == 0 ? stampOf(status) : "";
+  trial.key +=
+      ::stat((config.image + "/vmlinuz").c_str(), &status) == 0 ? linux::stampOf(status) : "";
   trial.key += "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
                base::sha256Hex(microvm::encodeCommand(trial.command)) + "\n" +
                base::sha256Hex(microvm::bytesOf(seccomp.filter));

@@ -43,6 +43,12 @@ class Guest {
 
   // The content of its root file system; "" where that is the process runtime's.
   [[nodiscard]] virtual std::string imageDigest() const { return {}; }
+  // The same with another one: a file, which is read while this returns or later. For guests that
+  // have one of their own.
+  [[nodiscard]] virtual Result<std::shared_ptr<const Guest>> withImage(
+      const std::string& /*path*/, const std::string& /*digest*/) const {
+    return fail(Code::kUnsupported, name() + " has no image of its own");
+  }
   // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
   [[nodiscard]] virtual bool counts() const { return false; }
   // How long its runner may take to say its first word.

@@ -151,22 +151,28 @@ Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_ex
   co_return disk;
 }
 
-std::vector<MountStep> ProcessHost::root() const {
-  RootSource source{config_.image_root, layered_};
+std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {
+  if (!image_path.empty()) {
+    return rootSteps({.image_root = image_path, .layered = layered_, .whole = true});
+  }
+  RootSource source{.image_root = config_.image_root, .layered = layered_};
   for (const LanguageCommand& each : config_.languages) {
     if (!each.ahead_env.empty()) source.ahead.push_back({each.language, each.ahead_text});
   }
   return rootSteps(source);
 }
 
+Result<std::shared_ptr<Spawner>> ProcessHost::startSpawner(const std::string& image_path) {
+  plan_.root = rootOf(image_path);
+  return TRY(Spawner::start(plan_));
+}
+
 Result<> ProcessHost::startSpawner() {
-  plan_.root = root();
-  auto spawner = Spawner::start(plan_);
+  auto spawner = startSpawner("");
   if (!spawner && layered_) {
     const std::string why = spawner.error().message;
     layered_ = false;
-    plan_.root = root();
-    spawner = Spawner::start(plan_);
+    spawner = startSpawner("");
     if (spawner) {
       weakened_.emplace_back("no overlayfs: mountinfo tells where the image lies");
       note("overlayfs", State::kReduced, why, "");
@@ -176,14 +182,14 @@ Result<> ProcessHost::startSpawner() {
     return std::unexpected(std::move(spawner).error());
   }
   note("namespaces", State::kOk, rootless_ ? "by an ordinary user" : "by root", "");
-  spawner_ = *std::move(spawner);
+  root_ = std::make_shared<Root>([this] { return startSpawner(""); }, *std::move(spawner));
   return {};
 }
 
-Result<> ProcessHost::renew() {
-  plan_.root = root();
-  spawner_ = TRY(Spawner::start(plan_));
-  return {};
+Result<std::shared_ptr<Root>> ProcessHost::makeRoot(std::string path) {
+  auto spawner = TRY(startSpawner(path));
+  return std::make_shared<Root>([this, path = std::move(path)] { return startSpawner(path); },
+                                std::move(spawner));
 }
 
 Result<std::unique_ptr<linux::Cgroup>> ProcessHost::makeGroup(const linux::CgroupLimits& limits) {
@@ -308,7 +314,8 @@ SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest
 }
 
 base::json::object ProcessHost::describePlan(const model::Limits& limits, const model::Walls& walls,
-                                             const Guest* guest) const {
+                                             const Guest* guest,
+                                             const std::string& image_path) const {
   SandboxPlan plan = planFor(limits, 0, guest);
   if (!walls.none()) addWalls(wire::encodeWalls(walls), guest, plan.spec);
   const auto list = [](const auto& items, auto&& convert) {
@@ -327,7 +334,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["ids"] = {{"inside", ids.inside},
                    {"outside", own_uids_ ? ids.outside : ::geteuid()},
                    {"count", ids.count}};
-  object["root"] = list(plan_.root, step);
+  object["root"] = list(rootOf(image_path), step);
   std::vector<MountStep> own = plan_.confinement.proc;
   const auto scratch = scratchStepsOf(plan.spec, -1);
   own.insert(own.end(), scratch.begin(), scratch.end());

@@ -13,6 +13,7 @@
 #include "model/limits.h"
 #include "runtime/process/disks.h"
 #include "runtime/process/process_runtime.h"
+#include "runtime/process/root.h"
 #include "runtime/process/spawner.h"
 #include "runtime/process/zygote_plan.h"
 
@@ -33,10 +34,11 @@ class ProcessHost {
   [[nodiscard]] std::vector<std::string> weakenedIn(const Guest& guest) const;
   [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
 
-  // The spawner for new sandboxes. One that has lost its process, or whose root is out of date, is
-  // replaced by renew(); sandboxes keep theirs.
-  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
-  Result<> renew();
+  // Of the node's own image, and that one's spawner.
+  [[nodiscard]] const std::shared_ptr<Root>& root() const { return root_; }
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return root_->spawner(); }
+  // Of an imported image, whose tree is the directory `path`; that lasts as long as this host.
+  Result<std::shared_ptr<Root>> makeRoot(std::string path);
 
   [[nodiscard]] bool hasGroups() const { return cgroups_ != nullptr; }
   // A new cgroup for one sandbox; nullptr where there are no usable ones.
@@ -77,9 +79,10 @@ class ProcessHost {
   // `guest`: what it runs on, nullptr for this kernel alone.
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
                                     const Guest* guest) const;
+  // `image_path`: as makeRoot() takes it; "": the node's own.
   [[nodiscard]] base::json::object describePlan(const model::Limits& limits,
-                                                const model::Walls& walls,
-                                                const Guest* guest) const;
+                                                const model::Walls& walls, const Guest* guest,
+                                                const std::string& image_path = {}) const;
   // What of `walls` (encoded; "": none) is built in.
   void addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const;
   // What of them this machine cannot hold, for the results of those they are for; "" where it can.
@@ -94,7 +97,8 @@ class ProcessHost {
   void probeIdentity();
   Result<> probeDisks();
   Result<> startSpawner();
-  [[nodiscard]] std::vector<MountStep> root() const;
+  Result<std::shared_ptr<Spawner>> startSpawner(const std::string& image_path);
+  [[nodiscard]] std::vector<MountStep> rootOf(const std::string& image_path) const;
   [[nodiscard]] bool hasController(std::string_view name) const;
   void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
 
@@ -103,7 +107,7 @@ class ProcessHost {
   base::json::object seccomp_;                  // what was compiled
   base::json::object disk_seccomp_;             // likewise, for workspaces on disk
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
-  std::shared_ptr<Spawner> spawner_;
+  std::shared_ptr<Root> root_;
   std::shared_ptr<Disks> disks_;
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox

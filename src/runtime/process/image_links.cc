@@ -33,12 +33,14 @@ bool isManyInOne(std::string_view name) {
   return std::ranges::find(kManyInOne, name) != std::end(kManyInOne);
 }
 
-std::vector<model::ProgramLink> programLinks(const std::string& image_root) {
+std::vector<model::ProgramLink> programLinks(const std::string& image_root,
+                                             std::span<const std::string> more) {
   const std::string root_path = image_root.empty() ? "/" : image_root;
   const Fd root(::open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   std::set<std::pair<std::string, std::string>> found;
-  for (const std::string_view directory : kDirectories) {
-    const std::string path(directory);
+  std::vector<std::string> directories(std::begin(kDirectories), std::end(kDirectories));
+  directories.insert(directories.end(), more.begin(), more.end());
+  for (const std::string& path : directories) {
     const Fd place = linux::findInRoot(root.get(), path, O_DIRECTORY);
     Fd readable(place ? ::openat(place.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
     const std::unique_ptr<DIR, Closer> dir(readable ? ::fdopendir(readable.get()) : nullptr);

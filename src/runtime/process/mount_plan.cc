@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <climits>
+#include <span>
 
 #include <dirent.h>
 
@@ -112,6 +113,57 @@ void addTopLevel(std::vector<MountStep>& steps, const RootSource& source) {
   }
 }
 
+// What is in a directory, in order, whatever its names are.
+std::vector<std::string> namesIn(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* entries = ::opendir(path.c_str());
+  if (entries == nullptr) return names;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(entries);
+  std::ranges::sort(names);
+  return names;
+}
+
+// Each directory of `place` ("" or "var/") in an image that is taken whole, and each link in it.
+void addAll(std::vector<MountStep>& steps, const RootSource& source, const std::string& place,
+            std::span<const std::string_view> except) {
+  for (const std::string& name : namesIn(source.image_root + "/" + place)) {
+    if (std::ranges::find(except, name) != except.end()) continue;
+    const std::string path = source.image_root + "/" + place + name;
+    struct stat status{};
+    if (::lstat(path.c_str(), &status) != 0) continue;
+    char to[PATH_MAX] = {};
+    if (S_ISLNK(status.st_mode) && ::readlink(path.c_str(), to, sizeof to - 1) > 0) {
+      steps.push_back(symlink(place + name, to, "as in the image"));
+    } else if (S_ISDIR(status.st_mode)) {
+      addLayer(steps, source, place + name);
+    }
+  }
+}
+
+// Of an imported image: all that it has but for what every sandbox has of its own.
+void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
+  static constexpr std::string_view kOurs[] = {"dev", "etc", "proc",      "run",
+                                               "sys", "tmp", "workspace", "var"};
+  static constexpr std::string_view kOursInVar[] = {"lock", "run", "tmp"};
+  addAll(steps, source, "", kOurs);
+  addAll(steps, source, "var/", kOursInVar);
+}
+
+// Of its configuration, all but what would be of another machine.
+void addEtcWhole(std::vector<MountStep>& steps, const std::string& image_root) {
+  static constexpr std::string_view kNotTheirs[] = {"group",  "gshadow", "hostname",
+                                                    "hosts",  "mtab",    "nsswitch.conf",
+                                                    "passwd", "shadow",  "resolv.conf"};
+  for (const std::string& name : namesIn(image_root + "/etc")) {
+    if (std::ranges::find(kNotTheirs, name) != std::end(kNotTheirs)) continue;
+    steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "as in the image"));
+  }
+}
+
 void addSynthesised(std::vector<MountStep>& steps) {
   constexpr std::string_view kWhy = "the sandbox's own, not the host's";
   steps.push_back(file("etc/passwd",
@@ -131,23 +183,26 @@ void addSynthesised(std::vector<MountStep>& steps) {
   steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
 }
 
-void addEtc(std::vector<MountStep>& steps, const std::string& image_root) {
-  steps.push_back(directory("etc", "configuration"));
+void addEtcOfHost(std::vector<MountStep>& steps, const std::string& image_root) {
   steps.push_back(directory("etc/ssl", "certificates"));
   for (const char* name : kEtc) {
     const std::string path = std::string("/etc/") + name;
     steps.push_back(copyOf(path.substr(1), image_root + path, "read by programs of the image"));
   }
   // With a version in the name: /etc/java-17-openjdk, /etc/python3.11.
-  if (DIR* etc = ::opendir((image_root + "/etc").c_str()); etc != nullptr) {
-    while (const dirent* entry = ::readdir(etc)) {
-      const std::string name = entry->d_name;
-      if (std::ranges::any_of(kEtcPrefixes,
-                              [&](auto prefix) { return name.starts_with(prefix); })) {
-        steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "read by its language"));
-      }
+  for (const std::string& name : namesIn(image_root + "/etc")) {
+    if (std::ranges::any_of(kEtcPrefixes, [&](auto prefix) { return name.starts_with(prefix); })) {
+      steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "read by its language"));
     }
-    ::closedir(etc);
+  }
+}
+
+void addEtc(std::vector<MountStep>& steps, const RootSource& source) {
+  steps.push_back(directory("etc", "configuration"));
+  if (source.whole) {
+    addEtcWhole(steps, source.image_root);
+  } else {
+    addEtcOfHost(steps, source.image_root);
   }
   addSynthesised(steps);
 }
@@ -226,13 +281,17 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
                    .attributes = kNoSuid | kNoDev});
   addMaskSources(steps);
   addAhead(steps, source.ahead);
-  addTopLevel(steps, source);
-  addEtc(steps, source.image_root);
+  steps.push_back(directory("var", "only for /var/tmp, and what an image has there"));
+  if (source.whole) {
+    addWhole(steps, source);
+  } else {
+    addTopLevel(steps, source);
+  }
+  addEtc(steps, source);
   addDevices(steps);
   steps.push_back(directory("proc", "mount point"));
   for (const char* name : {"workspace", "tmp"})
     steps.push_back(directory(name, "mount point"));
-  steps.push_back(directory("var", "only for /var/tmp"));
   steps.push_back(symlink("var/tmp", "../tmp", "used by compilers"));
   steps.push_back({.op = Op::kNew,
                    .target = "proc",

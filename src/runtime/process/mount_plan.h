@@ -51,8 +51,9 @@ struct RootSource {
     std::string name;
     std::string content;
   };
-  std::string image_root;     // "" = the host's own
-  bool layered = true;        // /usr through overlayfs, which hides where it lies; else a bind
+  std::string image_root;  // "" = the host's own, never `whole`
+  bool layered = true;     // /usr through overlayfs, which hides where it lies; else a bind
+  bool whole = false;      // all of it, as an imported image is; else programs and what they need
   std::vector<File> ahead{};  // in /kAhead, for interpreters that are started ahead of their code
 };
 inline constexpr char kAhead[] = "run/ahead";

@@ -210,7 +210,7 @@ std::shared_ptr<Live> Pool::take(Kind& kind) {
     kind.ready.pop_front();
     kind.fewest = std::min(kind.fewest, kind.ready.size());
     const bool dead = !live->waiting();
-    if (!dead && live->root() == host_->spawner()) return live;
+    if (!dead && live->root() == spawner_->root().spawner()) return live;
     if (dead) counts_.dead++;
     runtime::spawn(executor_, discard(std::move(live)));
   }
@@ -436,14 +436,15 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, std::string
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
   host_->addWalls(walls, guest_.get(), plan.spec);
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
-  const auto maker = zygote ? zygote->spawner() : host_->spawner();
+  const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();
   const model::Limits roomy = toStartIn(limits);
   auto group = groups_->take(host_->planFor(roomy, *slot, guest_.get()).cgroup);
   if (!group) {
     host_->returnSlot(*slot);
     co_return std::unexpected(std::move(group).error().within("provisioning"));
   }
-  Live::Parts parts{host_, host_->spawner(), maker, *std::move(group), *slot, roomy, guest_};
+  Live::Parts parts{host_, spawner_->root().spawner(), maker, *std::move(group), *slot, roomy,
+                    guest_};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
   auto started = co_await start(*live, plan.spec, walls, groups, zygote);
@@ -484,10 +485,10 @@ Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) 
     auto pidfd = co_await queue->spawn(host_->requestFor(spec, guest_.get()), fds);
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
     // Others may have noticed, and replaced it, already.
-    if (queue->spawner() == host_->spawner()) {
+    if (queue->spawner() == spawner_->root().spawner()) {
       base::log(base::Level::kError, "spawner lost, starting another",
                 {{"reason", pidfd.error().message}});
-      CO_TRY(host_->renew());
+      CO_TRY(spawner_->root().renew());
     }
   }
 }

@@ -45,7 +45,7 @@ namespace cloister::runtime {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure; how many are ready of
-  // those with a `guest`, nullptr for those without, is the guest's. All pools of a host have one
+  // those with a `guest`, nullptr for those without, is the guest's. All pools of a root have one
   // `spawner`.
   Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
        std::shared_ptr<PresentQueue> spawner, std::shared_ptr<const Guest> guest = nullptr);

@@ -52,7 +52,8 @@ class PoolTest : public testing::Test {
 
   void start(std::shared_ptr<ProcessHost> host) {
     host_ = std::move(host);
-    spawner_ = std::make_shared<PresentQueue>(io_.get_executor(), host_);
+    spawner_ = std::make_shared<PresentQueue>(io_.get_executor(), host_->root(),
+                                              host_->config().spawn_patience);
     pool_ = std::make_shared<Pool>(io_.get_executor(), host_, spawner_);
   }
 

@@ -208,7 +208,7 @@ TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
 
 TEST_F(PoolTest, ADeadOneIsNotServed) {
   makeOneReady();
-  ASSERT_TRUE(host_->renew());  // the old spawner goes when its last sandbox does
+  ASSERT_TRUE(host_->root()->renew());  // the old spawner goes when its last sandbox does
   const auto live = claim(limits_);
   EXPECT_TRUE(live->waiting());
   EXPECT_EQ(pool_->stats().served[0], 0U);

@@ -7,8 +7,10 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "base/log.h"
+#include "model/image_name.h"
 #include "model/prestart.h"
 #include "runtime/process/host.h"
+#include "runtime/process/image_place.h"
 #include "runtime/process/image_watch.h"
 #include "runtime/process/live.h"
 #include "runtime/process/pool.h"
@@ -24,11 +26,13 @@ namespace asio = boost::asio;
 
 class ProcessSandbox : public Sandbox {
  public:
+  // `env`: its image's.
   ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool,
-                 std::string prestart, Pool::Alike alike)
+                 std::vector<std::string> env, std::string prestart, Pool::Alike alike)
       : live_(std::move(live)),
         info_(std::move(info)),
         pool_(std::move(pool)),
+        env_(std::move(env)),
         prestart_(std::move(prestart)),
         alike_(std::move(alike)) {}
   ProcessSandbox(const ProcessSandbox&) = delete;
@@ -41,6 +45,21 @@ class ProcessSandbox : public Sandbox {
   [[nodiscard]] const SandboxInfo& info() const override { return info_; }
 
   Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
+    if (env_.empty()) co_return co_await execIn(spec, observer);
+    model::ExecSpec with_env = spec;
+    model::addImageEnv(env_, with_env.env);
+    co_return co_await execIn(with_env, observer);
+  }
+
+  void cancel() override {
+    cancelled_ = true;
+    if (run_) run_->stop(model::End::kCancelled);
+  }
+
+  Task<Result<>> teardown() override { co_return co_await live_->bury(); }
+
+ private:
+  Task<Result<model::Outcome>> execIn(const model::ExecSpec& spec, ExecObserver& observer) {
     if (run_) co_return fail(Code::kConflict, "running: the sandbox is running already");
     if (!prestart_.empty() && model::prestartKey(spec) != prestart_) {
       co_return fail(Code::kDenied, "running: the program is not what its permit starts ahead");
@@ -53,19 +72,12 @@ class ProcessSandbox : public Sandbox {
     co_return outcome;
   }
 
-  void cancel() override {
-    cancelled_ = true;
-    if (run_) run_->stop(model::End::kCancelled);
-  }
-
-  Task<Result<>> teardown() override { co_return co_await live_->bury(); }
-
- private:
   static Task<void> bury(std::shared_ptr<Live> live) { std::ignore = co_await live->bury(); }
 
   std::shared_ptr<Live> live_;
   SandboxInfo info_;
   std::shared_ptr<Pool> pool_;
+  std::vector<std::string> env_;
   std::string prestart_;  // of the permit
   Pool::Alike alike_;
   std::shared_ptr<Run> run_;
@@ -74,110 +86,122 @@ class ProcessSandbox : public Sandbox {
 
 class ProcessRuntime : public Runtime {
  public:
-  ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host)
-      : host_(std::move(host)) {
-    const auto spawner = std::make_shared<PresentQueue>(executor, host_);
-    kinds_["process"] = {std::make_shared<Pool>(executor, host_, spawner), nullptr,
-                         host_->weakened()};
-    for (const auto& guest : host_->config().guests) {
-      kinds_[guest->name()] = {std::make_shared<Pool>(executor, host_, spawner, guest), guest,
-                               host_->weakenedIn(*guest)};
-    }
-    const auto renewed = [host = host_, kinds = kinds_] { renew(*host, kinds); };
-    image_ = std::make_shared<ImageWatch>(executor, host_->config().image_root, renewed);
-    image_->start();
+  ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host,
+                 std::shared_ptr<ImageSource> images)
+      : host_(std::move(host)),
+        own_(hostPlace(executor, host_)),
+        places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))) {
+    const auto changed = [own = own_] { renew(*own); };
+    watch_ = std::make_shared<ImageWatch>(executor, host_->config().image_root, changed);
+    watch_->start();
   }
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
-  // Of the sandboxes without a guest; a guest's are few.
+  std::shared_ptr<const std::vector<model::OfferedImage>> images() override {
+    return places_->offered();
+  }
+  // Of the sandboxes of the node's own image, without a guest; the others are few.
   std::optional<model::PoolStats> pool() const override {
-    return kinds_.at("process").pool->stats();
+    return own_->kinds.at("process").pool->stats();
   }
 
  private:
-  // What permits call a runtime.
-  struct Kind {
-    std::shared_ptr<Pool> pool;
-    std::shared_ptr<const Guest> guest;
-    std::vector<std::string> weakened;
-  };
-  using Kinds = std::map<std::string, Kind>;
+  using Kind = ImagePlace::Kind;
 
-  Task<Result<std::string>> digestFor(const Kind& kind);
-  [[nodiscard]] Result<const Kind*> kindFor(const model::PermitFields& permit) const;
-  static void renew(ProcessHost& host, const Kinds& kinds);
+  // What a permit comes down to here.
+  struct Target {
+    model::ImageRef image;
+    std::shared_ptr<ImagePlace> place;
+    const Kind* kind = nullptr;  // in the place
+  };
+  Result<Target> targetOf(const model::PermitFields& permit);
+  Task<Result<std::string>> digestOf(const Target& target);
+  static void renew(const ImagePlace& own);
 
   std::shared_ptr<ProcessHost> host_;
-  Kinds kinds_;
-  std::shared_ptr<ImageWatch> image_;
+  std::shared_ptr<ImagePlace> own_;
+  std::shared_ptr<ImagePlaces> places_;
+  std::shared_ptr<ImageWatch> watch_;
 };
 
-Result<const ProcessRuntime::Kind*> ProcessRuntime::kindFor(
-    const model::PermitFields& permit) const {
-  const auto kind = kinds_.find(permit.runtime);
-  if (kind == kinds_.end()) {
-    return fail(Code::kUnsupported, "provisioning: there is no runtime " + permit.runtime);
-  }
+Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitFields& permit) {
   if (permit.network_tier != "none") {
     return fail(Code::kUnsupported, "provisioning: no network tier but \"none\"");
   }
-  return &kind->second;
+  Target target{.image = TRY(model::parseImageRef(permit.image)), .place = own_};
+  if (!target.image.isHost()) {
+    auto place = places_->get(target.image.digest);
+    if (!place) return std::unexpected(std::move(place).error().within("provisioning"));
+    target.place = *std::move(place);
+  }
+  const auto kind = target.place->kinds.find(permit.runtime);
+  if (kind == target.place->kinds.end()) {
+    return fail(Code::kUnsupported, "provisioning: there is no runtime " + permit.runtime +
+                                        (target.image.isHost() ? "" : " for such an image"));
+  }
+  target.kind = &kind->second;
+  TRY(host_->checkDisk(permit.limits, target.kind->guest.get()));
+  return target;
 }
 
 // Of its root: a guest may have one of its own.
-Task<Result<std::string>> ProcessRuntime::digestFor(const Kind& kind) {
-  std::string own = kind.guest ? kind.guest->imageDigest() : std::string();
+Task<Result<std::string>> ProcessRuntime::digestOf(const Target& target) {
+  if (!target.image.isHost()) co_return target.image.digest;
+  const auto& guest = target.kind->guest;
+  std::string own = guest ? guest->imageDigest() : std::string();
   if (!own.empty()) co_return own;
-  co_return co_await image_->digest();
+  co_return co_await watch_->digest();
 }
 
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
-  const Kind* of = CO_TRY(kindFor(fields));
-  CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
-  const std::string digest = CO_TRY(co_await digestFor(*of));
+  const Target target = CO_TRY(targetOf(fields));
+  const Kind& of = *target.kind;
+  const std::string digest = CO_TRY(co_await digestOf(target));
   Pool::Alike alike{.key = fields.prestart,
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls)};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
-  auto live = CO_TRY(co_await of->pool->claim(fields.limits, alike));
-  SandboxInfo info{fields.runtime, host_->config().node, digest, of->weakened};
-  const std::string weaker = host_->weakenedWalls(fields.walls, of->guest.get());
+  auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
+  SandboxInfo info{fields.runtime, host_->config().node, target.image.name, digest, of.weakened};
+  const std::string weaker = host_->weakenedWalls(fields.walls, of.guest.get());
   if (!weaker.empty()) info.weakened.push_back(weaker);
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
+  const std::vector<std::string>& env = target.place->files.env;
   if (!fields.session_id.empty()) {
-    of->pool->refill();  // no program may start in it for long
-    co_return makeProcessSession(std::move(live), std::move(info));
+    of.pool->refill();  // no program may start in it for long
+    co_return makeProcessSession(std::move(live), std::move(info), env);
   }
-  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of->pool,
+  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,
                                              fields.prestart, std::move(alike));
 }
 
 // The image has changed: new sandboxes get a root made of what is there now.
-void ProcessRuntime::renew(ProcessHost& host, const Kinds& kinds) {
+void ProcessRuntime::renew(const ImagePlace& own) {
   base::log(base::Level::kInfo, "image changed, making a new root");
-  for (const auto& [name, kind] : kinds)
-    kind.pool->drop();
-  if (auto renewed = host.renew(); !renewed) {
+  own.drop();
+  if (auto renewed = own.spawner->root().renew(); !renewed) {
     base::log(base::Level::kError, "no new root", {{"error", renewed.error().message}});
   }
 }
 
 Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
-  const Kind* of = CO_TRY(kindFor(fields));
-  CO_TRY(host_->checkDisk(fields.limits, of->guest.get()));
-  base::json::object plan = host_->describePlan(fields.limits, fields.walls, of->guest.get());
-  plan["image_digest"] = CO_TRY(co_await digestFor(*of));
+  const Target target = CO_TRY(targetOf(fields));
+  base::json::object plan = host_->describePlan(fields.limits, fields.walls,
+                                                target.kind->guest.get(), target.place->files.root);
+  plan["image"] = target.image.name;
+  plan["image_digest"] = CO_TRY(co_await digestOf(target));
   co_return plan;
 }
 
 }  // namespace
 
 std::unique_ptr<Runtime> makeProcessRuntime(asio::any_io_executor executor,
-                                            std::shared_ptr<ProcessHost> host) {
-  return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host));
+                                            std::shared_ptr<ProcessHost> host,
+                                            std::shared_ptr<ImageSource> images) {
+  return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host), std::move(images));
 }
 
 }  // namespace cloister::runtime

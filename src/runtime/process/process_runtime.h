@@ -78,8 +78,11 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
 // What this machine offers and lacks, as seen by the host.
 void describe(const ProcessHost& host, model::NodeOffer& offer);
 
-// The runtime over a started host, and those of its guests: permits say which.
+// The runtime over a started host, and those of its guests: permits say which. `images`: those that
+// were imported; nullptr: none are.
+class ImageSource;
 std::unique_ptr<Runtime> makeProcessRuntime(boost::asio::any_io_executor executor,
-                                            std::shared_ptr<ProcessHost> host);
+                                            std::shared_ptr<ProcessHost> host,
+                                            std::shared_ptr<ImageSource> images = nullptr);
 
 }  // namespace cloister::runtime

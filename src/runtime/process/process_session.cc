@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/image_name.h"
 #include "runtime/process/session_run.h"
 #include "runtime/process/switchboard.h"
 #include "runtime/spawn.h"
@@ -43,10 +44,11 @@ class ProcessExec final : public Exec {
 
 class ProcessSession final : public Sandbox {
  public:
-  ProcessSession(std::shared_ptr<Live> live, SandboxInfo info)
+  ProcessSession(std::shared_ptr<Live> live, SandboxInfo info, std::vector<std::string> env)
       : live_(std::move(live)),
         board_(std::make_shared<Switchboard>(live_)),
         info_(std::move(info)),
+        env_(std::move(env)),
         programs_(std::make_shared<size_t>(0)) {
     board_->start();
   }
@@ -75,7 +77,9 @@ class ProcessSession final : public Sandbox {
       co_return fail(Code::kQuota, "running in a session: " + std::to_string(kMaxPrograms) +
                                        " programs run in it already");
     }
-    auto program = std::make_shared<SessionRun>(live_, board_, spec, fields.limits);
+    model::ExecSpec own = spec;
+    model::addImageEnv(env_, own.env);
+    auto program = std::make_shared<SessionRun>(live_, board_, std::move(own), fields.limits);
     co_return std::make_unique<ProcessExec>(std::move(program), programs_);
   }
 
@@ -96,13 +100,15 @@ class ProcessSession final : public Sandbox {
   std::shared_ptr<Live> live_;
   std::shared_ptr<Switchboard> board_;
   SandboxInfo info_;
+  std::vector<std::string> env_;
   std::shared_ptr<size_t> programs_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info) {
-  return std::make_unique<ProcessSession>(std::move(live), std::move(info));
+std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info,
+                                            std::vector<std::string> env) {
+  return std::make_unique<ProcessSession>(std::move(live), std::move(info), std::move(env));
 }
 
 }  // namespace cloister::runtime

@@ -10,6 +10,7 @@
 namespace cloister::runtime {
 
 // `live` was claimed for it, and nothing has run in it.
-std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info);
+std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info,
+                                            std::vector<std::string> env);
 
 }  // namespace cloister::runtime

@@ -70,11 +70,16 @@ Task<Result<Fd>> SpawnQueue::nextAnswer() {
 }
 
 const std::shared_ptr<SpawnQueue>& PresentQueue::get() {
-  if (!queue_ || queue_->spawner() != host_->spawner()) {
-    queue_ =
-        std::make_shared<SpawnQueue>(executor_, host_->spawner(), host_->config().spawn_patience);
+  if (!queue_ || queue_->spawner() != root_->spawner()) {
+    queue_ = std::make_shared<SpawnQueue>(executor_, root_->spawner(), patience_);
   }
   return queue_;
+}
+
+// Every sandbox keeps its spawner (Live::root()); so do the root and the queue.
+bool PresentQueue::idle() const {
+  const bool queued = queue_ && queue_->spawner() == root_->spawner();
+  return root_->spawner().use_count() <= (queued ? 2 : 1);
 }
 
 }  // namespace cloister::runtime

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
-#include "runtime/process/host.h"
+#include "runtime/process/root.h"
 #include "runtime/process/spawner.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
@@ -46,17 +46,23 @@ class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
   uint64_t turn_ = 0;  // the request whose answer comes next
 };
 
-// The queue of the host's present spawner, for all who ask it on this executor.
+// The queue of a root's present spawner, for all who ask it on this executor.
 class PresentQueue {
  public:
-  PresentQueue(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
-      : executor_(std::move(executor)), host_(std::move(host)) {}
+  // `patience`: as above, of each that is ever present.
+  PresentQueue(boost::asio::any_io_executor executor, std::shared_ptr<Root> root,
+               base::Millis patience)
+      : executor_(std::move(executor)), root_(std::move(root)), patience_(patience) {}
 
+  [[nodiscard]] Root& root() const { return *root_; }
   const std::shared_ptr<SpawnQueue>& get();
+  // No sandbox that it has made is left.
+  [[nodiscard]] bool idle() const;
 
  private:
   boost::asio::any_io_executor executor_;
-  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<Root> root_;
+  base::Millis patience_;
   std::shared_ptr<SpawnQueue> queue_;
 };
 

@@ -22,7 +22,6 @@ using wire::FromNode;
 using wire::ToNode;
 using State = Channel::State;
 
-constexpr uint32_t kMaxOffer = 1U << 20;
 constexpr Millis kOfferPatience{10'000};
 constexpr Millis kPatience{60'000};  // beyond what the program itself may take
 // More than the node gives the slowest of its guests to start (runtime/microvm).
@@ -117,6 +116,7 @@ class Link : public std::enable_shared_from_this<Link> {
   }
   [[nodiscard]] bool ended() const { return ended_ || connection_->closed(); }
   [[nodiscard]] const model::NodeOffer& offer() const { return *offer_; }
+  void onOffer(std::function<void()> changed) { on_offer_ = std::move(changed); }
   [[nodiscard]] const std::optional<model::PoolStats>& pool() const { return pool_; }
   [[nodiscard]] std::unexpected<Error> lost() const {
     return fail(Code::kUnavailable,
@@ -128,7 +128,7 @@ class Link : public std::enable_shared_from_this<Link> {
     Result<> going;
     while (going && !self->ended_) {
       auto frame =
-          co_await self->connection_->read(self->offer_ ? wire::kNodeMaxPayload : kMaxOffer);
+          co_await self->connection_->read(self->offer_ ? wire::kNodeMaxPayload : wire::kMaxOffer);
       going = frame ? self->take(*std::move(frame)) : std::unexpected(std::move(frame).error());
     }
     if (going || self->ended_) co_return;
@@ -137,13 +137,20 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   Result<> take(Frame frame) {
+    if (frame.type == static_cast<uint16_t>(FromNode::kOffer)) return takeOffer(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
     if (offer_) return channels_.deliver(std::move(frame));
-    if (frame.type != static_cast<uint16_t>(FromNode::kOffer)) {
-      return fail(Code::kInvalid, "reading the node's offer: another message came first");
+    return fail(Code::kInvalid, "reading the node's offer: another message came first");
+  }
+
+  Result<> takeOffer(const Frame& frame) {
+    if (frame.channel != 0 || frame.payload.size() > wire::kMaxOffer) {
+      return fail(Code::kInvalid, "reading the node's offer: out of its bounds");
     }
+    const bool again = offer_.has_value();
     offer_ = TRY(wire::decodeOffer(frame.payload));
     changed_.notify();
+    if (again && on_offer_) on_offer_();
     return {};
   }
 
@@ -171,6 +178,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Signal changed_;  // the offer has come, or the link has ended
   base::Monotonic offer_due_;
   std::optional<model::NodeOffer> offer_;
+  std::function<void()> on_offer_;
   std::optional<model::PoolStats> pool_;  // as last told
   bool opening_ = false;
   bool ended_ = false;
@@ -396,8 +404,8 @@ class RemoteExec final : public Exec {
 class RemoteSandbox final : public Sandbox {
  public:
   RemoteSandbox(Peer peer, wire::Provisioned info) : peer_(std::move(peer)) {
-    info_ = {std::move(info.runtime), std::move(info.node), std::move(info.image_digest),
-             std::move(info.weakened)};
+    info_ = {std::move(info.runtime), std::move(info.node), std::move(info.image),
+             std::move(info.image_digest), std::move(info.weakened)};
   }
   RemoteSandbox(const RemoteSandbox&) = delete;
   RemoteSandbox& operator=(const RemoteSandbox&) = delete;
@@ -465,6 +473,7 @@ class RemoteNodeImpl final : public RemoteNode {
   ~RemoteNodeImpl() override { link_->end("the connection was closed"); }
 
   const model::NodeOffer& offer() const override { return link_->offer(); }
+  void onOffer(std::function<void()> changed) override { link_->onOffer(std::move(changed)); }
   std::optional<model::PoolStats> pool() const override { return link_->pool(); }
   Task<void> closed() override { return Link::waitEnd(link_); }
 

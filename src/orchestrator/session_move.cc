@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session moves behind stronger walls: another sandbox is made beside the one it has, the
+// workspace goes from one to the other, and only when that is durable is the first one given up. If
+// anything fails before, the session stays what it was.
+#include <utility>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/sessions_impl.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Session;
+
+constexpr char kDoing[] = "moving a session";
+
+std::unexpected<Error> conflict(const std::string& why) {
+  return fail(Code::kConflict, std::string(kDoing) + ": " + why);
+}
+
+Task<Result<>> copyAll(FileCall& from, FileCall& to) {
+  for (;;) {
+    std::string piece = CO_TRY(co_await from.read());
+    if (piece.empty()) break;
+    CO_TRY(co_await to.send(std::move(piece)));
+  }
+  CO_TRY(co_await from.finish());
+  CO_TRY(co_await to.send(""));
+  co_return co_await to.finish();
+}
+
+void describe(const runtime::SandboxInfo& info, const model::PermitFields& permit,
+              model::Provenance& provenance) {
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image = info.image;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  provenance.permit_id = permit.id;
+  provenance.policy_id = permit.policy_id;
+}
+
+}  // namespace
+
+// Of a session that moves: nothing is started in it, and it has a second place.
+class Sessions::Impl::OnItsWay {
+ public:
+  OnItsWay(Impl& sessions, SessionPtr session) : sessions_(sessions), session_(std::move(session)) {
+    session_->moving = true;
+    sessions_.runs->places.takeSession(need());
+  }
+  OnItsWay(const OnItsWay&) = delete;
+  OnItsWay& operator=(const OnItsWay&) = delete;
+  ~OnItsWay() {
+    session_->moving = false;
+    sessions_.runs->places.giveSession(need());
+    sessions_.runs->changed.notify();
+    sessions_.runs->startWaiting();
+  }
+
+ private:
+  [[nodiscard]] Need need() const { return sessions_.runs->places.needOf(session_->record.limits); }
+
+  Impl& sessions_;
+  SessionPtr session_;
+};
+
+Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
+                                     model::SessionMove to) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, kDoing));
+  CO_TRY(session->admit());
+  const Places& places = impl->runs->places;
+  if (places.sessions() >= places.forSessions()) {
+    co_return fail(Code::kQuota, std::string(kDoing) +
+                                     ": it needs a second sandbox for a moment, and all that are "
+                                     "for sessions are taken; come back later");
+  }
+  const Impl::OnItsWay moving(*impl, session);
+  CO_TRY(co_await impl->clear(session, to.end_programs));
+  const Impl::Moved moved = CO_TRY(co_await impl->makeStronger(*session, to));
+  CO_TRY(co_await impl->carryOver(session, principal, moved));
+  session->log->publish(session->now());
+  co_return session->now();
+}
+
+// Of everything that runs in it, and of every request to it.
+Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs) {
+  if (session->programs > 0 && !end_programs) {
+    co_return conflict(
+        "programs, or requests for files, are under way in it; end them, or ask for "
+        "that with end_programs");
+  }
+  runs->endPrograms(session->record.id, Cause::kCancelled);
+  for (const auto& each : session->calls) {
+    if (const auto call = each.lock()) call->abandon();
+  }
+  for (const auto& [name, kernel] : session->kernels) {
+    kernel->stop();
+    co_await kernel->stopped();
+  }
+  co_await emptied(*session, base::monotonicNow() + config.patience.programs);
+  if (session->programs == 0) co_return Result<>{};
+  co_return conflict("what runs in it did not end in time");
+}
+
+// A sandbox that policy lets it have, behind stronger walls than those it has.
+Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeStronger(LiveSession& session,
+                                                                 const model::SessionMove& to) {
+  CO_TRY(co_await waitForPlace(session));
+  model::RunRequest request = session.request;
+  if (!to.runtime.empty()) request.runtime = to.runtime;
+  if (!to.tier.empty()) request.tier = to.tier;
+  request.image = session.record.provenance.image;
+  policy::Question asked = question(session, request, base::newId("permit"));
+  asked.inside.clear();
+  Ruling ruling = co_await runs->parts.policy.rule(asked);
+  asked.now = base::wallMicros();
+  const policy::Decision decision = policy::decide(*ruling.policy, asked);
+  if (const auto denied = policy::refusalOf(decision)) {
+    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
+                                      (denied->remedy.empty() ? "" : "; " + denied->remedy));
+  }
+  const auto& permit = std::get<model::Permit>(decision);
+  const std::string& runtime = permit.fields().runtime;
+  if (policy::runtimeStrength(runtime) <= policy::runtimeStrength(session.runtime)) {
+    co_return conflict("it is in runtime \"" + session.runtime + "\", and \"" + runtime +
+                       "\" is no stronger; ask for a stronger runtime or tier");
+  }
+  if (runs->node.runtime == nullptr) {
+    co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
+  }
+  auto made = co_await runs->node.runtime->provision(runs->sign(permit));
+  if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
+  co_return Moved{*std::move(made), permit.fields(), std::move(request), std::move(ruling)};
+}
+
+// Which of both is given up at the end is known only then.
+Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal principal,
+                                         Moved moved) {
+  const auto self = shared_from_this();
+  const std::shared_ptr<runtime::Sandbox> before = session->box;
+  const std::string runtime_before = session->runtime;
+  auto done = co_await copyWorkspace(session, principal, moved);
+  if (done && session->ending) done = std::unexpected(endedError(kDoing, session->ending->reason));
+  if (done) done = co_await recordMove(*session, moved, principal);
+  // A session that ended meanwhile has given up the one that it had last.
+  const bool there = session->box != nullptr;
+  if (there) session->box = done ? moved.box : before;
+  if (!done) session->runtime = runtime_before;
+  const bool keeps_new = there ? done.has_value() : true;
+  runtime::spawn(runs->executor, giveUp(keeps_new ? before : moved.box, session->record.id));
+  if (done) runtime::spawn(runs->executor, watchSandbox(session, moved.box));
+  co_return done;
+}
+
+// What is asked of the session's files goes to the new sandbox from the second request on.
+Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principal principal,
+                                             const Moved& moved) {
+  const auto from = CO_TRY(co_await askFiles(session, principal, {{"save"}, false, ""}));
+  if (session->ending) co_return std::unexpected(endedError(kDoing, session->ending->reason));
+  session->box = moved.box;
+  session->runtime = moved.permit.runtime;
+  const auto into = CO_TRY(co_await askFiles(session, principal, {{"unpack", ""}, true, ""}));
+  auto copied = co_await copyAll(*from, *into);
+  if (!copied) co_return std::unexpected(std::move(copied).error().within(kDoing));
+  co_return copied;
+}
+
+Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& moved,
+                                          const model::Principal& by) {
+  Session record = session.now();
+  describe(moved.box->info(), moved.permit, record.provenance);
+  const model::Provenance provenance = record.provenance;
+  model::AuditEvent event =
+      withRuling(movedEvent(record, session.record.provenance.runtime, by), moved.ruling);
+  CO_TRY(co_await runs->ledger.updateSession(std::move(record), std::move(event)));
+  session.record.provenance = provenance;
+  session.request = moved.request;
+  session.ruling = moved.ruling;
+  co_return Result<>{};
+}
+
+Task<void> Sessions::Impl::giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id) {
+  const auto self = shared_from_this();
+  if (const auto done = co_await box->teardown(); !done) {
+    base::log(base::Level::kError, "sandbox not torn down",
+              {{"session", id}, {"reason", done.error().message}});
+  }
+}
+
+}  // namespace cloister::orchestrator
