@@ -62,6 +62,8 @@ SANITIZED_SUITES = {
     "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),
     "tsan": ("integration/test_api*", "integration/test_prestart"),
 }
+# Of those, what takes minutes of emulation to tell what the release build has told: with --long alone.
+SANITIZED_LONG = ("fault/test_kill_guests.py",)
 # What runs once more in sandboxes that stand ready, copies of a zygote.
 WARM_SUITES = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 # What runs once more in gVisor, and, emulated and so slowly, in virtual machines: the latter not in an
@@ -180,6 +182,7 @@ def sanitized_suites(preset, long):
         suites += fuzz_suites(long)
     if (BUILD / preset / "bin" / "cloisterd").exists():
         paths = sorted({p for pattern in SANITIZED_SUITES[preset] for p in HERE.glob(f"{pattern}.py")})
+        paths = [p for p in paths if long or not str(p).endswith(SANITIZED_LONG)]
         suites += [python_suite(p, preset, preset, timeout=1200) for p in paths]
     return suites
 

@@ -100,12 +100,13 @@ json::object bodyLike(const json::object& session, const std::string& snapshot) 
     const json::value* value = session.if_contains(member);
     if (value != nullptr && !value->is_null()) body[member] = *value;
   }
-  // Never behind weaker walls than the session, nor among other programs.
+  // Never behind weaker walls than the session, nor among other programs; what is least of both is
+  // left to policy, which may want more by now.
   const json::object& provenance = objectOf(session, "provenance");
-  for (const char* member : {"runtime", "image"}) {
-    const std::string name = textOf(provenance, member);
-    if (!name.empty()) body[member] = name;
-  }
+  const std::string runtime = textOf(provenance, "runtime");
+  const std::string image = textOf(provenance, "image");
+  if (runtime != "process") body["runtime"] = runtime;
+  if (!image.empty() && image != "host") body["image"] = image;
   body["from_snapshot"] = snapshot;
   return body;
 }

@@ -90,6 +90,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   const model::Language* language = runs->parts.languages.find(kernel->language());
   model::RunRequest as = session->request;
   as.env = session->record.env;
+  as.image = session->record.provenance.image;
   model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());
   const std::string& cwd = session->record.cwd;
   spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),

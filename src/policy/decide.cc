@@ -93,13 +93,17 @@ std::string_view stronger(std::string_view one, std::string_view other) {
   return runtimeStrength(one).value_or(-1) < runtimeStrength(other).value_or(-1) ? other : one;
 }
 
-// A session's sandbox is what it is. What policy wants stronger by now no longer runs in it; what
-// serves its files is ours, and does, or nobody could take them elsewhere.
+// What does that in a session's sandbox is our own program.
+bool servesFiles(const Question& question) {
+  return !question.inside.empty() && question.operation == "files";
+}
+
+// A session's sandbox is what it is. What policy wants stronger by now no longer runs in it; its
+// files are served, or nobody could take them elsewhere.
 std::optional<Denied> staysInside(const Question& question, const std::string& needed,
                                   Evaluation& made) {
-  constexpr std::string_view kFiles = "files";
   const std::string wanted(std::exchange(made.runtime, question.inside));
-  if (question.operation == kFiles || stronger(question.inside, wanted) == question.inside) {
+  if (servesFiles(question) || stronger(question.inside, wanted) == question.inside) {
     return std::nullopt;
   }
   return Denied{made.rule->name,
@@ -143,6 +147,7 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
 
 // What is asked for, where the rule lets it, or else what the rule says.
 std::optional<Denied> chooseImage(const Question& question, Evaluation& made) {
+  if (servesFiles(question)) return std::nullopt;
   const Rule& rule = *made.rule;
   const std::string& asked = question.request.image;
   const std::string& name = asked.empty() ? rule.image : asked;

@@ -231,11 +231,12 @@ class OtherWalls(unittest.TestCase):
         self.look(server, "gvisor")
 
     def test_microvm(self):
-        server, runtimes = self.serve("microvm:\n  emulate: true\n")
-        if "microvm" not in runtimes:
-            self.skipTest("no microvm here: cloister doctor says why")
         if not shutil.which("mksquashfs"):
             self.skipTest("no mksquashfs here")
+        image = os.environ.get("CLOISTER_MICROVM", "")
+        server, runtimes = self.serve(f"microvm:\n  emulate: true\n  accelerator: tcg\n  image: '{image}'\n")
+        if "microvm" not in runtimes:
+            self.skipTest("no microvm here: cloister doctor says why")
         self.look(server, "microvm")
 
 

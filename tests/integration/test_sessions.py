@@ -89,7 +89,7 @@ class Life(SessionTest):
         for field, body in {
                 "unknown": {"unknown": 1}, "ttl_seconds": {"ttl_seconds": 0.5}, "idle_ttl_seconds": {"idle_ttl_seconds": 7201},
                 "memory_mb": {"memory_mb": "much"}, "language": {"language": "klingon"}, "cwd": {"cwd": "tmp"},
-                "image": {"image": "debian"}, "env.1A": {"env": {"1A": "x"}}, "metadata.a": {"metadata": {"a": 1}},
+                "image": {"image": "../debian"}, "env.1A": {"env": {"1A": "x"}}, "metadata.a": {"metadata": {"a": 1}},
                 "network_policy.extra": {"network_policy": {"extra": 1}}, "code": {"code": ":"}}.items():
             with self.subTest(field):
                 self.assertProblem(self.refused(body), 422, field=field)

@@ -12,8 +12,7 @@
 //   lost              the runner dies            broken       a fault of the runtime's own
 // A session's sandbox runs several beside each other, keeps what `write` makes, and has besides
 //   pwd               where it was started       trap         waits for a signal, says its number
-//   die WHY…          the whole sandbox does
-// `cat` goes on until the end of its input there.
+//   die WHY…          the whole sandbox does     cat          goes on until the end of its input
 // Anything else cannot be started, as a command that does not exist.
 #include "runtime/fake/fake_runtime.h"
 
@@ -27,8 +26,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "model/image_name.h"
 #include "runtime/fake/fake_files.h"
+#include "runtime/fake/fake_info.h"
 #include "wire/files_codec.h"
 #include "wire/node.h"
 
@@ -192,12 +191,7 @@ class FakeSandbox final : public Sandbox {
       : state_(std::move(state)),
         permit_(std::move(permit)),
         home_(std::make_shared<Home>(state_->executor)) {
-    const auto image = model::parseImageRef(permit_.image).value_or(model::ImageRef{});
-    info_ = {.runtime = "fake",
-             .node = "fake",
-             .image = image.name,
-             .image_digest = image.isHost() ? "sha256:" + std::string(64, '0') : image.digest,
-             .weakened = {"isolation: none (fake runtime)"}};
+    info_ = fakeInfo(permit_);
     state_->live++;
     state_->kills.emplace_back([home = std::weak_ptr(home_)](const model::SandboxEnd& why) {
       if (const auto there = home.lock()) there->end(why);

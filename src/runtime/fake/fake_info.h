@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fake sandbox says that it is. Pure.
+#pragma once
+
+#include <string>
+
+#include "model/image_name.h"
+#include "model/permit.h"
+#include "runtime/runtime.h"
+
+namespace cloister::runtime {
+
+inline SandboxInfo fakeInfo(const model::PermitFields& permit) {
+  const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
+  return {.runtime = "fake",
+          .node = "fake",
+          .image = image.name,
+          .image_digest = image.isHost() ? "sha256:" + std::string(64, '0') : image.digest,
+          .weakened = {"isolation: none (fake runtime)"}};
+}
+
+}  // namespace cloister::runtime
