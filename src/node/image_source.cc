@@ -83,10 +83,13 @@ void StoredImages::list() {
   offered_ = std::make_shared<const std::vector<model::OfferedImage>>(std::move(offered));
 }
 
-// What is in a tree never changes.
+// What is in a tree never changes; where its programs are is for each name to say.
 model::OfferedImage StoredImages::describe(const images::Found& found) {
   model::OfferedImage offered;
-  const auto known = std::ranges::find(*offered_, found.image.digest, &model::OfferedImage::digest);
+  const auto known = std::ranges::find_if(*offered_, [&](const model::OfferedImage& each) {
+    return each.digest == found.image.digest && each.name == found.image.name &&
+           each.created == found.image.created;
+  });
   if (known != offered_->end()) {
     offered = *known;
   } else {

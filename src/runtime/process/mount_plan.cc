@@ -113,10 +113,12 @@ void addTopLevel(std::vector<MountStep>& steps, const RootSource& source) {
   }
 }
 
-// What is in a directory, in order, whatever its names are.
+// What is in a directory, in order, whatever its names are; nothing where a link leads to one: an
+// image's would lead into the host.
 std::vector<std::string> namesIn(const std::string& path) {
   std::vector<std::string> names;
-  DIR* entries = ::opendir(path.c_str());
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  DIR* entries = directory ? ::fdopendir(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 0)) : nullptr;
   if (entries == nullptr) return names;
   while (const dirent* entry = ::readdir(entries)) {
     const std::string_view name = entry->d_name;
@@ -127,19 +129,20 @@ std::vector<std::string> namesIn(const std::string& path) {
   return names;
 }
 
-// Each directory of `place` ("" or "var/") in an image that is taken whole, and each link in it.
+// Each directory of `place` ("" or "/var") in an image that is taken whole, and each link in it.
 void addAll(std::vector<MountStep>& steps, const RootSource& source, const std::string& place,
             std::span<const std::string_view> except) {
-  for (const std::string& name : namesIn(source.image_root + "/" + place)) {
+  for (const std::string& name : namesIn(source.image_root + place)) {
     if (std::ranges::find(except, name) != except.end()) continue;
-    const std::string path = source.image_root + "/" + place + name;
+    const std::string target = place.empty() ? name : place.substr(1) + "/" + name;
+    const std::string path = source.image_root + "/" + target;
     struct stat status{};
     if (::lstat(path.c_str(), &status) != 0) continue;
     char to[PATH_MAX] = {};
     if (S_ISLNK(status.st_mode) && ::readlink(path.c_str(), to, sizeof to - 1) > 0) {
-      steps.push_back(symlink(place + name, to, "as in the image"));
+      steps.push_back(symlink(target, to, "as in the image"));
     } else if (S_ISDIR(status.st_mode)) {
-      addLayer(steps, source, place + name);
+      addLayer(steps, source, target);
     }
   }
 }
@@ -150,7 +153,7 @@ void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
                                                "sys", "tmp", "workspace", "var"};
   static constexpr std::string_view kOursInVar[] = {"lock", "run", "tmp"};
   addAll(steps, source, "", kOurs);
-  addAll(steps, source, "var/", kOursInVar);
+  addAll(steps, source, "/var", kOursInVar);
 }
 
 // Of its configuration, all but what would be of another machine.
