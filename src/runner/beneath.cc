@@ -32,6 +32,10 @@ namespace {
 // The same without openat2(2), which gVisor does not have: one component after the other, none of
 // them a link, all in the file system of `dir`.
 int openByComponents(int dir, const char* path, int flags, mode_t mode) {
+  constexpr int kNew = O_CREAT | O_EXCL;  // is where its directory is
+  if ((flags & kNew) == kNew && std::strchr(path, '/') == nullptr) {
+    return openat(dir, path, flags, mode);
+  }
   struct stat top{};
   if (fstat(dir, &top) != 0) return -1;
   Fd reached;
@@ -65,8 +69,12 @@ int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode) {
   how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  const auto fd = static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
-  if (fd >= 0 || errno != ENOSYS) return fd;
+  static bool missing = false;  // a call is dear where there is none
+  if (!missing) {
+    const auto fd = static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
+    if (fd >= 0 || errno != ENOSYS) return fd;
+    missing = true;
+  }
   return openByComponents(dir, path, static_cast<int>(how.flags), static_cast<mode_t>(mode));
 }
 

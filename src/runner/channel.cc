@@ -38,8 +38,8 @@ void StdinBuffer::take(size_t n) {
 void Channel::reset(uint32_t channel_number) {
   used = true;
   ended = kill_rest = adopted = terminal = saves = notes = stdin_closing = windowed = draining =
-      false;
-  out_left = err_left = 0;
+      out_ready = err_ready = false;
+  taken = out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;
   pid = -1;
@@ -65,19 +65,18 @@ void Channel::account(const rusage& usage) {
   max_rss_bytes = std::max(max_rss_bytes, static_cast<uint64_t>(usage.ru_maxrss) * 1024);
 }
 
-size_t Channel::feed() {
-  size_t taken = 0;
+void Channel::feed() {
   while (in && !pending.empty()) {
     const std::string_view bytes = pending.front();
     const ssize_t n = write(in.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return taken;
+    if (n < 0 && errno == EAGAIN) return;
     if (n < 0) in.reset();
     if (n > 0) pending.take(static_cast<size_t>(n));
-    if (n > 0) taken += static_cast<size_t>(n);
+    if (n > 0) taken += static_cast<uint32_t>(n);
   }
   if (!in) {
-    taken += pending.size();
+    taken += static_cast<uint32_t>(pending.size());
     pending.clear();
   }
   if (stdin_closing) {
@@ -85,7 +84,6 @@ size_t Channel::feed() {
     if (terminal && in) static_cast<void>(write(in.get(), &kEndOfFile, 1) == 1);
     in.reset();
   }
-  return taken;
 }
 
 }  // namespace cloister::runner

@@ -43,7 +43,10 @@ struct Channel {
   bool notes = false;     // it has noted what is to be undone
   bool stdin_closing = false;  // close stdin once the buffer is empty
   bool windowed = false;
-  bool draining = false;  // it has ended, and these many bytes were left to be read:
+  bool draining = false;   // it has ended, and these many bytes were left to be read:
+  bool out_ready = false;  // poll(2) has said so: each call that has nothing to do costs, in gVisor
+  bool err_ready = false;
+  uint32_t taken = 0;  // bytes of stdin that the node is yet to hear of
   uint32_t out_left = 0;
   uint32_t err_left = 0;
   uint32_t window = 0;  // units of output that may be sent
@@ -64,9 +67,9 @@ struct Channel {
   [[nodiscard]] size_t allowance() const;
   // Adds what a reaped process used.
   void account(const rusage& usage);
-  // Writes what the pipe takes; returns the bytes that the node may now send anew. A program that
-  // closed its stdin takes everything.
-  size_t feed();
+  // Writes what the pipe takes, and adds to `taken`. A program that closed its stdin takes
+  // everything.
+  void feed();
 };
 
 }  // namespace cloister::runner

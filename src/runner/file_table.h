@@ -41,6 +41,12 @@ class BasicFileTable {
     return true;
   }
 
+  // Has the memory that a file of this path needs.
+  void touch(std::string_view path) {
+    volatile bool& used = find(hashPath(path))->used;
+    used = used;
+  }
+
   // True if the file was remembered and looks exactly as it did.
   [[nodiscard]] bool unchanged(std::string_view path, const struct stat& st) {
     const Slot* slot = find(hashPath(path));

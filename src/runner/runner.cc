@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "runner/beneath.h"
 #include "runner/file_table.h"
@@ -103,7 +105,7 @@ void Runner::start(const char* adopted, const char* writes) {
     refuse("cloister-runner: the kernel cannot hold programs to what they may write\n");
   }
   signals_ = openSignals();
-  umask(022);
+  umask(kUmask);
   workspace_.reset(open(kWorkspace, O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!workspace_ || chdir(kWorkspace) != 0) systemError();
   for (size_t i = 0; i < kChannels; ++i)
@@ -118,7 +120,9 @@ void Runner::loop() {
   for (;;) {
     link_.flush();
     pollfd fds[2 + 3 * kChannels];
-    if (poll(fds, fillPoll(fds), -1) < 0 && errno != EINTR) systemError();
+    const size_t count = fillPoll(fds);
+    if (poll(fds, count, -1) < 0 && errno != EINTR) systemError();
+    notePoll(fds, count);
     if ((fds[1].revents & POLLIN) != 0) reap(false);
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
       link_.receive();
@@ -130,29 +134,41 @@ void Runner::loop() {
   }
 }
 
-size_t Runner::fillPoll(pollfd* fds) const {
+size_t Runner::fillPoll(pollfd* fds) {
+  static bool no_matter;
   size_t n = 0;
+  const auto add = [&](const Fd& fd, short events, bool& ready) {
+    ready = false;
+    polled_[n - 2] = &ready;
+    fds[n++] = {fd.get(), events, 0};
+  };
   fds[n++] = {link_.fd(), static_cast<short>(POLLIN | (link_.wantsWrite() ? POLLOUT : 0)), 0};
   fds[n++] = {signals_.get(), POLLIN, 0};
   const bool room = link_.hasRoom();
-  for (const Channel& channel : channels_) {
+  for (Channel& channel : channels_) {
     if (!channel.used) continue;
-    if (channel.in && !channel.pending.empty()) fds[n++] = {channel.in.get(), POLLOUT, 0};
+    if (channel.in && !channel.pending.empty()) add(channel.in, POLLOUT, no_matter);
     const bool may_send = room && channel.allowance() > 0;
-    if (may_send && channel.out) fds[n++] = {channel.out.get(), POLLIN, 0};
-    if (may_send && channel.err) fds[n++] = {channel.err.get(), POLLIN, 0};
+    if (may_send && channel.out) add(channel.out, POLLIN, channel.out_ready);
+    if (may_send && channel.err) add(channel.err, POLLIN, channel.err_ready);
   }
   return n;
+}
+
+void Runner::notePoll(const pollfd* fds, size_t count) {
+  for (size_t i = 2; i < count; ++i)
+    *polled_[i - 2] = fds[i].revents != 0;
 }
 
 // One round over the channels: input in, output out, and the end of those that have ended.
 void Runner::serve() {
   for (Channel& channel : channels_) {
     if (!channel.used) continue;
-    feed(channel);
-    if (channel.draining) continue;
-    if (link_.hasRoom()) relay(channel, channel.out, FromRunner::kStdout);
-    if (link_.hasRoom()) relay(channel, channel.err, FromRunner::kStderr);
+    channel.feed();
+    tellTaken(channel);
+    if (channel.ended) continue;
+    if (channel.out_ready && link_.hasRoom()) relay(channel, channel.out, FromRunner::kStdout);
+    if (channel.err_ready && link_.hasRoom()) relay(channel, channel.err, FromRunner::kStderr);
   }
   for (Channel& channel : channels_) {
     if (channel.used && channel.ended && channel.kill_rest) {
@@ -350,6 +366,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   }
   const Stdio stdio{in ? in.get() : null_.get(), out.get(), err.get()};
   const Groups groups{groups_, group_count_};
+  if ((flags & wire::kStartFifo) != 0) rehearse(channel);
   channel.notes = (flags & wire::kStartFiles) != 0;
   Spawned spawned{-1, ENOMEM, "mmap"};
   if (!channel.notes) {
@@ -362,9 +379,26 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
     channel.used = false;
     return startFailed(channel.number, spawned.error, spawned.what);
   }
+  alone_ = false;
   channel.pid = spawned.pid;
   channel.saves = (flags & wire::kStartFiles) != 0 && std::string_view(text_.argv()[0]) == "save";
   link_.send(FromRunner::kStarted, channel.number);
+}
+
+// What is done between the arrival of the code and the end of the program, and changes nothing. In
+// gVisor the first call at a place costs more than the next, and so does a page that is new.
+void Runner::rehearse(Channel& channel) {
+  markFiles(workspace_.get(), the_files);
+  the_files.touch(fifo_);
+  channel.pending.add(fifo_);
+  channel.pending.clear();
+  struct statfs fs{};
+  fstatfs(workspace_.get(), &fs);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  futimens(-1, nullptr);
+  renameat(-1, kStaged, -1, fifo_);
+  reap(false);
 }
 
 // For its copy, which is started next.
@@ -394,6 +428,7 @@ void Runner::launchTerminal(Channel& channel, const char* cwd) {
     channel.used = false;
     return startFailed(channel.number, spawned.error, spawned.what);
   }
+  alone_ = false;
   channel.pid = spawned.pid;
   channel.terminal = true;
   link_.send(FromRunner::kStarted, channel.number);
@@ -404,6 +439,7 @@ void Runner::adopt(Channel& channel) {
     channel.used = false;
     return startFailed(channel.number, ECHILD, "adopt");
   }
+  alone_ = false;
   channel.pid = std::exchange(adopted_, -1);
   channel.adopted = true;
   channel.in.reset(kAdoptedGo);
@@ -425,14 +461,16 @@ void Runner::onStdin(uint32_t number, std::string_view payload) {
   if (channel->stdin_closing) protocolError();
   if (payload.empty()) channel->stdin_closing = true;
   if (!channel->pending.add(payload)) protocolError();
-  feed(*channel);
+  channel->feed();
 }
 
-void Runner::feed(Channel& channel) {
-  const size_t taken = channel.feed();
-  if (taken == 0) return;
+// So that the node may send more; where no more is to come, it can hear of it with the end.
+void Runner::tellTaken(Channel& channel) {
+  const bool all = channel.stdin_closing && channel.pending.empty();
+  if (channel.taken == 0 || (all && !channel.ended)) return;
+  const uint32_t taken = std::exchange(channel.taken, 0);
   wire::Writer w(link_.payload(), sizeof(uint32_t));
-  w.u32(static_cast<uint32_t>(taken));
+  w.u32(taken);
   link_.commit(FromRunner::kStdinTaken, channel.number, w.view().size());
 }
 

@@ -82,9 +82,13 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
 }
 
 void Runner::takeSignals() {
-  signalfd_siginfo info;
-  while (read(signals_.get(), &info, sizeof info) > 0) {
-    if (info.ssi_signo == kAdoptedDone) onDone(info);
+  signalfd_siginfo info[8];
+  ssize_t n = sizeof info;
+  while (n == sizeof info) {  // with fewer, there are no more
+    n = read(signals_.get(), info, sizeof info);
+    for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof *info); ++i) {
+      if (info[i].ssi_signo == kAdoptedDone) onDone(info[i]);
+    }
   }
 }
 
@@ -118,14 +122,16 @@ void Runner::onDone(const signalfd_siginfo& info) {
   }
 }
 
-// Reaps what has ended; with `wait`, all there is, until nobody is left.
+// Reaps what has ended; with `wait`, all there is, until nobody is left. __WALL: a child may have
+// been made with another signal than SIGCHLD.
 void Runner::reap(bool wait) {
   takeSignals();
   for (;;) {
     int status = 0;
     rusage usage{};
-    const pid_t pid = wait4(-1, &status, wait ? 0 : WNOHANG, &usage);
+    const pid_t pid = wait4(-1, &status, __WALL | (wait ? 0 : WNOHANG), &usage);
     if (pid < 0 && errno == EINTR) continue;
+    alone_ = pid < 0 && errno == ECHILD;
     if (pid <= 0) return;
     account(pid, status, usage);
   }
@@ -133,6 +139,7 @@ void Runner::reap(bool wait) {
 
 // Every orphan becomes ours, so once wait4 knows of no child, nobody is left.
 void Runner::killRest() {
+  if (alone_) return;
   kill(-1, SIGKILL);
   reap(true);
 }
@@ -148,11 +155,12 @@ void Runner::finish(Channel& channel) {
   w.u64(channel.max_rss_bytes);
   w.u32(channel.reaped);
   link_.commit(FromRunner::kExited, channel.number, w.view().size());
-  channel.reset(channel.number);
-  channel.used = false;
   if (!later_.empty() && later_channel_ == channel.number) {
     collect(later_channel_, std::exchange(later_, {}));
   }
+  link_.flush();  // before the pipes are closed, which nobody waits for
+  channel.reset(channel.number);
+  channel.used = false;
 }
 
 void Runner::sendScratch(uint32_t channel) {

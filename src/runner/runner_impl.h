@@ -52,6 +52,7 @@ class Runner {
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
   void launchTerminal(Channel& channel, const char* cwd);
+  void rehearse(Channel& channel);
   bool prepareNotes(const Channel& channel);
   [[nodiscard]] Unfinished& notesOf(const Channel& channel) const {
     return unfinished_[&channel - channels_];
@@ -61,7 +62,7 @@ class Runner {
   void adopt(Channel& channel);
   void startFailed(uint32_t channel, int error, std::string_view what);
   void fileFailed(uint32_t channel, int error);
-  void feed(Channel& channel);
+  void tellTaken(Channel& channel);
   // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
   bool relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left = nullptr);
   bool drain(Channel& channel);
@@ -75,7 +76,8 @@ class Runner {
 
   Channel* find(uint32_t number);
   Channel* freeChannel();
-  size_t fillPoll(pollfd* fds) const;
+  size_t fillPoll(pollfd* fds);
+  void notePoll(const pollfd* fds, size_t count);
   void serve();
 
   Link link_;
@@ -95,6 +97,9 @@ class Runner {
   Fd groups_[wire::kMaxGroups];
   bool text_begun_ = false;
   Channel channels_[kChannels];
+  bool alone_ = false;  // wait4(2) has said that there is no other process
+  bool*
+      polled_[3 * kChannels];  // what says of each descriptor behind the first two that it is ready
   Unfinished* unfinished_ = nullptr;  // of each channel, once there was a request for files
   CommandText text_;
   CollectRules rules_;

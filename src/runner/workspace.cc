@@ -41,6 +41,8 @@ struct Found {
   [[nodiscard]] std::string_view path(const Entry& entry) const {
     return {paths + entry.offset, entry.length};
   }
+  [[nodiscard]] std::string_view last() const { return path(entries[count - 1]); }
+  void dropLast() { bytes = entries[--count].offset; }
   // `dir`/`name`, null-terminated. False when it does not fit.
   bool add(std::string_view dir, std::string_view name, uint32_t depth) {
     const size_t length = dir.size() + (dir.empty() ? 0 : 1) + name.size();
@@ -67,17 +69,21 @@ bool isSkipped(std::string_view name) {
   return name.starts_with('.') || std::ranges::find(kSkippedDirs, name) != std::end(kSkippedDirs);
 }
 
-// Lists the regular files beneath `workspace` into `files`; returns how many entries were left out.
-uint32_t listFiles(int workspace) {
+// Calls `each(directory, name, path of the directory)` for every regular file beneath `workspace`,
+// which returns false for one that is left out; returns how many entries were. To look at a file
+// where its directory is open takes one call: in gVisor each is dear.
+template <class Each>
+uint32_t forEachFile(int workspace, Each each) {
   alignas(dirent64) static char buffer[32'768];
   directories.clear();
-  files.clear();
   directories.add("", ".", 0);
   uint32_t left_out = 0;
   for (size_t i = 0; i < directories.count; ++i) {
     const Entry entry = directories.entries[i];
     const std::string_view dir = i == 0 ? std::string_view{} : directories.path(entry);
-    const Fd fd(openBeneath(workspace, directories.path(entry).data(), O_RDONLY | O_DIRECTORY));
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY;
+    const Fd fd(i == 0 ? openat(workspace, ".", kFlags | O_CLOEXEC)
+                       : openBeneath(workspace, directories.path(entry).data(), kFlags));
     if (!fd) {
       ++left_out;
       continue;
@@ -88,7 +94,7 @@ uint32_t listFiles(int workspace) {
         at += item->d_reclen;
         const std::string_view name = item->d_name;
         if (item->d_type == DT_REG) {
-          if (!files.add(dir, name, entry.depth)) ++left_out;
+          if (!each(fd.get(), item->d_name, dir)) ++left_out;
         } else if (item->d_type == DT_DIR && !isSkipped(name)) {
           const bool fits = entry.depth < kMaxDepth && directories.add(dir, name, entry.depth + 1U);
           if (!fits) ++left_out;
@@ -138,13 +144,17 @@ int FileWriter::begin(int workspace, std::string_view path, uint32_t mode, uint6
   std::memcpy(buffer, path.data(), path.size());
   buffer[path.size()] = '\0';
   if (const int error = makeParents(workspace, buffer); error != 0) return error;
+  // What is made new is a regular file, and has the mode but for what umask(2) takes.
+  Fd file(openBeneath(workspace, buffer, O_WRONLY | O_CREAT | O_EXCL, mode));
+  const bool made = static_cast<bool>(file);
+  if (!made && errno != EEXIST) return errno;
   // O_NONBLOCK: a FIFO in the way fails instead of waiting for a reader.
-  Fd file(openBeneath(workspace, buffer, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, mode));
-  if (!file) return errno;
+  if (!made)
+    file.reset(openBeneath(workspace, buffer, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK, mode));
   struct stat st;
-  if (fstat(file.get(), &st) != 0) return errno;
-  if (!S_ISREG(st.st_mode)) return EINVAL;
-  if (fchmod(file.get(), mode) != 0) return errno;
+  if (!file || (!made && fstat(file.get(), &st) != 0)) return errno;
+  if (!made && !S_ISREG(st.st_mode)) return EINVAL;
+  if ((!made || (mode & kUmask) != 0) && fchmod(file.get(), mode) != 0) return errno;
   file_ = std::move(file);
   if (left_ == 0) finish();
   return 0;
@@ -181,26 +191,35 @@ bool FileWriter::write(std::string_view bytes, int& error) {
 
 void markFiles(int workspace, FileTable& table) {
   table.clear();
-  listFiles(workspace);
-  for (size_t i = 0; i < files.count; ++i) {
-    const std::string_view path = files.path(files.entries[i]);
-    const Fd fd(openBeneath(workspace, path.data(), O_PATH));
+  files.clear();
+  forEachFile(workspace, [&](int directory, const char* name, std::string_view dir) {
     struct stat st;
-    if (fd && fstat(fd.get(), &st) == 0) table.add(path, st);
-  }
+    if (!files.add(dir, name, 0)) return false;
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0) table.add(files.last(), st);
+    files.dropLast();
+    return true;
+  });
 }
 
 void collectFiles(int workspace, FileTable& table, const CollectRules& rules, uint32_t channel,
                   Link& link) {
-  uint32_t left_out = rules.glob_count == 0 ? 0 : listFiles(workspace);
-  if (rules.glob_count == 0) files.clear();
+  uint32_t left_out = 0;
+  files.clear();
+  const auto note = [&](int directory, const char* name, std::string_view dir) {
+    struct stat st;
+    if (!files.add(dir, name, 0)) return false;
+    const bool same = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      table.unchanged(files.last(), st);
+    if (same || !matchesAny(rules, files.last())) files.dropLast();
+    return true;
+  };
+  if (rules.glob_count != 0) left_out = forEachFile(workspace, note);
   std::sort(files.entries, files.entries + files.count,
             [](const Entry& a, const Entry& b) { return files.path(a) < files.path(b); });
   uint32_t sent = 0;
   uint64_t bytes_left = rules.max_bytes;
   for (size_t i = 0; i < files.count; ++i) {
     const std::string_view path = files.path(files.entries[i]);
-    if (!matchesAny(rules, path)) continue;
     // O_NONBLOCK: what was a file a moment ago may be a FIFO by now.
     const Fd fd(openBeneath(workspace, path.data(), O_RDONLY | O_NONBLOCK | O_NOCTTY));
     struct stat st{};

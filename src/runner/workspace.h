@@ -15,6 +15,9 @@
 
 namespace cloister::runner {
 
+// Of the runner; what it leaves of a file's mode needs no chmod(2).
+inline constexpr mode_t kUmask = 022;
+
 // Writes one file that arrives in pieces.
 class FileWriter {
  public:

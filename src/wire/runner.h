@@ -122,7 +122,8 @@ enum class FromRunner : uint16_t {
   // u64 bytes used, u64 bytes in total, u64 inodes used, u64 inodes in total of /workspace's file
   // system; sent before kExited
   kScratch = 75,
-  // u32 bytes of kStdin that the program has read or will never read: opens the node's window
+  // u32 bytes of kStdin that the program has read or will never read: opens the node's window. What
+  // is taken when the end of kStdin has come is said before kExited at the latest.
   kStdinTaken = 76,
   // u64 bytes of memory at most, u64 processes killed for lack of it, u64 processes refused: what
   // the control group of all programs has counted so far. Said by pid 1 of a virtual machine, and

@@ -120,9 +120,14 @@ Task<bool> Run::waitingProgram() {
   onStarted();
   askForArtifacts();
   const bool copied = live_->ahead() == Live::Ahead::kCopied;
-  if (copied) addFrame(frames_, ToRunner::kStdin, kProgram, {});
-  if (auto sent = co_await flush(); !sent) stop(End::kRunnerLost, sent.error().message);
-  if (!copied) spawn(live_->executor(), feed(kProgram, spec_.files.front().content));
+  std::string_view input = copied ? std::string_view() : spec_.files.front().content;
+  stdin_window_ = wire::kStdinWindow;
+  const bool fed = addInput(frames_, kProgram, input);
+  if (auto sent = co_await flush(); !sent) {
+    stop(End::kRunnerLost, sent.error().message);
+  } else if (!fed) {
+    spawn(live_->executor(), feed(kProgram, input));
+  }
   co_return co_await relay(kProgram);
 }
 
@@ -133,6 +138,9 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
   addFrame(frames_, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
   if (channel == kProgram) askForArtifacts();
+  std::string_view input = spec_.input;
+  stdin_window_ = wire::kStdinWindow;
+  const bool fed = !with_stdin || addInput(frames_, channel, input);
   report_.reset();
   started_ = false;
   stdin_stop_ = false;
@@ -140,8 +148,8 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   armWall(wall_ + kStartGrace);
   if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
-  } else if (with_stdin) {
-    spawn(live_->executor(), feed(channel, spec_.input));
+  } else if (!fed) {
+    spawn(live_->executor(), feed(channel, input));
   }
   co_return co_await relay(channel);
 }
@@ -248,23 +256,31 @@ Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
   text.append(bytes.substr(0, live_->limits().output_bytes - text.size()));
 }
 
-// Feeds stdin beside the reading of output, as far as the runner's window allows.
-Task<void> Run::feed(uint32_t channel, std::string_view rest) {
-  const auto self = shared_from_this();
-  feeding_ = true;
-  stdin_window_ = wire::kStdinWindow;
-  for (bool ended = false; !ended && !stdin_stop_;) {
+// Appends what of the program's input the runner's window takes, and its end behind the last of it:
+// true once that is told.
+bool Run::addInput(std::string& out, uint32_t channel, std::string_view& rest) {
+  for (;;) {
     const size_t size = std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, stdin_window_});
-    if (size == 0 && !rest.empty()) {
-      co_await stdin_changed_.wait();
-      continue;
-    }
-    std::string out;
+    if (size == 0 && !rest.empty()) return false;
     addFrame(out, ToRunner::kStdin, channel, rest.substr(0, size));
     rest.remove_prefix(size);
     stdin_window_ -= size;
-    ended = size == 0;
-    if (!co_await live_->channel().write(out)) break;
+    if (size == 0) return true;
+  }
+}
+
+// Feeds the rest beside the reading of output.
+Task<void> Run::feed(uint32_t channel, std::string_view rest) {
+  const auto self = shared_from_this();
+  feeding_ = true;
+  for (bool ended = false; !ended && !stdin_stop_;) {
+    std::string out;
+    ended = addInput(out, channel, rest);
+    if (out.empty()) {
+      co_await stdin_changed_.wait();
+    } else if (!co_await live_->channel().write(out)) {
+      break;
+    }
   }
   feeding_ = false;
   stdin_changed_.notify();
