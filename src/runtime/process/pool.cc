@@ -24,6 +24,10 @@ namespace asio = boost::asio;
 // Kinds that are remembered, besides those in use: each of a client's limits may make another.
 constexpr size_t kMaxKinds = 64;
 
+// Instead of kLull, for those with a guest: starting a kernel takes two processors, and a program
+// that was just started there takes longer.
+constexpr std::chrono::milliseconds kGuestLull{60};
+
 // What an interpreter takes to start, where it was started ahead.
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
@@ -219,7 +223,7 @@ std::shared_ptr<Live> Pool::take(Kind& kind) {
 
 void Pool::refill() {
   if (std::exchange(refilling_, true)) return;
-  lull_.expires_after(kLull);
+  lull_.expires_after(guest_ ? kGuestLull : kLull);
   lull_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     if (!error && self) runtime::spawn(self->executor_, self->makeWanted());
