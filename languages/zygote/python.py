@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a CPython a zygote. It is started as any program is, `python3 main.py`, and imports this as
-`usercustomize`, the last thing before it would run main.py. Above this text the node puts IMPORTS,
-from languages/python.yaml. What is done here must leave no trace that a program could stumble on."""
+"""Makes a CPython a zygote, or one that waits for its program alone (src/zygote/python.cc). It is
+started as any program is, `python3 main.py`, and imports this as `usercustomize`, the last thing
+before it would run main.py. Above this text the node puts IMPORTS, from languages/python.yaml. What
+is done here must leave no trace that a program could stumble on."""
 import atexit
 import gc
 import importlib
 import importlib.machinery
 import os
+import stat
 import sys
 import weakref
 
-import cloister_zygote
-
 WORKSPACE = "/workspace"
+HERE = os.path.dirname(__file__)
+ALONE = HERE != WORKSPACE  # where a zygote has this
+PROGRAM = os.path.join(WORKSPACE, sys.argv[0])
+
+
+def is_asked_for():
+    """Whether the program of one that is alone has come: it waits for no import but its own."""
+    return ALONE and not stat.S_ISFIFO(os.stat(PROGRAM).st_mode)
 
 
 def import_ahead():
     """The modules that programs use most. One that this Python lacks is left out; one that starts
     threads cannot be had, since a copy would not have them."""
     for name in IMPORTS:
+        if is_asked_for():
+            return
         try:
             importlib.import_module(name)
         except ImportError:
@@ -27,23 +37,31 @@ def import_ahead():
             raise RuntimeError(f"the module {name} starts threads")
 
 
-def ready():
-    """Runs once, when all else is as it is for a program."""
-    sys.path_hooks.remove(cloister_zygote.serve)
+def forget():
+    """What this was found by."""
     for name in ("usercustomize", "cloister_zygote"):
         sys.modules.pop(name, None)
     os.environ.pop("PYTHONPATH", None)
-    for path in [p for p in sys.path_importer_cache if p.startswith(WORKSPACE)]:
+    for path in [p for p in sys.path_importer_cache if p.startswith((WORKSPACE, HERE))]:
         del sys.path_importer_cache[path]
+
+
+def ready():
+    """Runs once, when all else is as it is for a program."""
+    sys.path_hooks.remove(cloister_zygote.serve)
+    forget()
+    sys.path[sys.path.index(HERE)] = WORKSPACE
     main = sys.modules["__main__"]
-    program = os.path.join(WORKSPACE, sys.argv[0])
-    main.__file__ = program
+    main.__file__ = PROGRAM
     main.__cached__ = None
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", program)
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", PROGRAM)
     ahead.update(sys.modules)
     ahead.pop("__main__")
     gc.collect()
     gc.freeze()
+    fresh = type(main)("__main__")  # with what is not frozen, and so collected, as a program's is
+    vars(fresh).update(vars(main))
+    sys.modules["__main__"] = fresh
 
 
 def begin():
@@ -122,8 +140,12 @@ def collect():
 kept = dict.fromkeys(("path_importer_cache", "path_hooks", "meta_path"))
 ahead = {}
 try:
+    import cloister_zygote
     import_ahead()
-    cloister_zygote.prepare(ready, begin, status, end)
+    cloister_zygote.prepare(ready, begin, status, end, PROGRAM if ALONE else "")
     sys.path_hooks.insert(0, cloister_zygote.serve)
 except BaseException as error:
-    cloister_zygote.fail(f"{type(error).__name__}: {error}")
+    if not ALONE:
+        cloister_zygote.fail(f"{type(error).__name__}: {error}")
+    sys.path.remove(HERE)  # and is as if it had not been told of this
+    forget()

@@ -16,9 +16,10 @@ namespace cloister::runner {
 inline constexpr int kAdoptedGo = 5;
 inline constexpr int kAdoptedOut = 6;
 inline constexpr int kAdoptedErr = 7;
-// The signal (of rt_sigqueueinfo(2), to pid 1) with which it says that it has ended but for giving
-// back its memory, which takes longer than most programs run; the value is its exit status. Anyone
-// inside can say so for it, as anyone can kill it: the status is the program's word in any case.
+// The signal (of rt_sigqueueinfo(2), to pid 1) with which it, or one that was started at a FIFO
+// (wire::kStartFifo), says that it has ended but for giving back its memory, which takes longer
+// than most programs run; the value is its exit status. Anyone inside can say so for it, as anyone
+// can kill it: the status is the program's word in any case.
 inline constexpr int kAdoptedDone = 62;
 
 // Runs until the node hangs up. Refuses to unless it is pid 1: it kills every process it can see.

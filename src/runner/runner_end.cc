@@ -113,8 +113,9 @@ void Runner::onResize(uint32_t number, std::string_view payload) {
 // past; to kill them would take the processor for giving back their memory. The sandbox's end does.
 void Runner::onDone(const signalfd_siginfo& info) {
   for (Channel& channel : channels_) {
-    if (!channel.used || !channel.adopted || channel.ended) continue;
-    channel.status = (info.ssi_int & 0xFF) << 8;  // as WEXITSTATUS() finds it
+    if (!channel.used || !channel.says_done || channel.ended) continue;
+    // gVisor gives it as the status. As WEXITSTATUS() finds it:
+    channel.status = ((info.ssi_int | info.ssi_status) & 0xFF) << 8;
     channel.reaped++;
     channel.ended = true;
     kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module that makes a CPython a zygote: languages/zygote/python.py prepares the
-// interpreter, and this serves sandboxes with copies of it (runtime/process/zygote.h).
+// interpreter, and this serves sandboxes with copies of it (runtime/process/zygote.h). Or, where a
+// sandbox's kernel is its own and nothing can be copied into it, an interpreter that was started in
+// the sandbox ahead of its program: alone, it waits for that at a FIFO, and runs it as a copy
+// would.
 //
 // Only what the stable ABI of CPython 3.9 has (PEP 384), and PyRun_FileExFlags, which is older than
 // it and has been the same ever since; so one build serves every later CPython of an image.
@@ -53,6 +56,9 @@ struct Callbacks {
   PyObject* end = nullptr;     // () -> None: what interpreter shutdown does to modules
 };
 Callbacks the_callbacks;
+
+// Of an interpreter that is alone: the path of its program. "" in a zygote.
+std::string the_program;
 
 [[noreturn]] void giveUp(const std::string& why) {
   std::ignore = linux::sendMessage(kZygoteControl, why.substr(0, runtime::kMaxAnswer));
@@ -215,6 +221,7 @@ int statusOfException() {
                       base::errnoError("", errno).message.c_str() + 2);
     _exit(2);
   }
+  Py_LeaveRecursiveCall();  // that of serve(), which never returns
   PyObject* result = PyRun_FileExFlags(file, path, kFileInput, globals, globals, 1, nullptr);
   const bool interrupted = result == nullptr && PyErr_Occurred() == PyExc_KeyboardInterrupt;
   int status = result == nullptr ? statusOfException() : 0;
@@ -285,13 +292,21 @@ bool isProgram(PyObject* path, const runtime::ZygotePlan& plan) {
   return plan.argv.size() == 2 && textOf(path).ends_with("/" + plan.argv[1]);
 }
 
+PyObject* notTheProgram() {
+  PyErr_SetString(PyExc_ImportError, "not the program");
+  return nullptr;
+}
+
 PyObject* serve(PyObject*, PyObject* path) {
+  if (!the_program.empty()) {
+    if (textOf(path) != the_program) return notTheProgram();
+    call(the_callbacks.ready);
+    rehearse();
+    runProgram(the_program.c_str());
+  }
   auto orders = runtime::readZygotePlan(kZygotePlan);
   if (!orders) giveUp(orders.error().message);
-  if (!isProgram(path, orders->plan)) {
-    PyErr_SetString(PyExc_ImportError, "not the program");
-    return nullptr;
-  }
+  if (!isProgram(path, orders->plan)) return notTheProgram();
   call(the_callbacks.ready);
   orders->confinement.runner.reset(kZygoteRunner);
   the_orders = *std::move(orders);
@@ -303,9 +318,11 @@ PyObject* serve(PyObject*, PyObject* path) {
 }
 
 PyObject* prepare(PyObject*, PyObject* arguments) {
-  if (PyArg_ParseTuple(arguments, "OOOO", &the_callbacks.ready, &the_callbacks.begin,
-                       &the_callbacks.status, &the_callbacks.end) == 0)
+  const char* program = nullptr;
+  if (PyArg_ParseTuple(arguments, "OOOOs", &the_callbacks.ready, &the_callbacks.begin,
+                       &the_callbacks.status, &the_callbacks.end, &program) == 0)
     return nullptr;
+  the_program = program;
   for (PyObject* kept :
        {the_callbacks.ready, the_callbacks.begin, the_callbacks.status, the_callbacks.end})
     Py_INCREF(kept);

@@ -11,7 +11,7 @@ from session_case import Session
 
 KEPT = 4
 READY = f"pool:\n  ready: {KEPT}\n  idle_ms: 30000\n{harness.CALM}"
-NONE_READY = "pool:\n  ready: 0\n"
+NONE_READY = "pool:\n  ready: 0\n  zygotes: 0\n"
 RUNS = 4  # of each script: some find their interpreter waiting, some still starting
 
 # What an interpreter that waits cannot read as its own: it is started with its code.

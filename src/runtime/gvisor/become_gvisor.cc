@@ -72,6 +72,15 @@ Result<> writeFilter(const std::vector<sock_filter>& filter, const std::string& 
   return {};
 }
 
+// What is read by interpreters that are started ahead, where the root has it: inside, at its place.
+Result<> showAhead(const std::string& to) {
+  const std::string from = "/" + std::string(kAhead);
+  if (::access(from.c_str(), F_OK) != 0) return {};
+  if (::mkdir(to.c_str(), 0755) != 0) return failErrno("making " + to);
+  const Fd tree = TRY(linux::cloneMount(from));
+  return linux::attachMount(tree.get(), to.substr(1));
+}
+
 // The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string root(gvisor::kRoot.substr(1));
@@ -90,7 +99,8 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string tools(gvisor::kTools);
   TRY(copy(birth.fds[kPlan].get(), std::string(gvisor::kBundle) + "/config.json", 0444));
   TRY(copy(confinement.runner.get(), tools + std::string(gvisor::kRunner), 0555));
-  return writeFilter(confinement.filter, tools + std::string(gvisor::kFilter));
+  TRY(writeFilter(confinement.filter, tools + std::string(gvisor::kFilter)));
+  return showAhead(tools + "/ahead");
 }
 
 // 0 and 1 are /dev/null, 2 the pipe of complaints, then the runner's socket and runsc.

@@ -35,7 +35,7 @@ json::object scratch(std::string_view target, const SandboxSpec& spec, std::stri
 
 // gVisor has no file system that is mounted in several places, so each gets the bound.
 json::array mounts(const SandboxSpec& spec) {
-  json::object tools = mountOf("bind", kToolsInside, {"ro", "nosuid", "nodev"});
+  json::object tools = mountOf("bind", kToolsInside, {"rbind", "ro", "nosuid", "nodev"});
   tools["source"] = kTools;
   return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
           scratch("/workspace", spec, "0755"), scratch("/tmp", spec, "1777"),

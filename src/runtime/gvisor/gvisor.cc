@@ -41,6 +41,8 @@ class Gvisor final : public Guest {
     return {"runtime", name(), State::kOk, version_ + ", systrap", ""};
   }
 
+  [[nodiscard]] bool showsAhead() const override { return true; }
+
   void adjust(const model::Limits& limits, SandboxSpec& spec,
               linux::CgroupLimits& cgroup) const override {
     cgroup.memory_bytes += config_.overhead_bytes;

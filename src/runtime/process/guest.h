@@ -49,6 +49,8 @@ class Guest {
       const std::string& /*path*/, const std::string& /*digest*/) const {
     return fail(Code::kUnsupported, name() + " has no image of its own");
   }
+  // Whether its programs see the root's kAhead (mount_plan.h).
+  [[nodiscard]] virtual bool showsAhead() const { return false; }
   // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
   [[nodiscard]] virtual bool counts() const { return false; }
   // How long its runner may take to say its first word.

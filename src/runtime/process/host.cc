@@ -16,6 +16,8 @@
 #include "linux/message.h"
 #include "runtime/process/image_digest.h"
 #include "runtime/process/image_links.h"
+#include "runtime/process/prestart.h"
+#include "runtime/process/zygote.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -50,6 +52,7 @@ Result<> ProcessHost::probe() {
   probeIdentity();
   probeCgroups();
   TRY(probeDisks());
+  readAlone();
   return startSpawner();
 }
 
@@ -151,11 +154,32 @@ Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_ex
   co_return disk;
 }
 
-std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {
-  if (!image_path.empty()) {
-    return rootSteps({.image_root = image_path, .layered = layered_, .whole = true});
+// Without them one waits as it is.
+void ProcessHost::readAlone() {
+  if (config_.guests.empty() || config_.interpreters.empty()) return;
+  auto files = zygoteFiles(config_.interpreters.front());
+  if (!files) {
+    base::log(base::Level::kWarn, "no interpreter waits alone",
+              {{"reason", files.error().message}});
+    return;
   }
-  RootSource source{.image_root = config_.image_root, .layered = layered_};
+  for (ZygotePlan::File& each : *files)
+    alone_.push_back({std::move(each.name), std::move(each.content)});
+}
+
+bool ProcessHost::waitsAlone(const Prestart& prestart) const {
+  return !alone_.empty() && prestart.argv == config_.interpreters.front().argv &&
+         std::ranges::none_of(prestart.env, [](const std::string& variable) {
+           return variable.starts_with("PYTHONPATH=");
+         });
+}
+
+std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {
+  RootSource source{.image_root = config_.image_root, .layered = layered_, .ahead = alone_};
+  if (!image_path.empty()) {
+    source.image_root = image_path;
+    source.whole = true;
+  }
   for (const LanguageCommand& each : config_.languages) {
     if (!each.ahead_env.empty()) source.ahead.push_back({each.language, each.ahead_text});
   }

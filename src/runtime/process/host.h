@@ -19,6 +19,8 @@
 
 namespace cloister::runtime {
 
+struct Prestart;
+
 // Everything about one sandbox before it exists: printed by --dry-run, then carried out.
 struct SandboxPlan {
   SandboxSpec spec;
@@ -76,6 +78,9 @@ class ProcessHost {
   [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan) const;
   [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
 
+  // Whether what runs `prestart` in a guest finds in kAhead how to wait for its program alone.
+  [[nodiscard]] bool waitsAlone(const Prestart& prestart) const;
+
   // `guest`: what it runs on, nullptr for this kernel alone.
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
                                     const Guest* guest) const;
@@ -96,6 +101,7 @@ class ProcessHost {
   void probeCgroups();
   void probeIdentity();
   Result<> probeDisks();
+  void readAlone();
   Result<> startSpawner();
   Result<std::shared_ptr<Spawner>> startSpawner(const std::string& image_path);
   [[nodiscard]] std::vector<MountStep> rootOf(const std::string& image_path) const;
@@ -109,6 +115,7 @@ class ProcessHost {
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
   std::shared_ptr<Root> root_;
   std::shared_ptr<Disks> disks_;
+  std::vector<RootSource::File> alone_;
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox
   bool layered_ = true;

@@ -324,12 +324,20 @@ bool Pool::hasWholeRoot(const Kind& kind) const {
   return !guest_ && kind.alike.walls.empty();
 }
 
+bool Pool::showsAhead(const Kind& kind) const {
+  return kind.alike.walls.empty() && (!guest_ || guest_->showsAhead());
+}
+
 // What is started in one of `kind`, with what its language says for that.
 Prestart Pool::aheadFor(const Kind& kind) const {
   Prestart prestart = *kind.prestart;
+  if (!showsAhead(kind)) return prestart;
+  if (guest_ && host_->waitsAlone(prestart)) {
+    prestart.env.push_back("PYTHONPATH=/" + std::string(kAhead));
+  }
   const auto& languages = host_->config().languages;
   const auto known = std::ranges::find(languages, prestart.argv, &LanguageCommand::argv);
-  if (known == languages.end() || !hasWholeRoot(kind)) return prestart;
+  if (known == languages.end()) return prestart;
   constexpr std::string_view kFile = "{file}";
   for (std::string variable : known->ahead_env) {
     if (const size_t at = variable.find(kFile); at != std::string::npos) {

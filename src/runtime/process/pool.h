@@ -131,6 +131,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   [[nodiscard]] bool hasWholeRoot(const Kind& kind) const;
+  [[nodiscard]] bool showsAhead(const Kind& kind) const;
   [[nodiscard]] Prestart aheadFor(const Kind& kind) const;
 
   [[nodiscard]] uint32_t mostReady() const;

@@ -24,20 +24,26 @@ constexpr uint32_t kMostFailed = 64;
 
 constexpr size_t kMaxLibrary = size_t{8} << 20;
 
-// What the interpreter finds in its /workspace, and how it comes to look there.
+// How it comes to find them, in its /workspace.
 Result<ZygotePlan> planOf(const ZygoteConfig& config, const Prestart& prestart) {
-  const base::json::array imports(config.imports.begin(), config.imports.end());
   ZygotePlan plan;
   plan.argv = prestart.argv;
   plan.env = prestart.env;
   plan.env.emplace_back("PYTHONPATH=/workspace");
-  plan.files.push_back({"cloister_zygote.so", TRY(base::readFile(config.library, kMaxLibrary))});
-  plan.files.push_back({"usercustomize.py", "IMPORTS = " + base::toJson(imports) + "\n" +
-                                                TRY(base::readFile(config.preparation))});
+  plan.files = TRY(zygoteFiles(config));
   return plan;
 }
 
 }  // namespace
+
+Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config) {
+  const base::json::array imports(config.imports.begin(), config.imports.end());
+  std::vector<ZygotePlan::File> files;
+  files.push_back({"cloister_zygote.so", TRY(base::readFile(config.library, kMaxLibrary))});
+  files.push_back({"usercustomize.py", "IMPORTS = " + base::toJson(imports) + "\n" +
+                                           TRY(base::readFile(config.preparation))});
+  return files;
+}
 
 Zygotes::Zygotes(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
     : executor_(std::move(executor)), host_(std::move(host)) {}

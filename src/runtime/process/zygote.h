@@ -14,6 +14,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -21,9 +22,13 @@
 #include "runtime/process/host.h"
 #include "runtime/process/prestart.h"
 #include "runtime/process/spawn_queue.h"
+#include "runtime/process/zygote_plan.h"
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
+
+// What makes an interpreter a zygote, or has it wait alone: to be found where it looks for modules.
+Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config);
 
 class Zygotes : public std::enable_shared_from_this<Zygotes> {
  public:
