@@ -37,10 +37,11 @@ struct Channel {
   bool used = false;
   bool ended = false;  // the program has been reaped; `status` holds
   bool kill_rest = false;
-  bool says_done = false;  // it may say that it has ended (runner.h)
-  bool terminal = false;   // `in` and `out` are its other side
-  bool saves = false;      // it has stopped the others, which it may no longer be able to let go on
-  bool notes = false;      // it has noted what is to be undone
+  bool adopted = false;
+  bool waited = false;    // at a FIFO
+  bool terminal = false;  // `in` and `out` are its other side
+  bool saves = false;     // it has stopped the others, which it may no longer be able to let go on
+  bool notes = false;     // it has noted what is to be undone
   bool stdin_closing = false;  // close stdin once the buffer is empty
   bool windowed = false;
   bool draining = false;   // it has ended, and these many bytes were left to be read:

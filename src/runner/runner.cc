@@ -368,7 +368,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   const Groups groups{groups_, group_count_};
   if ((flags & wire::kStartFifo) != 0) rehearse(channel);
   channel.notes = (flags & wire::kStartFiles) != 0;
-  channel.says_done = (flags & wire::kStartFifo) != 0;
+  channel.waited = (flags & wire::kStartFifo) != 0;
   Spawned spawned{-1, ENOMEM, "mmap"};
   if (!channel.notes) {
     spawned = spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
@@ -442,7 +442,7 @@ void Runner::adopt(Channel& channel) {
   }
   alone_ = false;
   channel.pid = std::exchange(adopted_, -1);
-  channel.says_done = true;
+  channel.adopted = true;
   channel.in.reset(kAdoptedGo);
   channel.out.reset(kAdoptedOut);
   channel.err.reset(kAdoptedErr);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sys/ioctl.h>
 #include <sys/statfs.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,15 +112,32 @@ void Runner::onResize(uint32_t number, std::string_view payload) {
 
 // Nothing inside runs from here on. To stop them all takes one call that nobody can catch or fork
 // past; to kill them would take the processor for giving back their memory. The sandbox's end does.
+// But in gVisor one can fork past that call. There a program that waited at a FIFO is stopped by
+// itself, and unless it is alone then, all are killed: so too on Linux, which counts the host's.
+void Runner::stop(Channel& channel) {
+  if (channel.adopted) {
+    kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);
+    channel.kill_rest = false;
+    return;
+  }
+  int status = 0;
+  struct sysinfo info{};
+  kill(channel.pid, SIGSTOP);
+  const bool stopped = wait4(channel.pid, &status, WUNTRACED, nullptr) == channel.pid &&
+                       WIFSTOPPED(status) && sysinfo(&info) == 0;
+  constexpr unsigned kBoth = 2;  // with the runner
+  if (stopped && info.procs == kBoth) channel.kill_rest = false;
+}
+
+// The status counts that it has said, whatever it comes to.
 void Runner::onDone(const signalfd_siginfo& info) {
   for (Channel& channel : channels_) {
-    if (!channel.used || !channel.says_done || channel.ended) continue;
+    if (!channel.used || channel.ended || !(channel.adopted || channel.waited)) continue;
     // gVisor gives it as the status. As WEXITSTATUS() finds it:
     channel.status = ((info.ssi_int | info.ssi_status) & 0xFF) << 8;
     channel.reaped++;
     channel.ended = true;
-    kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);
-    channel.kill_rest = false;
+    stop(channel);
   }
 }
 

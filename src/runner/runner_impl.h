@@ -68,6 +68,7 @@ class Runner {
   bool drain(Channel& channel);
   void takeSignals();
   void onDone(const signalfd_siginfo& info);
+  void stop(Channel& channel);
   void reap(bool wait);
   void account(pid_t pid, int status, const rusage& usage);
   void killRest();

@@ -322,6 +322,27 @@ TEST_F(RunnerTest, AFileThatIsThereByThenIsAFile) {
   EXPECT_EQ(jail_->finish(1).out, "the code\nmain.txt\n");
 }
 
+TEST_F(RunnerTest, OneThatSaysItHasEndedLeavesNobodyRunning) {
+  const std::string done = std::to_string(kAdoptedDone);
+  startWaiting(*jail_, "cat main.txt; (while :; do sleep 1 & done) & kill -" + done +
+                           " 1; while :; do sleep 1 & done");
+  giveContent(*jail_, "the code\n");
+  const Ended run = jail_->finish(1);
+  EXPECT_EQ(run.out, "the code\n");
+  EXPECT_EQ(run.code, 0U);
+  EXPECT_FALSE(run.signaled);
+  EXPECT_EQ(jail_->shell("echo /proc/[0-9]*").out.find("/proc/2 "), std::string::npos);
+}
+
+TEST_F(RunnerTest, AnotherSignalOfAChildHidesNobody) {
+  const Ended run = jail_->shell(
+      "python3 -c 'import ctypes, os, time\n"
+      "if ctypes.CDLL(None).syscall(56, 0, 0, 0, 0, 0) == 0:\n"  // clone(2), without a signal
+      "  time.sleep(1000)'");
+  EXPECT_EQ(run.code, 0U);
+  EXPECT_EQ(jail_->shell("cat /proc/[0-9]*/comm").out.find("python3"), std::string::npos);
+}
+
 TEST_F(RunnerTest, CollectsWhenTheProgramHasEnded) {
   jail_->send(ToRunner::kMark, 0);
   jail_->startProgram(1, {"/bin/sh", "-c", "read line; echo $line > made"}, wire::kStartStdin);

@@ -208,9 +208,10 @@ void collectFiles(int workspace, FileTable& table, const CollectRules& rules, ui
   const auto note = [&](int directory, const char* name, std::string_view dir) {
     struct stat st;
     if (!files.add(dir, name, 0)) return false;
-    const bool same = fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-                      table.unchanged(files.last(), st);
-    if (same || !matchesAny(rules, files.last())) files.dropLast();
+    const bool wanted = matchesAny(rules, files.last()) &&
+                        (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+                         !table.unchanged(files.last(), st));
+    if (!wanted) files.dropLast();
     return true;
   };
   if (rules.glob_count != 0) left_out = forEachFile(workspace, note);
