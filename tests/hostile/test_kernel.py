@@ -115,8 +115,8 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
 '''
         result = self.run_code("python", code)
         lines = result["stdout"].splitlines()
-        # What the sandbox is made with; in gVisor its runner and its filter as well.
-        in_run = {"process": {"masked", "ahead"}, "gvisor": {"cloister-runner", "filter"}, "microvm": set()}
+        # What the sandbox is made with; in gVisor its runner and its filter are there.
+        in_run = {"process": {"masked", "ahead"}, "gvisor": {"cloister-runner", "filter", "ahead"}, "microvm": set()}
         ours = {"/var": {"tmp"}, "/run": in_run[RUNTIME]}
         for line in lines:
             if line.startswith("proc "):
