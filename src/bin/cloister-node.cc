@@ -160,7 +160,9 @@ runtime::GvisorConfig gvisorConfig(const model::Config& from) {
 
 runtime::MicrovmConfig microvmConfig(const Options& options) {
   const model::MicrovmSettings& from = options.config.microvm;
-  return {.qemu = from.qemu,
+  return {.vmm = from.vmm,
+          .qemu = from.qemu,
+          .firecracker = from.firecracker,
           .image = from.image.empty() ? base::shareDir() + "/microvm" : from.image,
           .image_root = options.config.node.image_root,
           .accelerator = from.accelerator,
@@ -168,11 +170,8 @@ runtime::MicrovmConfig microvmConfig(const Options& options) {
           .probe_seconds = from.probe_seconds,
           .ready = from.ready,
           .overhead_bytes = uint64_t{from.overhead_mb} << 20,
-          .guest = base::programDir() + "/cloister-guest",
-          .walls = base::programDir() + "/cloister-walls",
-          .runner = base::programDir() + "/cloister-runner",
-          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json",
-          .vmm_policy = base::shareDir() + "/policies/seccomp/vmm.json"};
+          .programs = base::programDir(),
+          .policies = base::shareDir() + "/policies/seccomp"};
 }
 
 void detectLanguages(const model::LanguageSet& languages, const std::string& image_root,

@@ -44,6 +44,8 @@ uint64_t allowed(LandlockAccess access) {
     case LandlockAccess::kTerminal:
       return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
              LANDLOCK_ACCESS_FS_READ_DIR | kIoctlDev;
+    case LandlockAccess::kSockets:
+      return LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_REMOVE_FILE;
     case LandlockAccess::kControl:
       return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kIoctlDev;
     case LandlockAccess::kScratch:
@@ -80,6 +82,8 @@ std::string_view landlockAccessName(LandlockAccess access) {
     case LandlockAccess::kTerminal:
     case LandlockAccess::kControl:
       return "read, write, ioctl";
+    case LandlockAccess::kSockets:
+      return "make and remove sockets";
     case LandlockAccess::kScratch:
       return "read, execute, write, make, remove";
   }

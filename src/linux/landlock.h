@@ -21,6 +21,7 @@ enum class LandlockAccess : uint8_t {
   kWriteDevice,  // write the one file
   kScratch,      // everything but device nodes and device ioctls
   kTerminal,     // read, write and control the devices of a devpts
+  kSockets,      // make Unix sockets, connect to them, remove them
   kControl,      // read, write and control the one device
 };
 std::string_view landlockAccessName(LandlockAccess access);

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
 // Where a value goes; the type says how it is written in the file.
-using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, bool*, uint32_t*,
+using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm*, bool*, uint32_t*,
                             uint64_t*, milliseconds*>;
 
 struct Key {
@@ -122,7 +122,9 @@ constexpr Key kKeys[] = {
     {SAME(gvisor.runsc)},
     {SAME(gvisor.ready), "sandboxes", 0, 4096},
     {SAME(gvisor.overhead_mb), "MiB", 64, 16 * 1024},
+    {SAME(microvm.vmm)},
     {SAME(microvm.qemu)},
+    {SAME(microvm.firecracker)},
     {SAME(microvm.image)},
     {SAME(microvm.accelerator)},
     {SAME(microvm.emulate)},
@@ -236,6 +238,17 @@ std::string rangeOf(const Key& key) {
   return std::to_string(key.min) + " to " + std::to_string(key.max);
 }
 
+template <typename T>
+using Word = std::pair<std::string_view, T>;
+constexpr Word<Accelerator> kAccelerators[] = {
+    {"auto", Accelerator::kAuto}, {"kvm", Accelerator::kKvm}, {"tcg", Accelerator::kTcg}};
+constexpr char kAcceleratorWords[] = "auto, kvm or tcg";
+constexpr Word<Vmm> kVmms[] = {{"auto", Vmm::kAuto},
+                               {"qemu", Vmm::kQemu},
+                               {"firecracker", Vmm::kFirecracker},
+                               {"libkrun", Vmm::kLibkrun}};
+constexpr char kVmmWords[] = "auto, qemu, firecracker or libkrun";
+
 class Setter {
  public:
   Setter(const Key& key, const YAML::Node& node) : key_(key), node_(node) {}
@@ -260,15 +273,9 @@ class Setter {
     return {};
   }
   Result<> operator()(Accelerator* target) const {
-    constexpr std::pair<std::string_view, Accelerator> kWords[] = {
-        {"auto", Accelerator::kAuto}, {"kvm", Accelerator::kKvm}, {"tcg", Accelerator::kTcg}};
-    const std::string word = TRY(text(node_));
-    const auto* found =
-        std::ranges::find(kWords, word, [](const auto& each) { return each.first; });
-    if (found == std::end(kWords)) return wrong("auto, kvm or tcg");
-    *target = found->second;
-    return {};
+    return oneOf(target, kAccelerators, kAcceleratorWords);
   }
+  Result<> operator()(Vmm* target) const { return oneOf(target, kVmms, kVmmWords); }
   Result<> operator()(bool* target) const {
     const std::string word = TRY(text(node_));
     if (word != "true" && word != "false") return wrong("true or false");
@@ -292,6 +299,15 @@ class Setter {
   [[nodiscard]] std::unexpected<Error> wrong(std::string_view wanted) const {
     const std::string path(key_.path);
     return fail(Code::kInvalid, path + ": must be " + std::string(wanted), path);
+  }
+
+  template <typename T, size_t N>
+  Result<> oneOf(T* target, const Word<T> (&words)[N], std::string_view wanted) const {
+    const std::string word = TRY(text(node_));
+    const auto* found = std::ranges::find(words, word, [](const auto& each) { return each.first; });
+    if (found == std::end(words)) return wrong(wanted);
+    *target = found->second;
+    return {};
   }
 
   [[nodiscard]] Result<std::string> text(const YAML::Node& node) const {
@@ -398,7 +414,8 @@ struct Describer {
     set("list of text", "[" + all + "]");
   }
   void operator()(const Durability*) const { set("process or power", "process"); }
-  void operator()(const Accelerator*) const { set("auto, kvm or tcg", "auto"); }
+  void operator()(const Accelerator*) const { set(kAcceleratorWords, "auto"); }
+  void operator()(const Vmm*) const { set(kVmmWords, "auto"); }
   void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
   void operator()(const uint32_t* value) const { number(*value); }
   void operator()(const uint64_t* value) const { number(*value); }

@@ -16,8 +16,13 @@ struct GvisorSettings {
 // What runs a machine: `kAuto` is KVM where it boots one, else emulation where that is allowed.
 enum class Accelerator : uint8_t { kAuto, kKvm, kTcg };
 
+// Which program runs it: `kAuto` is Firecracker where it boots one, else QEMU.
+enum class Vmm : uint8_t { kAuto, kQemu, kFirecracker, kLibkrun };
+
 struct MicrovmSettings {
+  Vmm vmm = Vmm::kAuto;
   std::string qemu = "/usr/bin/qemu-system-x86_64";  // "": not offered
+  std::string firecracker = "/usr/bin/firecracker";  // likewise
   std::string image;  // its directory; "": microvm in the installation's data
   Accelerator accelerator = Accelerator::kAuto;
   uint32_t probe_seconds = 10;  // that the first boot with KVM may take

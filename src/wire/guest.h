@@ -29,4 +29,7 @@ inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may
 inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
 inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURCE:VALUE,...
 
+// Where the node's port is one of vsock(7) on the host (CID 2) instead: its number.
+inline constexpr char kVsock[] = "cloister_vsock";
+
 }  // namespace cloister::wire::guest

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/microvm/accelerator.h"
 
-#include <algorithm>
-
 namespace cloister::runtime::microvm {
 namespace {
 
@@ -11,9 +9,7 @@ using model::Accelerator;
 
 constexpr char kEmulate[] = "set microvm.emulate to true: programs take many times as long";
 
-// As QEMU writes them (accel/kvm/kvm-all.c).
-constexpr std::string_view kStalls[] = {"KVM internal error", "error: kvm run failed",
-                                        "KVM: entry failed"};
+constexpr char kOnlyKvm[] = "this VMM runs machines with KVM only, and microvm.accelerator is tcg";
 
 Choice emulated(bool allowed, const std::string& why) {
   if (allowed) return {Way::kTcg, "emulated" + (why.empty() ? "" : ", as " + why), ""};
@@ -22,25 +18,19 @@ Choice emulated(bool allowed, const std::string& why) {
 
 }  // namespace
 
-Choice chooseAccelerator(Accelerator wanted, bool may_emulate,
+Choice chooseAccelerator(Accelerator wanted, bool may_emulate, bool can_emulate,
                          const std::function<KvmFound()>& ask) {
   if (wanted == Accelerator::kTcg) {
+    if (!can_emulate) return {Way::kNone, kOnlyKvm, "set microvm.accelerator to auto"};
     if (may_emulate) return emulated(true, "");
     return emulated(false, "microvm.accelerator is tcg, and machines may not be emulated");
   }
   const KvmFound kvm = ask();
   if (kvm.works) return {Way::kKvm, "KVM, " + kvm.detail, ""};
-  if (wanted == Accelerator::kKvm) return {Way::kNone, kvm.detail, kvm.remedy};
+  if (wanted == Accelerator::kKvm || !can_emulate) return {Way::kNone, kvm.detail, kvm.remedy};
   Choice choice = emulated(may_emulate, kvm.detail);
   choice.remedy = kvm.remedy + (may_emulate ? "" : ", or " + choice.remedy);
   return choice;
-}
-
-size_t stalledAt(std::string_view said) {
-  size_t first = std::string_view::npos;
-  for (const std::string_view stall : kStalls)
-    first = std::min(first, said.find(stall));
-  return first;
 }
 
 }  // namespace cloister::runtime::microvm

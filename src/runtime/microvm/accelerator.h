@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether machines run on the processor itself, by KVM, or are interpreted by QEMU (TCG): what the
-// configuration wants, what this machine can, and what is done where the two do not meet. Pure.
+// Whether machines run on the processor itself, by KVM, or are interpreted (QEMU only, TCG): what
+// the configuration wants, what this machine can, and what is done where the two do not meet. Pure.
 #pragma once
 
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "model/guest_settings.h"
 
@@ -26,12 +25,8 @@ struct Choice {
 };
 
 // `ask` is called at most once, and not at all where the answer changes nothing: it may take long.
-// Nothing becomes emulated that was not allowed to be.
-Choice chooseAccelerator(model::Accelerator wanted, bool may_emulate,
+// Nothing becomes emulated that was not allowed to be, or that the VMM cannot (`can_emulate`).
+Choice chooseAccelerator(model::Accelerator wanted, bool may_emulate, bool can_emulate,
                          const std::function<KvmFound()>& ask);
-
-// Where in what a VMM and its guest have said it begins to say that the machine has stopped for
-// good, while QEMU lives on and waits for a person; npos where it does not.
-size_t stalledAt(std::string_view said);
 
 }  // namespace cloister::runtime::microvm

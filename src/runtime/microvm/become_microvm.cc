@@ -16,9 +16,9 @@
 namespace cloister::runtime {
 namespace {
 
-constexpr size_t kCommand = 1;  // of the birth's descriptors, then what QEMU opens
+constexpr size_t kCommand = 1;  // of the birth's descriptors, then what the VMM opens
 
-// The program's limits hold in the machine; QEMU's own are few.
+// The program's limits hold in the machine; the VMM's own are few.
 SandboxSpec forVmm(const SandboxSpec& spec) {
   SandboxSpec own = spec;
   own.scratch_bytes = 1 << 20;
@@ -37,41 +37,59 @@ Result<std::vector<std::string>> readCommand(int fd) {
   return microvm::decodeCommand(TRY(readPlan(fd)));
 }
 
+// Of the birth's descriptors, in their order.
+class Given {
+ public:
+  Given(std::vector<Fd>& fds, size_t at) : fds_(fds), at_(at) {}
+  Fd next() { return std::move(fds_[at_++]); }
+
+ private:
+  std::vector<Fd>& fds_;
+  size_t at_;
+};
+
 // What differs where the processor's own virtualisation is used: its device is in this process's
 // /dev alone, and what may be asked of it comes on top of the sandboxes' filter.
-Result<> useProcessor(Confinement& confinement, const Fd& devices, const Fd& filter) {
+Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const Fd& devices,
+                      const Fd& filter) {
   const std::string bytes = TRY(readPlan(filter.get()));
   if (bytes.empty() || bytes.size() % sizeof(sock_filter) != 0) {
     return fail(Code::kInternal, "reading the VMM's filter: it is malformed");
   }
   confinement.filter.resize(bytes.size() / sizeof(sock_filter));
   std::memcpy(confinement.filter.data(), bytes.data(), bytes.size());
-  confinement.landlock = microvm::deviceRules();
+  confinement.landlock = microvm::vmmRules(spec);
   confinement.proc.push_back(microvm::attachDevices(devices.get()));
   return {};
 }
 
 }  // namespace
 
+Error microvm::executeVmm(const std::vector<std::string>& command, bool given) {
+  return given ? linux::executeFd(wire::kRunnerFd + 1, command, {})
+               : linux::executeInPath(command, {});
+}
+
 void becomeMicrovm(Confinement confinement, Birth& birth) {
   const SandboxSpec& spec = birth.request.spec;
   ConfineFds fds = confineFds(birth);
-  const size_t complaints = birth.request.guest_fds;
-  const size_t opened = kCommand + 1;
-  for (size_t i = opened; i < opened + microvm::kOpened; ++i)
-    fds.kept.push_back(std::move(birth.fds[i]));
-  fds.output = std::move(birth.fds[complaints]);
-  const auto command = readCommand(birth.fds[kCommand].get());
+  fds.output = std::move(birth.fds[birth.request.guest_fds]);
+  Given given(birth.fds, kCommand);
+  const auto command = readCommand(given.next().get());
+  for (size_t i = 0; i < microvm::kOpened; ++i)
+    fds.kept.push_back(given.next());
+  if (spec.guest_program) confinement.runner = given.next();
+  Fd devices;
   Result<> equipped;
   if (spec.guest_devices) {
-    const size_t devices = opened + microvm::kOpened;
-    equipped = useProcessor(confinement, birth.fds[devices], birth.fds[devices + 1]);
+    devices = given.next();
+    equipped = useProcessor(confinement, spec, devices, given.next());
   }
   const auto confined = confineSelf(confinement, forVmm(spec), fds);
   if (!confined) refuseToStart(confined.error());
   if (!equipped) refuseToStart(equipped.error());
   if (!command) refuseToStart(command.error());
-  refuseToStart(linux::executeInPath(*command, {}));
+  refuseToStart(microvm::executeVmm(*command, spec.guest_program));
 }
 
 }  // namespace cloister::runtime

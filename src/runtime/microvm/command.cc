@@ -3,21 +3,15 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <iterator>
 #include <span>
 
+#include "runtime/microvm/vmm.h"
 #include "wire/guest.h"
-#include "wire/runner.h"
 
 namespace cloister::runtime::microvm {
 namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
-
-std::string descriptor(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
-}
 
 // Those of the program that hold in the guest; memory is its control group's.
 std::string limitsFor(const SandboxSpec& spec) {
@@ -30,34 +24,21 @@ std::string limitsFor(const SandboxSpec& spec) {
   return text;
 }
 
-// Of an emulated processor nothing tells the time at which its clock runs, so it is said; and it
-// does not speculate, so that what protects from that is work for nothing. KVM tells its guests the
-// time (kvm-clock). There the processor is the real one, with all its speculation, and the guest's
-// kernel keeps what it does against that: an agent's walls and the program's limits stand in it.
-std::string processorParameters(const Machine& machine) {
-  if (machine.kvm) return {};
-  return " tsc=reliable tsc_early_khz=" + std::to_string(machine.tsc_kilohertz) +
-         " mitigations=off";
-}
-
-// With KVM the host's processor as it is, but for what makes more of the host's kernel reachable or
-// tells of others: no virtualisation inside, no performance counters. It never moves to another
-// host, so that its clock may be the invariant one.
-std::vector<std::string> processorOf(const Machine& machine) {
-  if (machine.kvm) {
-    return {"-accel", "kvm", "-cpu", "host,migratable=off,vmx=off,svm=off,pmu=off"};
-  }
-  return {"-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max"};
-}
-
 }  // namespace
 
-std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
+std::string descriptorPath(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+
+uint64_t mebibytesOf(const Machine& machine, const SandboxSpec& spec) {
+  return (spec.guest_memory_bytes + machine.own_bytes + kMebibyte - 1) / kMebibyte;
+}
+
+std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port) {
   namespace guest = wire::guest;
-  // A guest that has failed does not wait, and ends by a triple fault, which the VMM takes for a
-  // reset.
-  std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 reboot=t random.trust_cpu=on";
-  line += processorParameters(machine);
+  // A guest that has failed does not wait.
+  std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 random.trust_cpu=on ";
+  line += own;
   const auto add = [&line](const char* name, const std::string& value) {
     line.append(1, ' ').append(name).append(1, '=').append(value);
   };
@@ -67,57 +48,8 @@ std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
   add(guest::kInodes, std::to_string(spec.scratch_inodes));
   add(guest::kNoExec, spec.runs_own ? "0" : "1");
   add(guest::kLimits, limitsFor(spec));
+  if (port != 0) add(guest::kVsock, std::to_string(port));
   return line;
-}
-
-namespace {
-
-std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& spec) {
-  const uint64_t memory = spec.guest_memory_bytes + machine.own_bytes;
-  const std::string megabytes = std::to_string((memory + kMebibyte - 1) / kMebibyte);
-  return {
-      "-smp",
-      std::to_string(spec.guest_cpus),
-      "-m",
-      megabytes,
-      "-nodefaults",
-      "-no-user-config",
-      "-no-reboot",
-      "-display",
-      "none",
-      "-kernel",
-      descriptor(kKernelFd),
-      "-initrd",
-      descriptor(kInitrdFd),
-      "-append",
-      parametersFor(machine, spec),
-      "-add-fd",
-      "fd=" + std::to_string(kDiskFd) + ",set=1",
-      "-blockdev",
-      "driver=file,node-name=image,filename=/dev/fdset/1,read-only=on,locking=off",
-      "-device",
-      "virtio-blk-device,drive=image",
-      "-chardev",
-      "socket,id=runner,fd=" + std::to_string(wire::kRunnerFd),
-      "-device",
-      "virtio-serial-device,max_ports=2",
-      "-device",
-      "virtserialport,chardev=runner,name=cloister",
-      "-chardev",
-      "stdio,id=console,signal=off",
-      "-serial",
-      "chardev:console",
-  };
-}
-
-}  // namespace
-
-std::vector<std::string> commandFor(const Machine& machine, const SandboxSpec& spec) {
-  std::vector<std::string> command = {
-      machine.qemu, "-machine", "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off"};
-  std::ranges::move(processorOf(machine), std::back_inserter(command));
-  std::ranges::move(devicesOf(machine, spec), std::back_inserter(command));
-  return command;
 }
 
 std::string encodeCommand(const std::vector<std::string>& command) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a virtual machine's VMM: QEMU's machine type `microvm`, which has no PCI, no
-// firmware worth the name, and no device but a disk that is read, a port for the runner's frames
-// and a console that only writes. Pure.
+// What the command lines of all VMMs (vmm.h) have in common: the descriptors that they open, what a
+// guest's kernel is told, and how a command travels to the spawner. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +12,23 @@
 
 namespace cloister::runtime::microvm {
 
-// Descriptors that QEMU opens by number, from kKeptFd on.
+struct Machine;
+
+// Descriptors that a VMM opens by number, from kKeptFd on.
 inline constexpr int kKernelFd = kKeptFd;
 inline constexpr int kInitrdFd = kKeptFd + 1;
 inline constexpr int kDiskFd = kKeptFd + 2;
 inline constexpr uint32_t kOpened = 3;
 
-struct Machine {
-  std::string qemu;            // its path, of the image that sandboxes see
-  uint64_t own_bytes = 0;      // of memory, for the guest's kernel beside its program
-  bool kvm = false;            // on the processor itself; else QEMU interprets its code (TCG)
-  uint64_t tsc_kilohertz = 0;  // of this processor, which an emulated one counts with
-};
+// As a file's name: "/proc/self/fd/5".
+std::string descriptorPath(int fd);
 
-std::vector<std::string> commandFor(const Machine& machine, const SandboxSpec& spec);
-// What the guest's kernel is told, in one line.
-std::string parametersFor(const Machine& machine, const SandboxSpec& spec);
+// Of the machine's memory: its program's, and its kernel's own.
+uint64_t mebibytesOf(const Machine& machine, const SandboxSpec& spec);
+
+// What the guest's kernel is told, in one line: what every machine's is, and `own`, which is its
+// VMM's. `port`: of vsock, on which the guest finds the node; 0: the virtio port.
+std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port = 0);
 
 // As it travels to the spawner.
 std::string encodeCommand(const std::vector<std::string>& command);

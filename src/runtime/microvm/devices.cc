@@ -109,9 +109,12 @@ MountStep attachDevices(int mount) {
           .mount = mount};
 }
 
-std::vector<linux::LandlockRule> deviceRules() {
+std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {
   using enum linux::LandlockAccess;
-  return {{"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
+  std::vector<linux::LandlockRule> rules = {
+      {"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
+  if (spec.guest_sockets) rules.push_back({"/tmp", kSockets});
+  return rules;
 }
 
 }  // namespace cloister::runtime::microvm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The /dev of a VMM that has the processor's own virtualisation: QEMU opens /dev/kvm by name, so it
+// The /dev of a VMM that has the processor's own virtualisation: it opens /dev/kvm by name, so it
 // must be there, and nowhere else. It is on a small file system of its own, which exists detached
 // until the one process that becomes that VMM puts it over the /dev that all sandboxes share.
 #pragma once
@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "linux/landlock.h"
+#include "runtime/process/confine.h"
 #include "runtime/process/mount_plan.h"
 
 namespace cloister::runtime::microvm {
@@ -24,7 +25,8 @@ Result<Fd> makeDevices();
 // Puts the one at `mount` over /dev.
 MountStep attachDevices(int mount);
 
-// What Landlock lets such a VMM do: it writes no file, and controls one device.
-std::vector<linux::LandlockRule> deviceRules();
+// What Landlock lets such a VMM do: it writes no file, and controls one device. What it needs
+// besides, its request says.
+std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec);
 
 }  // namespace cloister::runtime::microvm

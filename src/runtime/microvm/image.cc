@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "linux/message.h"
+#include "linux/tree_digest.h"
 #include "runtime/microvm/archive.h"
 #include "wire/guest.h"
 
@@ -35,9 +36,9 @@ Result<std::string> digestOf(const Fd& file) {
 Result<std::string> makeInitrd(const MicrovmConfig& config) {
   namespace names = wire::guest;
   std::string modules = TRY(base::readFile(config.image + "/modules.cpio", kMaxKernel));
-  const std::string guest = TRY(base::readFile(config.guest));
-  const std::string runner = TRY(base::readFile(config.runner));
-  const linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config.seccomp_policy));
+  const std::string guest = TRY(base::readFile(config.programs + "/cloister-guest"));
+  const std::string runner = TRY(base::readFile(config.programs + "/cloister-runner"));
+  const linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config.policies + "/sandbox.json"));
   return std::move(modules) +
          makeArchive({{names::kInit, S_IFREG | 0555, guest},
                       {names::kRunner, S_IFREG | 0555, runner},
@@ -58,6 +59,11 @@ Result<Fd> openWhole(const std::string& path) {
   return file;
 }
 
+std::string stampOf(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? linux::stampOf(status) : "";
+}
+
 std::string_view bytesOf(const std::vector<sock_filter>& filter) {
   const auto bytes = std::as_bytes(std::span(filter));
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -72,6 +78,16 @@ Result<Image> Image::withDisk(const std::string& path, const std::string& its_di
                .digest = its_digest};
 }
 
+Result<Image> Image::withKernel(const std::string& path) const {
+  const std::string bytes = TRY(base::readFile(path, kMaxKernel));
+  return Image{.kernel = TRY(linux::sealedData(bytes)),
+               .initrd = TRY(another(initrd)),
+               .initrd_bytes = initrd_bytes,
+               .walls_program = walls_program,
+               .disk = TRY(another(disk)),
+               .digest = digest};
+}
+
 Result<Fd> Image::initrdWith(const std::string& walls) const {
   namespace names = wire::guest;
   return linux::sealedData(initrd_bytes +
@@ -81,11 +97,9 @@ Result<Fd> Image::initrdWith(const std::string& walls) const {
 
 Result<Image> openImage(const MicrovmConfig& config) {
   Image image;
-  const std::string kernel = TRY(base::readFile(config.image + "/vmlinuz", kMaxKernel));
-  image.kernel = TRY(linux::sealedData(kernel));
   image.initrd_bytes = TRY(makeInitrd(config));
   image.initrd = TRY(linux::sealedData(image.initrd_bytes));
-  image.walls_program = TRY(base::readFile(config.walls));
+  image.walls_program = TRY(base::readFile(config.programs + "/cloister-walls"));
   image.disk = TRY(openWhole(config.image + "/root.squashfs"));
   image.digest = TRY(digestOf(image.disk));
   return image;

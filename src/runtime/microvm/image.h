@@ -15,7 +15,7 @@
 namespace cloister::runtime::microvm {
 
 struct Image {
-  Fd kernel;  // sealed, as the next
+  Fd kernel;  // sealed, as the next; which one it is depends on the VMM
   Fd initrd;
   std::string initrd_bytes;
   std::string walls_program;
@@ -25,14 +25,18 @@ struct Image {
   // The same kernel and guest, with another disk: the file `path`, whose content has that digest.
   [[nodiscard]] Result<Image> withDisk(const std::string& path,
                                        const std::string& its_digest) const;
+  // The same with the kernel in the file `path`.
+  [[nodiscard]] Result<Image> withKernel(const std::string& path) const;
   // For an agent with walls.
   [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
 };
 
-// Reads all of it.
+// Reads all of it but the kernel.
 Result<Image> openImage(const MicrovmConfig& config);
 
 Result<Fd> openWhole(const std::string& path);
+// By which a change of a file is seen (linux/tree_digest.h); "" where it cannot be told.
+std::string stampOf(const std::string& path);
 // The same open file once more.
 Result<Fd> another(const Fd& file);
 std::string_view bytesOf(const std::vector<sock_filter>& filter);

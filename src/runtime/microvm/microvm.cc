@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/microvm/microvm.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -13,14 +13,12 @@
 #include "base/crypto.h"
 #include "linux/message.h"
 #include "linux/seccomp.h"
-#include "linux/tree_digest.h"
 #include "runtime/microvm/accelerator.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/devices.h"
 #include "runtime/microvm/image.h"
 #include "runtime/microvm/prove_kvm.h"
-#include "runtime/process/ask_version.h"
-#include "runtime/process/own_cache.h"
+#include "runtime/microvm/vmm.h"
 
 namespace cloister::runtime {
 namespace {
@@ -28,6 +26,8 @@ namespace {
 using State = model::Finding::State;
 using Way = microvm::Choice::Way;
 using microvm::Image;
+using microvm::Vmm;
+using microvm::VmmKind;
 
 // An emulated machine's kernel takes seconds, on a busy host many.
 constexpr auto kEmulatedPatience = std::chrono::seconds(120);
@@ -57,8 +57,7 @@ uint64_t tscKilohertz() {
 }
 
 microvm::Machine machineOf(const MicrovmConfig& config, bool kvm) {
-  return {.qemu = config.qemu,
-          .own_bytes = config.overhead_bytes / 2,
+  return {.own_bytes = config.overhead_bytes / 2,
           .kvm = kvm,
           .tsc_kilohertz = kvm ? 0 : tscKilohertz()};
 }
@@ -72,10 +71,11 @@ struct Processor {
 
 class Microvm final : public Guest {
  public:
-  Microvm(const MicrovmConfig& config, std::string version, Image image, Processor processor)
+  Microvm(const MicrovmConfig& config, std::shared_ptr<const Vmm> vmm, Image image,
+          Processor processor)
       : ready_(config.ready),
         overhead_bytes_(config.overhead_bytes),
-        version_(std::move(version)),
+        vmm_(std::move(vmm)),
         image_(std::move(image)),
         processor_(std::move(processor)),
         machine_(machineOf(config, processor_.kvm)) {}
@@ -83,7 +83,7 @@ class Microvm final : public Guest {
   Microvm(const Microvm& like, Image image)
       : ready_(like.ready_),
         overhead_bytes_(like.overhead_bytes_),
-        version_(like.version_),
+        vmm_(like.vmm_),
         image_(std::move(image)),
         processor_(like.processor_),
         machine_(like.machine_) {}
@@ -108,10 +108,10 @@ class Microvm final : public Guest {
   }
   [[nodiscard]] model::Finding finding() const override {
     return {"runtime", name(), processor_.kvm ? State::kOk : State::kReduced,
-            version_ + ", " + processor_.finding + ", image " + image_.digest.substr(0, 19), ""};
+            vmm_->title + ", " + processor_.finding + ", image " + image_.digest.substr(0, 19), ""};
   }
   [[nodiscard]] size_t stalledAt(std::string_view said) const override {
-    return processor_.kvm ? microvm::stalledAt(said) : std::string_view::npos;
+    return processor_.kvm ? vmm_->kind->stalled_at(said) : std::string_view::npos;
   }
 
   // Half of what comes on top is the guest kernel's, half the VMM's.
@@ -120,6 +120,8 @@ class Microvm final : public Guest {
     spec.guest_memory_bytes = limits.memory_bytes;
     spec.guest_pids = limits.pids + 1;
     spec.guest_cpus = std::clamp<uint32_t>((limits.cpu_millis + 999) / 1000, 1, kMostCpus);
+    spec.guest_program = vmm_->program != nullptr;
+    spec.guest_sockets = vmm_->kind->sockets;
     spec.guest_devices = processor_.kvm;
     cgroup.memory_bytes += overhead_bytes_;
     cgroup.pids = kOwnThreads + spec.guest_cpus;
@@ -128,26 +130,26 @@ class Microvm final : public Guest {
   [[nodiscard]] Result<std::vector<Fd>> files(const SandboxSpec& spec,
                                               const std::string& walls) const override {
     std::vector<Fd> fds;
-    fds.push_back(
-        TRY(linux::sealedData(microvm::encodeCommand(microvm::commandFor(machine_, spec)))));
+    fds.push_back(TRY(linux::sealedData(microvm::encodeCommand(vmm_->command(machine_, spec)))));
     fds.push_back(TRY(microvm::another(image_.kernel)));
     fds.push_back(walls.empty() ? TRY(microvm::another(image_.initrd))
                                 : TRY(image_.initrdWith(walls)));
     fds.push_back(TRY(microvm::another(image_.disk)));
+    if (vmm_->program) fds.push_back(TRY(microvm::another(*vmm_->program)));
     if (!processor_.kvm) return fds;
     fds.push_back(TRY(microvm::makeDevices()));
     fds.push_back(TRY(linux::sealedData(microvm::bytesOf(processor_.seccomp.filter))));
     return fds;
   }
   [[nodiscard]] uint32_t fileCount() const override {
-    return 1 + microvm::kOpened + (processor_.kvm ? 2 : 0);
+    return 1 + microvm::kOpened + (vmm_->program ? 1 : 0) + (processor_.kvm ? 2 : 0);
   }
 
   void describe(const SandboxSpec& spec, base::json::object& plan) const override {
     base::json::array argv;
-    for (const std::string& argument : microvm::commandFor(machine_, spec))
+    for (const std::string& argument : vmm_->command(machine_, spec))
       argv.emplace_back(argument);
-    plan["microvm"] = {{"version", version_},
+    plan["microvm"] = {{"version", vmm_->title},
                        {"accelerator", processor_.kvm ? "kvm" : "tcg"},
                        {"command", std::move(argv)}};
     if (!processor_.kvm) return;
@@ -161,27 +163,22 @@ class Microvm final : public Guest {
  private:
   const uint32_t ready_;
   const uint64_t overhead_bytes_;
-  const std::string version_;
+  const std::shared_ptr<const Vmm> vmm_;
   const Image image_;
   const Processor processor_;
   const microvm::Machine machine_;
 };
 
-// "QEMU emulator version 7.2.22 (Debian ...)\n..." → "QEMU 7.2.22"; "" if it is not.
-std::string versionIn(std::string_view text) {
-  constexpr std::string_view kBefore = "QEMU emulator version ";
-  if (!text.starts_with(kBefore)) return {};
-  const std::string_view rest = text.substr(kBefore.size());
-  const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
-  return version.empty() ? std::string() : "QEMU " + std::string(version);
-}
-
 GuestFound lacks(std::string detail, std::string remedy) {
   return {nullptr, {"runtime", "microvm", State::kMissing, std::move(detail), std::move(remedy)}};
 }
 
+std::string pathOf(const MicrovmConfig& config, const VmmKind& kind) {
+  return config.image_root + config.*kind.path;
+}
+
 // A machine like those that programs get, only small.
-microvm::KvmTrial trialOf(const MicrovmConfig& config, const Image& image, const Fd& program,
+microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Image& image,
                           const linux::SeccompProgram& seccomp) {
   SandboxSpec spec;
   spec.guest_memory_bytes = uint64_t{64} << 20;
@@ -191,68 +188,110 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Image& image, const
   spec.scratch_inodes = 64;
   microvm::KvmTrial trial;
   trial.image_root = config.image_root;
-  trial.command = microvm::commandFor(machineOf(config, true), spec);
+  trial.vmm = &vmm;
+  trial.command = vmm.command(machineOf(config, true), spec);
   trial.filter = seccomp.filter;
   trial.kernel = image.kernel.get();
   trial.initrd = image.initrd.get();
   trial.disk = image.disk.get();
   trial.patience = std::chrono::seconds(config.probe_seconds);
-  trial.name =
-      "kvm-" + base::sha256Hex(config.image_root + config.qemu + "\n" + config.image).substr(0, 16);
-  struct stat status{};
-  trial.key = ::fstat(program.get(), &status) == 0 ? linux::stampOf(status) : "";
-  trial.key += "\n" + image.digest + "\n";
-  trial.key +=
-      ::stat((config.image + "/vmlinuz").c_str(), &status) == 0 ? linux::stampOf(status) : "";
-  trial.key += "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
+  const std::string path = pathOf(config, *vmm.kind);
+  trial.name = "kvm-" + base::sha256Hex(path + "\n" + config.image).substr(0, 16);
+  for (const std::string& file : {path, config.image + "/" + std::string(vmm.kind->kernel)})
+    trial.key += microvm::stampOf(file) + "\n";
+  trial.key += image.digest + "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
                base::sha256Hex(microvm::encodeCommand(trial.command)) + "\n" +
                base::sha256Hex(microvm::bytesOf(seccomp.filter));
   return trial;
 }
 
-microvm::Choice choiceFor(const MicrovmConfig& config,
-                          const std::function<microvm::KvmFound()>& ask) {
-  return microvm::chooseAccelerator(config.accelerator, config.emulate, ask);
-}
+// What costs little first: most nodes have no such runtime, and none should start later for that.
+class Search {
+ public:
+  explicit Search(const MicrovmConfig& config) : config_(config) {}
+
+  // A guest with this VMM, or why there is none.
+  GuestFound find(const VmmKind& kind) {
+    const std::string key(kind.key);
+    if ((config_.*kind.path).empty()) return lacks("turned off", "set " + key);
+    const auto program = microvm::openWhole(pathOf(config_, kind));
+    if (!program) {
+      return lacks(program.error().message,
+                   std::string(kind.install) + ", or set " + key + ", and start anew");
+    }
+    const std::string kernel = config_.image + "/" + std::string(kind.kernel);
+    if (const auto there = microvm::openWhole(kernel); !there) return lacksImage(there.error());
+    if (!kX86) return lacks("machines are of x86_64 only", "use a node with such processors");
+    if (auto can = choose(kind, [this] { return device(); }); can.way == Way::kNone) {
+      return lacks(std::move(can.detail), std::move(can.remedy));
+    }
+    microvm::VmmFound found = kind.find(config_, *program);
+    if (!found.vmm) return lacks(std::move(found.lack), std::move(found.remedy));
+    return prove(std::move(found.vmm), kernel);
+  }
+
+ private:
+  static GuestFound lacksImage(const Error& error) {
+    return lacks("no image: " + error.message,
+                 "make one with ./dev images, or set microvm.image to where it is");
+  }
+
+  // What takes long: reads the image, and boots a machine.
+  GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
+    auto image = open(kernel);
+    if (!image) return lacksImage(image.error());
+    auto seccomp = linux::loadSeccomp(config_.policies + "/sandbox.json",
+                                      config_.policies + "/" + std::string(vmm->kind->policy));
+    if (!seccomp) return lacks(seccomp.error().message, "install Cloister anew");
+    const microvm::Choice choice = choose(*vmm->kind, [&] {
+      return device().works ? microvm::proveKvm(trialOf(config_, *vmm, *image, *seccomp))
+                            : device();
+    });
+    if (choice.way == Way::kNone) return lacks(choice.detail, choice.remedy);
+    auto guest = std::make_shared<const Microvm>(
+        config_, std::move(vmm), *std::move(image),
+        Processor{choice.way == Way::kKvm, choice.detail, *std::move(seccomp)});
+    GuestFound made{guest, guest->finding()};
+    made.finding.remedy = choice.remedy;
+    return made;
+  }
+
+  const microvm::KvmFound& device() {
+    const bool asks = config_.accelerator != model::Accelerator::kTcg;
+    if (!device_) device_ = asks ? microvm::askKvm() : microvm::KvmFound{};
+    return *device_;
+  }
+
+  microvm::Choice choose(const VmmKind& kind, const std::function<microvm::KvmFound()>& ask) const {
+    return microvm::chooseAccelerator(config_.accelerator, config_.emulate, kind.emulates, ask);
+  }
+
+  // VMMs boot different kernels; the rest is read once.
+  Result<Image> open(const std::string& kernel) {
+    if (!image_) image_ = TRY(microvm::openImage(config_));
+    return image_->withKernel(kernel);
+  }
+
+  const MicrovmConfig& config_;
+  std::optional<microvm::KvmFound> device_;
+  std::optional<Image> image_;
+};
 
 }  // namespace
 
-// What costs little first: most nodes have no such runtime, and none should start later for that.
 GuestFound findMicrovm(const MicrovmConfig& config) {
-  if (config.qemu.empty()) return lacks("turned off", "set microvm.qemu in the configuration");
-  const auto program = microvm::openWhole(config.image_root + config.qemu);
-  if (!program) {
-    return lacks(program.error().message,
-                 "install qemu-system-x86, or set microvm.qemu, and start anew");
+  Search search(config);
+  const bool any = config.vmm == model::Vmm::kAuto;
+  std::string before;  // why it is none of those that come first
+  GuestFound found = lacks("this VMM is not in this build", "set microvm.vmm to auto");
+  for (const VmmKind* kind : microvm::vmmKinds()) {
+    if (any ? !kind->automatic : kind->word != config.vmm) continue;
+    found = search.find(*kind);
+    std::string why = "; not " + std::string(kind->title) + ": " + found.finding.detail;
+    found.finding.detail += before;
+    if (found.guest) break;
+    before = std::move(why);
   }
-  const std::string remedy = "make one with ./dev images, or set microvm.image to where it is";
-  if (const auto kernel = microvm::openWhole(config.image + "/vmlinuz"); !kernel) {
-    return lacks("no image: " + kernel.error().message, remedy);
-  }
-  if (!kX86) return lacks("machines are of x86_64 only", "use a node with such processors");
-  const bool asks = config.accelerator != model::Accelerator::kTcg;
-  const microvm::KvmFound device = asks ? microvm::askKvm() : microvm::KvmFound{};
-  if (auto can = choiceFor(config, [&] { return device; }); can.way == Way::kNone) {
-    return lacks(std::move(can.detail), std::move(can.remedy));
-  }
-  std::string version = versionIn(askVersion(program->get(), "qemu-system-x86_64"));
-  if (version.empty()) {
-    return lacks(config.qemu + " --version says nothing that is QEMU's",
-                 "install qemu-system-x86 anew, or set microvm.qemu to where it is");
-  }
-  auto image = microvm::openImage(config);
-  if (!image) return lacks("no image: " + image.error().message, remedy);
-  auto seccomp = linux::loadSeccomp(config.seccomp_policy, config.vmm_policy);
-  if (!seccomp) return lacks(seccomp.error().message, "install Cloister anew");
-  const microvm::Choice choice = choiceFor(config, [&] {
-    return device.works ? microvm::proveKvm(trialOf(config, *image, *program, *seccomp)) : device;
-  });
-  if (choice.way == Way::kNone) return lacks(choice.detail, choice.remedy);
-  auto guest = std::make_shared<const Microvm>(
-      config, std::move(version), *std::move(image),
-      Processor{choice.way == Way::kKvm, choice.detail, *std::move(seccomp)});
-  GuestFound found{guest, guest->finding()};
-  found.finding.remedy = choice.remedy;
   return found;
 }
 

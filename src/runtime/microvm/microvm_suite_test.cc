@@ -11,6 +11,7 @@
 #include "runtime/microvm/archive.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/microvm.h"
+#include "runtime/microvm/qemu.h"
 #include "runtime/process/guest_harness.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
@@ -21,7 +22,9 @@ namespace {
 
 MicrovmConfig configured() {
   const char* image = std::getenv("CLOISTER_MICROVM");
-  return {.qemu = "/usr/bin/qemu-system-x86_64",
+  return {.vmm = model::Vmm::kQemu,
+          .qemu = "/usr/bin/qemu-system-x86_64",
+          .firecracker = "",
           .image = image != nullptr ? image : "/nonexistent",
           .image_root = "",
           .accelerator = model::Accelerator::kTcg,
@@ -29,11 +32,8 @@ MicrovmConfig configured() {
           .probe_seconds = 10,
           .ready = 0,
           .overhead_bytes = uint64_t{256} << 20,
-          .guest = base::programDir() + "/cloister-guest",
-          .walls = base::programDir() + "/cloister-walls",
-          .runner = base::programDir() + "/cloister-runner",
-          .seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json",
-          .vmm_policy = base::shareDir() + "/policies/seccomp/vmm.json"};
+          .programs = base::programDir(),
+          .policies = base::shareDir() + "/policies/seccomp"};
 }
 
 MicrovmConfig configuredWithKvm() {
@@ -118,21 +118,19 @@ TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {
   spec.limits[1] = {RLIMIT_DATA, 1};  // of a host without control groups
   spec.limits[2] = {RLIMIT_FSIZE, 1 << 20};
   spec.limit_count = 3;
-  const microvm::Machine machine{
-      .qemu = "/usr/bin/qemu", .own_bytes = uint64_t{28} << 20, .tsc_kilohertz = 2'000'000};
-  const std::string line = microvm::parametersFor(machine, spec);
+  const microvm::Machine machine{.own_bytes = uint64_t{28} << 20, .tsc_kilohertz = 2'000'000};
+  const auto command = microvm::qemuCommand("/usr/bin/qemu", machine, spec);
+  const auto after = [&](const std::string& flag) {
+    return *std::next(std::ranges::find(command, flag));
+  };
+  const std::string line = after("-append");
   for (const char* part : {" tsc_early_khz=2000000", " cloister_memory=104857600",
                            " cloister_pids=9", " cloister_scratch=4096", " cloister_inodes=5",
                            " cloister_noexec=1", " cloister_limits=7:64,1:1048576"}) {
     EXPECT_THAT(line, HasSubstr(part));
   }
-  const auto command = microvm::commandFor(machine, spec);
-  const auto after = [&](const std::string& flag) {
-    return *std::next(std::ranges::find(command, flag));
-  };
   EXPECT_EQ(after("-m"), "128");
   EXPECT_EQ(after("-smp"), "2");
-  EXPECT_EQ(after("-append"), line);
   EXPECT_EQ(microvm::decodeCommand(microvm::encodeCommand(command)), command);
 }
 

@@ -23,6 +23,7 @@
 #include "linux/mounts.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
+#include "runtime/microvm/become_microvm.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/devices.h"
 #include "runtime/process/own_cache.h"
@@ -37,35 +38,48 @@ constexpr size_t kMostSaid = 4'096;  // of what it says, which is then not read 
 constexpr size_t kMostTold = 300;    // of that, in a finding
 constexpr size_t kMostCached = 8'192;
 constexpr int kAside = 64;
+constexpr int kProgramFd = wire::kRunnerFd + 1;
 
 struct Ends {
   Fd socket;  // the runner's
-  Fd output;  // QEMU's and the console's
+  Fd output;  // the VMM's and the console's
 };
 
+// Where a VMM makes sockets: in memory, and nowhere else.
+Result<> makeSocketPlace(const std::string& root) {
+  const Fd place = TRY(linux::newFilesystem(
+      "tmpfs", "tmpfs", {{"size", "64k"}, {"nr_inodes", "16"}, {"mode", "1777"}},
+      linux::kNoSuid | linux::kNoDev | linux::kNoExec));
+  return linux::attachMount(place.get(), root + "/tmp");
+}
+
 // The host's files, or the image's; /dev is the VMM's.
-Result<> enterImage(const std::string& root, int devices) {
+Result<> enterImage(const KvmTrial& trial, int devices) {
+  const std::string& root = trial.image_root;
   TRY(linux::makePrivate());
   TRY(linux::attachMount(devices, root + "/dev"));
+  if (trial.vmm->kind->sockets) TRY(makeSocketPlace(root));
   if (root.empty()) return {};
   const Fd proc = TRY(linux::cloneMount("/proc", true));
   TRY(linux::attachMount(proc.get(), root + "/proc"));
   return linux::enterRoot(root);
 }
 
-// 0, 1, 2, the runner's socket, nothing where a sandbox's VMM has the runner, then what is opened
-// by number.
+// 0, 1, 2, the runner's socket, where a sandbox has its runner what is executed, or nothing, then
+// what is opened by number.
 Result<> arrange(const KvmTrial& trial, const Ends& ends) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return failErrno("opening /dev/null");
+  const int program = trial.vmm->program ? trial.vmm->program->get() : null.get();
   const int from[] = {null.get(), ends.output.get(), ends.output.get(), ends.socket.get(),
-                      null.get(), trial.kernel,      trial.initrd,      trial.disk};
-  static_assert(wire::kRunnerFd == 3 && kKernelFd == 5 && kDiskFd == 7);
+                      program,    trial.kernel,      trial.initrd,      trial.disk};
+  static_assert(wire::kRunnerFd == 3 && kProgramFd == 4 && kKernelFd == 5 && kDiskFd == 7);
   std::array<int, std::size(from)> aside{};
   for (size_t i = 0; i < aside.size(); ++i)
     aside[i] = ::fcntl(from[i], F_DUPFD_CLOEXEC, kAside);
   for (size_t i = 0; i < aside.size(); ++i)
     TRY(linux::moveFd(aside[i], static_cast<int>(i)));
+  if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
   return linux::closeFrom(static_cast<unsigned>(aside.size()));
 }
 
@@ -85,7 +99,7 @@ Result<> prepare(const KvmTrial& trial, const Ends& ends, int devices, Caller ca
   ::setsid();
   const bool root = caller.uid == 0;
   if (!root) TRY(linux::mapSelf(0, caller.uid, caller.gid));
-  TRY(enterImage(trial.image_root, devices));
+  TRY(enterImage(trial, devices));
   TRY(arrange(trial, ends));
   TRY(becomeNobody(root));
   TRY(linux::dieWithParent());
@@ -95,7 +109,7 @@ Result<> prepare(const KvmTrial& trial, const Ends& ends, int devices, Caller ca
 [[noreturn]] void runMachine(const KvmTrial& trial, const Ends& ends, int devices, Caller caller) {
   const auto prepared = prepare(trial, ends, devices, caller);
   const Error error =
-      prepared ? linux::executeInPath(trial.command, {}) : std::move(prepared).error();
+      prepared ? executeVmm(trial.command, trial.vmm->program != nullptr) : prepared.error();
   std::ignore = ::write(STDERR_FILENO, error.message.data(), error.message.size());
   ::_exit(1);
 }
@@ -134,8 +148,8 @@ bool isFirstWord(std::string_view bytes) {
          header.type == static_cast<uint16_t>(wire::FromRunner::kHello);
 }
 
-std::string toldOf(std::string_view said) {
-  const size_t stalled = stalledAt(said);
+std::string toldOf(std::string_view said, const VmmKind& kind) {
+  const size_t stalled = kind.stalled_at(said);
   std::string text(
       said.substr(stalled == std::string_view::npos ? 0 : stalled).substr(0, kMostTold));
   for (char& c : text) {
@@ -146,7 +160,8 @@ std::string toldOf(std::string_view said) {
 }
 
 // Waits for the runner's first word; why it does not come, or nullopt when it has.
-std::optional<std::string> listen(const Started& machine, std::chrono::seconds patience) {
+std::optional<std::string> listen(const Started& machine, const VmmKind& kind,
+                                  std::chrono::seconds patience) {
   std::string said;
   std::string word;
   bool open = true;
@@ -154,28 +169,29 @@ std::optional<std::string> listen(const Started& machine, std::chrono::seconds p
   for (;;) {
     const auto left = std::chrono::duration_cast<Millis>(until - base::monotonicNow()).count();
     if (left <= 0) {
-      return "booted no kernel within " + std::to_string(patience.count()) + " s" + toldOf(said);
+      return "booted no kernel within " + std::to_string(patience.count()) + " s" +
+             toldOf(said, kind);
     }
     pollfd fds[] = {{machine.ends.socket.get(), POLLIN, 0},
                     {machine.process.pidfd.get(), POLLIN, 0},
                     {open ? machine.ends.output.get() : -1, POLLIN, 0}};
     if (::poll(fds, 3, static_cast<int>(left)) <= 0) continue;
     if (fds[2].revents != 0) open = readSome(fds[2].fd, said) && said.size() < kMostSaid;
-    if (stalledAt(said) != std::string::npos) return "boots no kernel" + toldOf(said);
+    if (kind.stalled_at(said) != std::string::npos) return "boots no kernel" + toldOf(said, kind);
     const bool more = fds[0].revents == 0 || readSome(fds[0].fd, word);
     if (isFirstWord(word)) return std::nullopt;
     if (!more || fds[1].revents != 0) {
       while (open && said.size() < kMostSaid && readSome(machine.ends.output.get(), said)) {
       }
-      return "boots no kernel: QEMU ended" + toldOf(said);
+      return "boots no kernel: " + std::string(kind.title) + " ended" + toldOf(said, kind);
     }
   }
 }
 
 // Until it has spoken, or will not; then nothing is left of it.
-KvmFound boot(const Started& machine, std::chrono::seconds patience) {
+KvmFound boot(const Started& machine, const KvmTrial& trial) {
   const auto begin = base::monotonicNow();
-  const auto why = listen(machine, patience);
+  const auto why = listen(machine, *trial.vmm->kind, trial.patience);
   std::ignore = linux::signalPidfd(machine.process.pidfd.get(), SIGKILL);
   std::ignore = linux::reapPidfd(machine.process.pidfd.get());
   if (why) {
@@ -237,7 +253,7 @@ KvmFound proveKvm(const KvmTrial& trial) {
         std::string(linux::kKvmDevice) + " cannot be given to a VMM: " + machine.error().message,
         "run cloister-node as root"};
   }
-  KvmFound found = boot(*machine, trial.patience);
+  KvmFound found = boot(*machine, trial);
   keep(place, key, found);
   return found;
 }

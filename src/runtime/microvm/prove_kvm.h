@@ -12,18 +12,20 @@
 
 #include "base/result.h"
 #include "runtime/microvm/accelerator.h"
+#include "runtime/microvm/vmm.h"
 
 namespace cloister::runtime::microvm {
 
 struct KvmTrial {
-  std::string image_root;            // "" = the host's own; where QEMU and its libraries are
-  std::vector<std::string> command;  // commandFor() with KVM
+  std::string image_root;            // "" = the host's own; where the VMM and its libraries are
+  const Vmm* vmm = nullptr;          // outlives it
+  std::vector<std::string> command;  // its, with KVM
   std::vector<sock_filter> filter;   // the VMM's
   int kernel = -1;                   // what the command opens by number
   int initrd = -1;
   int disk = -1;
   std::chrono::seconds patience{10};
-  std::string name;  // under which the answer is kept: one for each image
+  std::string name;  // under which the answer is kept: one for each VMM and image
   // What the answer depends on, one thing a line, besides the host's kernel and its present boot.
   std::string key;
 };

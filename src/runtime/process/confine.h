@@ -57,6 +57,8 @@ struct SandboxSpec {
   uint32_t guest_pids = 0;
   uint32_t guest_cpus = 0;
   bool guest_devices = false;  // a mount for its /dev and a system call filter come with it
+  bool guest_program = false;  // it comes with it, instead of being found by name
+  bool guest_sockets = false;  // it may make sockets in /tmp
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };

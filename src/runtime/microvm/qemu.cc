@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/microvm/qemu.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "runtime/microvm/command.h"
+#include "runtime/process/ask_version.h"
+#include "wire/runner.h"
+
+namespace cloister::runtime::microvm {
+namespace {
+
+// As QEMU writes them (accel/kvm/kvm-all.c).
+constexpr std::string_view kStalls[] = {"KVM internal error", "error: kvm run failed",
+                                        "KVM: entry failed"};
+
+// Of an emulated processor nothing tells the time at which its clock runs, so it is said; and it
+// does not speculate, so that what protects from that is work for nothing. KVM tells its guests the
+// time (kvm-clock). There the processor is the real one, with all its speculation, and the guest's
+// kernel keeps what it does against that: an agent's walls and the program's limits stand in it.
+std::string processorParameters(const Machine& machine) {
+  if (machine.kvm) return {};
+  return " tsc=reliable tsc_early_khz=" + std::to_string(machine.tsc_kilohertz) +
+         " mitigations=off";
+}
+
+// A guest that has failed ends by a triple fault, which QEMU takes for a reset.
+std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
+  return kernelLine("reboot=t" + processorParameters(machine), spec);
+}
+
+// With KVM the host's processor as it is, but for what makes more of the host's kernel reachable or
+// tells of others: no virtualisation inside, no performance counters. It never moves to another
+// host, so that its clock may be the invariant one.
+std::vector<std::string> processorOf(const Machine& machine) {
+  if (machine.kvm) {
+    return {"-accel", "kvm", "-cpu", "host,migratable=off,vmx=off,svm=off,pmu=off"};
+  }
+  return {"-accel", "tcg,thread=multi,tb-size=64", "-cpu", "max"};
+}
+
+std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& spec) {
+  return {
+      "-smp",
+      std::to_string(spec.guest_cpus),
+      "-m",
+      std::to_string(mebibytesOf(machine, spec)),
+      "-nodefaults",
+      "-no-user-config",
+      "-no-reboot",
+      "-display",
+      "none",
+      "-kernel",
+      descriptorPath(kKernelFd),
+      "-initrd",
+      descriptorPath(kInitrdFd),
+      "-append",
+      parametersFor(machine, spec),
+      "-add-fd",
+      "fd=" + std::to_string(kDiskFd) + ",set=1",
+      "-blockdev",
+      "driver=file,node-name=image,filename=/dev/fdset/1,read-only=on,locking=off",
+      "-device",
+      "virtio-blk-device,drive=image",
+      "-chardev",
+      "socket,id=runner,fd=" + std::to_string(wire::kRunnerFd),
+      "-device",
+      "virtio-serial-device,max_ports=2",
+      "-device",
+      "virtserialport,chardev=runner,name=cloister",
+      "-chardev",
+      "stdio,id=console,signal=off",
+      "-serial",
+      "chardev:console",
+  };
+}
+
+}  // namespace
+
+std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& machine,
+                                     const SandboxSpec& spec) {
+  std::vector<std::string> command = {
+      qemu, "-machine", "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off"};
+  std::ranges::move(processorOf(machine), std::back_inserter(command));
+  std::ranges::move(devicesOf(machine, spec), std::back_inserter(command));
+  return command;
+}
+
+size_t qemuStalledAt(std::string_view said) {
+  size_t first = std::string_view::npos;
+  for (const std::string_view stall : kStalls)
+    first = std::min(first, said.find(stall));
+  return first;
+}
+
+std::string qemuVersionIn(std::string_view text) {
+  constexpr std::string_view kBefore = "QEMU emulator version ";
+  if (!text.starts_with(kBefore)) return {};
+  const std::string_view rest = text.substr(kBefore.size());
+  const std::string_view version = rest.substr(0, rest.find_first_not_of("0123456789."));
+  return version.empty() ? std::string() : "QEMU " + std::string(version);
+}
+
+namespace {
+
+VmmFound findQemu(const MicrovmConfig& config, const Fd& program) {
+  std::string title = qemuVersionIn(askVersion(program.get(), "qemu-system-x86_64"));
+  if (title.empty()) {
+    return {nullptr, config.qemu + " --version says nothing that is QEMU's",
+            "install qemu-system-x86 anew, or set microvm.qemu to where it is"};
+  }
+  return {std::make_shared<const Vmm>(
+      Vmm{.kind = &kQemu,
+          .title = std::move(title),
+          .program = nullptr,
+          .command = [qemu = config.qemu](const Machine& machine, const SandboxSpec& spec) {
+            return qemuCommand(qemu, machine, spec);
+          }})};
+}
+
+}  // namespace
+
+constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
+                              .title = "QEMU",
+                              .path = &MicrovmConfig::qemu,
+                              .key = "microvm.qemu",
+                              .install = "install qemu-system-x86",
+                              .kernel = "vmlinuz",
+                              .policy = "vmm.json",
+                              .automatic = true,
+                              .emulates = true,
+                              .stalled_at = qemuStalledAt,
+                              .find = findQemu};
+
+}  // namespace cloister::runtime::microvm

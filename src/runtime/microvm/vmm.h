@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs that can run a machine (VMMs), each as one description: what it is, what it needs
+// besides what every VMM gets, and its command line. What they have in common is microvm.cc's: the
+// image, the confinement, KVM's proof, the limits. A new one is a file like qemu.cc, a row in
+// vmm.cc, and its word in model::Vmm.
+//
+// Every VMM gets the runner's socket as wire::kRunnerFd and, numbered as command.h says, the
+// kernel, the initial RAM file system and the disk. The guest's console is its stdout.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "runtime/microvm/microvm.h"
+#include "runtime/process/confine.h"
+
+namespace cloister::runtime::microvm {
+
+// What is the same for all machines of a node.
+struct Machine {
+  uint64_t own_bytes = 0;      // of memory, for the guest's kernel beside its program
+  bool kvm = false;            // on the processor itself; else its code is interpreted
+  uint64_t tsc_kilohertz = 0;  // of this processor, which an emulated one counts with
+};
+
+// A kind of VMM, as data.
+struct VmmKind {
+  model::Vmm word;         // as the configuration names it
+  std::string_view title;  // "QEMU"
+  std::string MicrovmConfig::*
+      path;                  // its program's, or library's, of the image that sandboxes see
+  std::string_view key;      // of the configuration, for that
+  std::string_view install;  // what to do where it is not there: "install ..."
+  std::string_view kernel;   // which file of the image it boots
+  std::string_view policy;   // what it may ask of the kernel with KVM: policies/seccomp/...
+  bool automatic = false;    // taken where none is named and it was seen to boot
+  bool emulates = false;     // it runs machines without KVM, too
+  bool sockets = false;      // it makes Unix sockets, in /tmp
+  bool opens_disk = false;   // by name (/proc/self/fd), as the sandbox's user
+  // Where in what it and its guest have said it begins to say that the machine has stopped for
+  // good, while it lives on; npos where it does not.
+  size_t (*stalled_at)(std::string_view said);
+  // Asks the program open at `program` for its version (ask_version.h), and has all that needs the
+  // node's files at hand. Called while the process has one thread.
+  struct VmmFound (*find)(const MicrovmConfig& config, const Fd& program);
+};
+
+// One that is here. Immutable; any thread.
+struct Vmm {
+  const VmmKind* kind = nullptr;
+  std::string title;  // with its version: "QEMU 7.2.22"
+  // Sealed, what is executed; none: argv[0], which is a path.
+  std::shared_ptr<const Fd> program;
+  // Its arguments, with argv[0].
+  std::function<std::vector<std::string>(const Machine&, const SandboxSpec&)> command;
+};
+
+// `lack` says why there is none, `remedy` what to do.
+struct VmmFound {
+  std::shared_ptr<const Vmm> vmm;
+  std::string lack{};
+  std::string remedy{};
+};
+
+// In the order in which they are taken where none is named.
+const std::vector<const VmmKind*>& vmmKinds();
+
+}  // namespace cloister::runtime::microvm
