@@ -12,9 +12,10 @@ import stat
 import sys
 
 import debian
+import unpack_kernel
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
-MODULES = ("virtio_mmio", "virtio_blk", "virtio_console", "squashfs")
+MODULES = ("virtio_mmio", "virtio_blk", "virtio_console", "virtio_rng", "vmw_vsock_virtio_transport", "squashfs")
 BASE = ("bash", "dash", "coreutils", "mawk", "grep", "sed", "findutils", "diffutils", "procps", "tar", "gzip", "ca-certificates")
 LANGUAGES = ("python3", "nodejs", "esbuild", "gcc", "g++", "libc6-dev", "golang-go", "rustc", "default-jdk-headless",
              "r-base-core")
@@ -77,6 +78,7 @@ def main():
     directory.mkdir(parents=True, exist_ok=True)
     kernel, folder = debian.kernel(REPO / "build")
     shutil.copyfile(kernel, directory / "vmlinuz")
+    (directory / "vmlinux").write_bytes(unpack_kernel.unpack(kernel.read_bytes()))
     (directory / "modules.cpio").write_bytes(archive(debian.modules(folder, MODULES)))
     root((*BASE, *packages), directory / "work", directory / "root.squashfs")
 
@@ -84,5 +86,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except debian.Unavailable as reason:
+    except (debian.Unavailable, unpack_kernel.Malformed) as reason:
         sys.exit(f"microvm_image: {reason}")

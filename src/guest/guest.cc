@@ -17,9 +17,10 @@ void run() {
   if (getpid() != 1) _exit(64);
   signal(SIGCHLD, SIG_IGN);  // nobody waits for what ends
   prepareMachine();
-  const Fd port = openPort();
+  Fd port = openPort();
   the_sandbox.start();
   relay(the_sandbox, port.get());
+  port.reset();
   powerOff(nullptr);
 }
 

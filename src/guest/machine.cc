@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/vm_sockets.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,6 +27,7 @@ constexpr size_t kMaxModules = 64;
 // Between looks for a device, and how many looks: half a minute, for a machine that is emulated.
 constexpr useconds_t kPause = 2'000;
 constexpr int kLooks = 15'000;
+constexpr int kLinger = 2;  // seconds
 
 void say(const char* text) {
   static const int console = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
@@ -127,8 +130,10 @@ void prepareMachine() {
   }
 }
 
+namespace {
+
 // Its name is there a moment before it can be opened.
-Fd openPort() {
+Fd openVirtioPort() {
   const char* path = waitFor(wire::guest::kPort);
   for (int look = 0; look < kLooks; ++look) {
     Fd port(open(path, O_RDWR | O_CLOEXEC));
@@ -137,6 +142,39 @@ Fd openPort() {
     usleep(kPause);
   }
   giveUp("opening the port");
+}
+
+// The driver finds its device in its own time, and until then there is no way to the host.
+bool mayComeYet(int error) {
+  return error == ENODEV || error == ENETUNREACH || error == ENETDOWN;
+}
+
+Fd connectVsock(uint64_t number) {
+  sockaddr_vm host{};
+  host.svm_family = AF_VSOCK;
+  host.svm_cid = VMADDR_CID_HOST;
+  host.svm_port = static_cast<unsigned>(number);
+  for (int look = 0; look < kLooks; ++look) {
+    Fd port(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!port) giveUp("making a vsock socket");
+    if (connect(port.get(), reinterpret_cast<const sockaddr*>(&host), sizeof host) == 0) {
+      // What was written last is on its way when close(2) returns.
+      const linger wait{1, kLinger};
+      if (setsockopt(port.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait) == 0) return port;
+    }
+    if (!mayComeYet(errno)) break;
+    usleep(kPause);
+  }
+  giveUp("connecting to the host's vsock port");
+}
+
+}  // namespace
+
+Fd openPort() {
+  if (getenv(wire::guest::kVsock) == nullptr) return openVirtioPort();
+  const uint64_t number = parameter(wire::guest::kVsock);
+  if (number == 0 || number >= VMADDR_PORT_ANY) powerOff(wire::guest::kVsock);
+  return connectVsock(number);
 }
 
 }  // namespace cloister::guest

@@ -20,7 +20,7 @@ uint64_t parameter(const char* name);
 void prepareMachine();
 inline constexpr char kRoot[] = "/root";
 
-// The node's port.
+// The node's port: of vsock where the parameters name one, else the virtio port.
 Fd openPort();
 
 }  // namespace cloister::guest

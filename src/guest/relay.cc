@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -94,6 +96,9 @@ void relay(const Sandbox& sandbox, int port) {
   if (other == 0) carryIn(port, sandbox.socket());
   carryOut(sandbox, port);
   static_cast<void>(sayCounts(sandbox.counts(), port));
+  // The port is nobody else's then, and closing it waits for what was written.
+  kill(other, SIGKILL);
+  static_cast<void>(waitpid(other, nullptr, 0));
 }
 
 }  // namespace cloister::guest

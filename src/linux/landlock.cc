@@ -39,6 +39,8 @@ uint64_t allowed(LandlockAccess access) {
   switch (access) {
     case LandlockAccess::kReadExecute:
       return kRead;
+    case LandlockAccess::kReadFile:
+      return LANDLOCK_ACCESS_FS_READ_FILE;
     case LandlockAccess::kWriteDevice:
       return LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
     case LandlockAccess::kTerminal:
@@ -77,6 +79,8 @@ std::string_view landlockAccessName(LandlockAccess access) {
   switch (access) {
     case LandlockAccess::kReadExecute:
       return "read, execute";
+    case LandlockAccess::kReadFile:
+      return "read";
     case LandlockAccess::kWriteDevice:
       return "read, write";
     case LandlockAccess::kTerminal:

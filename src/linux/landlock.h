@@ -18,6 +18,7 @@ int landlockAbi();
 // What a rule lets happen beneath a path. Everything that no rule names is refused.
 enum class LandlockAccess : uint8_t {
   kReadExecute,  // read files and directories, execute
+  kReadFile,     // read the one file
   kWriteDevice,  // write the one file
   kScratch,      // everything but device nodes and device ioctls
   kTerminal,     // read, write and control the devices of a devpts

@@ -177,6 +177,37 @@ TEST(VmmPolicy, AddsTheRequestsOfAMachineAndNoOthers) {
   }
 }
 
+// Firecracker's interrupt controllers are the kernel's; its threads have filters of their own.
+TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
+  const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("firecracker.json"));
+  ASSERT_TRUE(sandbox && vmm) << (vmm ? "" : vmm.error().message);
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_VM, KVM_CREATE_IRQCHIP, KVM_CREATE_PIT2, KVM_IRQFD, KVM_SET_FPU, KVM_RUN}) {
+    EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ALLOW) << std::hex << request;
+    EXPECT_EQ(answerTo(sandbox->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM);
+  }
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_DEVICE, KVM_SET_GUEST_DEBUG, KVM_NMI, KVM_SMI, KVM_GET_DIRTY_LOG,
+           KVM_SET_NESTED_STATE, KVM_MEMORY_ENCRYPT_OP, KVM_GET_STATS_FD, KVM_SET_CLOCK}) {
+    EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM)
+        << std::hex << request;
+  }
+  const auto filters = [](const auto& program, int number, uint64_t first, uint64_t second) {
+    seccomp_data data{};
+    data.nr = number;
+    data.arch = kArch;
+    data.args[0] = first;
+    data.args[1] = second;
+    return evaluate(program->filter, data);
+  };
+  EXPECT_EQ(filters(vmm, SYS_seccomp, 1, 0), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(filters(vmm, SYS_prctl, 22, 2), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(filters(vmm, SYS_seccomp, 1, 8), SECCOMP_RET_ERRNO | EPERM);  // a listener
+  EXPECT_EQ(filters(vmm, SYS_prctl, 22, 1), SECCOMP_RET_ERRNO | EPERM);
+  EXPECT_EQ(filters(sandbox, SYS_seccomp, 1, 0), SECCOMP_RET_ERRNO | EPERM);
+}
+
 TEST(VmmPolicy, ChangesNothingElse) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
   const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("vmm.json"));

@@ -31,5 +31,6 @@ inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURC
 
 // Where the node's port is one of vsock(7) on the host (CID 2) instead: its number.
 inline constexpr char kVsock[] = "cloister_vsock";
+inline constexpr unsigned kVsockPort = 1024;
 
 }  // namespace cloister::wire::guest

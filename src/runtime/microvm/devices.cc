@@ -16,6 +16,7 @@
 #include "linux/message.h"
 #include "linux/mounts.h"
 #include "linux/process.h"
+#include "runtime/microvm/command.h"
 #include "runtime/process/spawn_loop.h"
 
 namespace cloister::runtime::microvm {
@@ -114,6 +115,8 @@ std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {
   std::vector<linux::LandlockRule> rules = {
       {"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
   if (spec.guest_sockets) rules.push_back({"/tmp", kSockets});
+  // No path leads to it, but a link of /proc, which is opened like one.
+  if (spec.guest_opens_disk) rules.push_back({descriptorPath(kDiskFd), kReadFile});
   return rules;
 }
 

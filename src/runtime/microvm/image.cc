@@ -88,6 +88,15 @@ Result<Image> Image::withKernel(const std::string& path) const {
                .digest = digest};
 }
 
+Result<> Image::readableByAll() const {
+  struct stat status{};
+  if (::fstat(disk.get(), &status) != 0) return failErrno("looking at the image");
+  if ((status.st_mode & S_IROTH) != 0) return {};
+  return fail(
+      Code::kUnsupported,
+      "the image's root may not be read by all, and this VMM opens it as nobody: chmod a+r");
+}
+
 Result<Fd> Image::initrdWith(const std::string& walls) const {
   namespace names = wire::guest;
   return linux::sealedData(initrd_bytes +

@@ -27,6 +27,8 @@ struct Image {
                                        const std::string& its_digest) const;
   // The same with the kernel in the file `path`.
   [[nodiscard]] Result<Image> withKernel(const std::string& path) const;
+  // Where it cannot be opened by a user of the host that is nobody: why not.
+  [[nodiscard]] Result<> readableByAll() const;
   // For an agent with walls.
   [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
 };

@@ -94,7 +94,9 @@ class Microvm final : public Guest {
   [[nodiscard]] std::string imageDigest() const override { return image_.digest; }
   [[nodiscard]] Result<std::shared_ptr<const Guest>> withImage(
       const std::string& path, const std::string& digest) const override {
-    return std::make_shared<const Microvm>(*this, TRY(image_.withDisk(path, digest)));
+    Image image = TRY(image_.withDisk(path, digest));
+    if (vmm_->kind->opens_disk) TRY(image.readableByAll());
+    return std::make_shared<const Microvm>(*this, std::move(image));
   }
   [[nodiscard]] bool counts() const override { return true; }
   [[nodiscard]] std::chrono::seconds patience() const override {
@@ -122,6 +124,7 @@ class Microvm final : public Guest {
     spec.guest_cpus = std::clamp<uint32_t>((limits.cpu_millis + 999) / 1000, 1, kMostCpus);
     spec.guest_program = vmm_->program != nullptr;
     spec.guest_sockets = vmm_->kind->sockets;
+    spec.guest_opens_disk = vmm_->kind->opens_disk;
     spec.guest_devices = processor_.kvm;
     cgroup.memory_bytes += overhead_bytes_;
     cgroup.pids = kOwnThreads + spec.guest_cpus;
@@ -238,7 +241,7 @@ class Search {
 
   // What takes long: reads the image, and boots a machine.
   GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
-    auto image = open(kernel);
+    auto image = open(*vmm->kind, kernel);
     if (!image) return lacksImage(image.error());
     auto seccomp = linux::loadSeccomp(config_.policies + "/sandbox.json",
                                       config_.policies + "/" + std::string(vmm->kind->policy));
@@ -267,8 +270,9 @@ class Search {
   }
 
   // VMMs boot different kernels; the rest is read once.
-  Result<Image> open(const std::string& kernel) {
+  Result<Image> open(const VmmKind& kind, const std::string& kernel) {
     if (!image_) image_ = TRY(microvm::openImage(config_));
+    if (kind.opens_disk) TRY(image_->readableByAll());
     return image_->withKernel(kernel);
   }
 

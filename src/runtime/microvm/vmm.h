@@ -50,11 +50,17 @@ struct VmmKind {
   struct VmmFound (*find)(const MicrovmConfig& config, const Fd& program);
 };
 
+// As stalled_at, of one that ends then.
+inline size_t neverStalls(std::string_view /*said*/) {
+  return std::string_view::npos;
+}
+
 // One that is here. Immutable; any thread.
 struct Vmm {
   const VmmKind* kind = nullptr;
   std::string title;  // with its version: "QEMU 7.2.22"
-  // Sealed, what is executed; none: argv[0], which is a path.
+  // Sealed, what is executed; none: argv[0], which is a path. It begins with the descriptors of
+  // command.h, and with nothing else.
   std::shared_ptr<const Fd> program;
   // Its arguments, with argv[0].
   std::function<std::vector<std::string>(const Machine&, const SandboxSpec&)> command;

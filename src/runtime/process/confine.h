@@ -56,9 +56,10 @@ struct SandboxSpec {
   uint64_t guest_memory_bytes = 0;
   uint32_t guest_pids = 0;
   uint32_t guest_cpus = 0;
-  bool guest_devices = false;  // a mount for its /dev and a system call filter come with it
-  bool guest_program = false;  // it comes with it, instead of being found by name
-  bool guest_sockets = false;  // it may make sockets in /tmp
+  bool guest_devices = false;     // a mount for its /dev and a system call filter come with it
+  bool guest_program = false;     // it comes with it, instead of being found by name
+  bool guest_sockets = false;     // it may make sockets in /tmp
+  bool guest_opens_disk = false;  // it opens its disk, which comes as a descriptor, by name
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/microvm/firecracker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cloister::runtime::microvm {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(FirecrackerVersion, IsWhatItSays) {
+  const auto version = firecrackerVersionIn("Firecracker v1.13.1\n\nmore\n");
+  EXPECT_EQ(version.major, 1U);
+  EXPECT_EQ(version.minor, 13U);
+  EXPECT_EQ(version.text, "1.13.1");
+  EXPECT_EQ(firecrackerVersionIn("Firecracker v1.17.0-dev\n").text, "1.17.0-dev");
+  for (const char* none :
+       {"", "Firecracker", "Firecracker v", "Firecracker v1", "Firecracker v1.", "Firecracker vx.8",
+        "QEMU emulator version 7.2", "firecracker v1.8.0", "Firecracker v99999999999.8"}) {
+    EXPECT_EQ(firecrackerVersionIn(none).text, "") << none;
+  }
+}
+
+TEST(FirecrackerCommand, IsTheDriversOrders) {
+  SandboxSpec spec;
+  spec.guest_memory_bytes = uint64_t{100} << 20;
+  spec.guest_cpus = 2;
+  const auto command = firecrackerCommand("/usr/bin/firecracker",
+                                          {.own_bytes = uint64_t{28} << 20, .kvm = true}, spec);
+  ASSERT_EQ(command.size(), 9U);
+  EXPECT_EQ(command[1], "/usr/bin/firecracker");
+  EXPECT_EQ(command[3], "/proc/self/fd/5");
+  EXPECT_EQ(command[5], "/proc/self/fd/7");
+  EXPECT_EQ(command[6], "2");
+  EXPECT_EQ(command[7], "128");
+  for (const char* part :
+       {"console=ttyS0", " reboot=k ", "cloister_memory=104857600", " cloister_vsock=1024"})
+    EXPECT_THAT(command[8], HasSubstr(part));
+}
+
+}  // namespace
+}  // namespace cloister::runtime::microvm

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Firecracker's API (its firecracker.yaml): requests over a Unix socket, one at a time, each
+// answered with 204 or with a fault.
+#pragma once
+
+#include <string_view>
+
+#include "base/fd.h"
+#include "vmm/text.h"
+
+namespace cloister::vmm {
+
+// What went wrong, in words: "doing what: cause".
+using Fault = Text<1'024>;
+
+class Api {
+ public:
+  // Connects to the server at `path`, which `server` (a pidfd) is about to open, for as long as
+  // that lives and some seconds are not over. False with the reason.
+  bool connect(const char* path, int server, Fault& fault);
+  // Sends one request, and waits some seconds for its answer, which must be 204. False with the
+  // reason, the fault's own words among it.
+  bool put(std::string_view path, std::string_view body, Fault& fault);
+
+ private:
+  bool send(std::string_view bytes, Fault& fault);
+  bool receive(Fault& fault);
+
+  Fd socket_;
+};
+
+}  // namespace cloister::vmm

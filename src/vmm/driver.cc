@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vmm/driver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string.h>
+
+#include "base/fd.h"
+#include "vmm/api.h"
+#include "vmm/relay.h"
+#include "vmm/text.h"
+#include "wire/frame.h"
+#include "wire/guest.h"
+#include "wire/runner.h"
+
+namespace cloister::vmm {
+namespace {
+
+using Path = Text<sizeof(sockaddr_un::sun_path)>;
+using Body = Text<4'096>;
+
+constexpr unsigned kGuestCid = 3;  // the first that a guest may have (vsock(7))
+// Of the host's entropy, bytes in a second.
+constexpr uint64_t kEntropyBytes = 64 << 10;
+constexpr uint64_t kEntropyMillis = 1'000;
+
+// As a runner says that a program cannot be started, before any kHello: then it is the sandbox.
+[[noreturn]] void refuse(const Fault& fault) {
+  char frame[wire::kHeaderBytes + 2'048];
+  wire::Writer payload(frame + wire::kHeaderBytes, sizeof frame - wire::kHeaderBytes);
+  Fault text;
+  text.add("starting the machine with Firecracker: ").shown(fault.view(), 900);
+  payload.u32(0);
+  payload.bytes(text.view());
+  const auto size = static_cast<uint32_t>(payload.view().size());
+  wire::encodeHeader(frame, static_cast<uint16_t>(wire::FromRunner::kStartFailed), 0, size);
+  static_cast<void>(
+      send(wire::kRunnerFd, frame, wire::kHeaderBytes + size, MSG_DONTWAIT | MSG_NOSIGNAL));
+  _exit(1);
+}
+
+[[noreturn]] void refuseErrno(std::string_view doing) {
+  const int error = errno;
+  Fault fault;
+  fault.add(doing).add(": ").add(strerror(error));
+  refuse(fault);
+}
+
+Path below(const char* directory, std::string_view name) {
+  Path path;
+  path.add(directory).add("/").add(name);
+  if (!path.full()) return path;
+  errno = ENAMETOOLONG;
+  refuseErrno("naming a socket");
+}
+
+// Where Firecracker connects to when the guest asks for the port (its docs/vsock.md).
+Fd listenForGuest(const char* directory) {
+  Path path = below(directory, "v.sock_");
+  path.number(wire::guest::kVsockPort);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  strcpy(address.sun_path, path.c_str());
+  Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (path.full() || !listener ||
+      bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(listener.get(), 1) != 0) {
+    refuseErrno("listening for the guest");
+  }
+  return listener;
+}
+
+[[noreturn]] void becomeFirecracker(const char* program, Path& api, pid_t parent, int complaints) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent) {
+    // Its warnings and the guest's console go where this process's output goes.
+    execl(program, "firecracker", "--api-sock", api.c_str(), "--id", "cloister", "--level",
+          "Warning", static_cast<char*>(nullptr));
+  }
+  const int error = errno;
+  static_cast<void>(write(complaints, &error, sizeof error));
+  _exit(127);
+}
+
+struct Child {
+  pid_t pid;
+  Fd process;  // a pidfd
+};
+
+Child startFirecracker(const char* program, Path& api) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) refuseErrno("pipe2");
+  const Fd complaints(ends[0]);
+  Fd theirs(ends[1]);
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) refuseErrno("fork");
+  if (pid == 0) becomeFirecracker(program, api, parent, theirs.get());
+  theirs.reset();
+  int error = 0;
+  if (read(complaints.get(), &error, sizeof error) == sizeof error) {
+    errno = error;
+    refuseErrno("executing Firecracker");
+  }
+  Child child{pid, Fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)))};
+  if (!child.process) refuseErrno("pidfd_open");
+  return child;
+}
+
+void put(Api& api, std::string_view path, const Body& body) {
+  Fault fault;
+  if (body.full()) {
+    fault.add("PUT ").add(path).add(": it is too long");
+    refuse(fault);
+  }
+  if (!api.put(path, body.view(), fault)) refuse(fault);
+}
+
+// In the order in which they are to come: the machine last.
+void makeMachine(Api& api, const Orders& orders, Path& vsock) {
+  Body machine;
+  machine.add(R"({"vcpu_count":)").add(orders.cpus);
+  machine.add(R"(,"mem_size_mib":)").add(orders.mebibytes).add("}");
+  put(api, "/machine-config", machine);
+  Body boot;
+  boot.add(R"({"kernel_image_path":)").quoted(orders.kernel);
+  boot.add(R"(,"initrd_path":)").quoted(orders.initrd);
+  boot.add(R"(,"boot_args":)").quoted(orders.boot).add("}");
+  put(api, "/boot-source", boot);
+  Body disk;  // no root device, for which Firecracker would add to the kernel's parameters
+  disk.add(R"({"drive_id":"root","is_root_device":false,"is_read_only":true,"path_on_host":)");
+  disk.quoted(orders.disk).add("}");
+  put(api, "/drives/root", disk);
+  Body guest;
+  guest.add(R"({"guest_cid":)").number(kGuestCid);
+  guest.add(R"(,"uds_path":)").quoted(vsock.view()).add("}");
+  put(api, "/vsock", guest);
+  Body entropy;
+  entropy.add(R"({"rate_limiter":{"bandwidth":{"size":)").number(kEntropyBytes);
+  entropy.add(R"(,"refill_time":)").number(kEntropyMillis).add("}}}");
+  put(api, "/entropy", entropy);
+  Body start;
+  start.add(R"({"action_type":"InstanceStart"})");
+  put(api, "/actions", start);
+}
+
+// The guest's first connection is its pid 1's, and the only one: there is nobody to take another.
+// How long it may take is the node's business, which hangs up when it is tired of waiting.
+Fd waitForGuest(const Fd& listener, const Child& firecracker) {
+  for (;;) {
+    pollfd events[] = {{listener.get(), POLLIN, 0},
+                       {firecracker.process.get(), POLLIN, 0},
+                       {wire::kRunnerFd, POLLRDHUP, 0}};
+    if (poll(events, 3, -1) <= 0) continue;
+    if (events[2].revents != 0) _exit(0);
+    if (events[0].revents != 0) {
+      Fd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (guest) return guest;
+    }
+    if (events[1].revents != 0) break;
+  }
+  int status = 0;
+  static_cast<void>(waitpid(firecracker.pid, &status, 0));
+  Fault fault;
+  const bool killed = WIFSIGNALED(status);
+  fault.add(killed ? "it was ended by signal " : "it ended with status ");
+  fault.number(static_cast<uint64_t>(killed ? WTERMSIG(status) : WEXITSTATUS(status)));
+  refuse(fault.add(" before the guest spoke"));
+}
+
+}  // namespace
+
+void drive(const Orders& orders) {
+  static_cast<void>(fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC));
+  Path api_path = below(orders.sockets, "api.sock");
+  Path vsock_path = below(orders.sockets, "v.sock");
+  Fd listener = listenForGuest(orders.sockets);
+  const Child firecracker = startFirecracker(orders.firecracker, api_path);
+  Fault fault;
+  Api api;
+  if (!api.connect(api_path.c_str(), firecracker.process.get(), fault)) refuse(fault);
+  makeMachine(api, orders, vsock_path);
+  const Fd guest = waitForGuest(listener, firecracker);
+  listener.reset();
+  relay(wire::kRunnerFd, guest.get());
+  // With this process ends the other: where it is pid 1 by that, else by the signal it asked for.
+  _exit(0);
+}
+
+}  // namespace cloister::vmm

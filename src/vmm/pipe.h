@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// One way of the relay: what was read from one socket and not yet written to the other, in a
+// bounded buffer. While that is full nothing is read, so who writes faster than the other side
+// reads waits.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+namespace cloister::vmm {
+
+class Pipe {
+ public:
+  [[nodiscard]] bool hasRoom() const { return !ended_ && end_ < sizeof bytes_; }
+  [[nodiscard]] bool hasBytes() const { return begin_ < end_; }
+  [[nodiscard]] bool hasEnded() const { return ended_; }
+  // The reading side has ended, and all of it was written.
+  [[nodiscard]] bool isDone() const { return ended_ && !hasBytes(); }
+
+  // What there is now; a socket's error is its end.
+  void readFrom(int socket) {
+    const ssize_t n = ::recv(socket, bytes_ + end_, sizeof bytes_ - end_, MSG_DONTWAIT);
+    if (n > 0) {
+      end_ += static_cast<size_t>(n);
+    } else if (n == 0 || !isForLater(errno)) {
+      ended_ = true;
+    }
+  }
+  void clear() { begin_ = end_ = 0; }
+  // As much as is taken now; false where no more will be.
+  bool writeTo(int socket) {
+    const ssize_t n = ::send(socket, bytes_ + begin_, end_ - begin_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0) return isForLater(errno);
+    begin_ += static_cast<size_t>(n);
+    if (begin_ == end_) clear();
+    return true;
+  }
+
+ private:
+  static bool isForLater(int error) {
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+  }
+
+  size_t begin_ = 0;
+  size_t end_ = 0;  // nothing is read behind what is yet to be written until that is
+  bool ended_ = false;
+  char bytes_[65'536];
+};
+
+}  // namespace cloister::vmm

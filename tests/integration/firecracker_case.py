@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For tests of the driver of Firecracker: the driver as a program, with the double of tests/microvm in the place of
+Firecracker, and this process in the node's; and what a machine is made of, as small as it can be."""
+
+import fcntl
+import os
+import pathlib
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+from processes import descendants
+
+sys.path.append(str(harness.REPO / "tools"))
+
+DOUBLE = harness.REPO / "tests" / "microvm" / "firecracker_double.py"
+HEAD = struct.Struct("<IBBHI")
+TEXT, START = 3, 4
+HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED = 65, 66, 67, 68, 69, 70
+ORDERS = ("kernel", "initrd", "disk")
+BOOT = "console=ttyS0 quiet reboot=k cloister_vsock=1024"
+
+
+def kernel(place=1 << 20):
+    """An ELF file that a machine could load, of one page at `place`."""
+    page = b"\xf4" * 4096
+    head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, place, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    return head + struct.pack("<IIQQQQQQ", 1, 5, 120, place, place, len(page), len(page), 4096) + page
+
+
+def initrd(bin):
+    from microvm_image import entry
+    files = [("init", "cloister-guest"), ("cloister-runner", "cloister-runner")]
+    parts = [entry(number, name, stat.S_IFREG | 0o555, (bin / program).read_bytes())
+             for number, (name, program) in enumerate(files, 1)]
+    return b"".join([*parts, entry(9, "filter", stat.S_IFREG | 0o444, b"x" * 8), entry(0, "TRAILER!!!", 0, b"")])
+
+
+class Driver:
+    """The driver under way. `self.node` is the other end of its descriptor 3."""
+
+    def __init__(self, directory, firecracker=DOUBLE, mischief="", at="/boot-source", cpus="1", mebibytes="64", boot=BOOT,
+                 **files):
+        self.directory = pathlib.Path(directory)
+        self.console = tempfile.TemporaryFile()
+        self.node, theirs = socket.socketpair()
+        self.node.settimeout(20)
+        contents = {"kernel": kernel(), "initrd": initrd(harness.BIN), "disk": bytes(8192)} | files
+        opened = [theirs.fileno(), *(self._file(name, contents[name]) for name in ORDERS)]
+        aside = [fcntl.fcntl(each, fcntl.F_DUPFD, 64) for each in opened]
+        null = os.open("/dev/null", os.O_RDWR)
+        numbers = [(null, 0), (self.console.fileno(), 1), (self.console.fileno(), 2),
+                   *zip(aside, (3, 5, 6, 7))]
+        actions = [(os.POSIX_SPAWN_DUP2, each, number) for each, number in numbers]
+        actions += [(os.POSIX_SPAWN_CLOSE, each) for each in aside]
+        paths = [f"/proc/self/fd/{number}" for number in (5, 6, 7)]
+        self.pid = os.posix_spawn(harness.BIN / "cloister-firecracker",
+                                  ["cloister-firecracker", str(firecracker), str(self.directory), *paths, cpus, mebibytes, boot],
+                                  {"PATH": "/usr/bin:/bin", "DOUBLE_MISCHIEF": mischief, "DOUBLE_AT": at}, file_actions=actions)
+        for each in (null, *aside, *opened[1:]):
+            os.close(each)
+        theirs.close()
+        self.status = None
+
+    def _file(self, name, content):
+        path = self.directory / name
+        path.write_bytes(content)
+        return os.open(path, os.O_RDONLY)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.node.close()
+        self.kill()
+        self.console.close()
+
+    def kill(self):
+        if not self.ended():
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.status = -9
+
+    def ended(self):
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(status) if pid else None
+        return self.status is not None
+
+    def tree(self):
+        return set(descendants(self.pid))
+
+    def said(self):
+        self.console.seek(0)
+        return self.console.read().decode(errors="replace")
+
+    def frame(self):
+        """(kind, channel, payload); None at the end."""
+        head = self._whole(HEAD.size)
+        if head is None:
+            return None
+        length, generation, _, kind, channel = HEAD.unpack(head)
+        if generation != 1 or length > 65536:
+            raise AssertionError(f"not a frame: {head!r}")
+        return kind, channel, self._whole(length)
+
+    def _whole(self, size):
+        data = b""
+        while len(data) < size:
+            piece = self.node.recv(size - len(data))
+            if not piece:
+                return None
+            data += piece
+        return data
+
+    def send(self, kind, channel, payload=b""):
+        self.node.sendall(HEAD.pack(len(payload), 1, 0, kind, channel) + payload)
+
+    def run(self, *arguments):
+        """(stdout, exit code) of a program in the machine, after its hello."""
+        for each in arguments:
+            self.send(TEXT, 1, b"\0\0" + each.encode())
+        self.send(START, 1, b"\0" + struct.pack("<I", 0))
+        out = b""
+        while True:
+            kind, _, payload = self.frame()
+            if kind == STDOUT:
+                out += payload
+            elif kind == EXITED:
+                return out, struct.unpack_from("<BI", payload)[1]
+            elif kind not in (STARTED, STDERR, 75):
+                raise AssertionError((kind, payload))
+
+    def fault(self):
+        """Why no machine was made, as the node hears it."""
+        kind, _, payload = self.frame()
+        if kind != START_FAILED:
+            raise AssertionError((kind, payload, self.said()))
+        size = struct.unpack_from("<I", payload, 4)[0]
+        return payload[8:8 + size].decode()
+
+
+def gone(pids, seconds=5):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        left = {pid for pid in pids if _lives(pid)}
+        if not left:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _lives(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def compile_launcher(script, target):
+    """Firecracker is a program, not a script, and is executed by descriptor: one that becomes the double."""
+    source = target.with_suffix(".c")
+    source.write_text('#include <unistd.h>\nint main(int n, char** argv) {\n  static char* all[64] = {"python3", "-I", "-S", "-B", "'
+                      f'{script}' '"};\n  for (int i = 1; i < n && i < 50; ++i)\n    all[4 + i] = argv[i];\n'
+                      '  execv("/usr/bin/python3", all);\n  return 127;\n}\n')
+    subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", target, source], check=True)
+    source.unlink()

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver of Firecracker, end to end with the double of tests/microvm: it makes a machine by the API, carries the
+runner's frames, ends with either side, and copes with whatever answers. And the kernel for it, unpacked."""
+
+import gzip
+import lzma
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+import firecracker_case
+import harness
+from firecracker_case import HELLO, Driver, gone
+
+import unpack_kernel
+
+ROOT = "" if harness.ROOT else "needs root: the double gives its runner namespaces"
+
+# What the double does instead of answering, and what the node hears.
+ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malformed", "twice": "the answer is malformed",
+           "endless-body": "the answer is malformed", "cut": "the connection was closed instead of an answer",
+           "die": "the connection was closed instead of an answer",
+           "refuse": 'refused with 400: {"fault_message":"no  room <for> it"}'}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="cloister-fc-")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def drive(self, **how):
+        return self.enterContext(Driver(self.directory, **how))
+
+    def assert_fails(self, driver, words):
+        fault = driver.fault()
+        self.assertTrue(fault.startswith("starting the machine with Firecracker: "), fault)
+        self.assertIn(words, fault)
+        self.assertTrue(gone({driver.pid}), "the driver stays")
+
+
+@unittest.skipIf(ROOT, ROOT)
+class Machine(Case):
+    def test_runs_programs_and_ends_when_the_node_hangs_up(self):
+        driver = self.drive()
+        self.assertEqual(driver.frame()[0], HELLO)
+        self.assertEqual(driver.run("/bin/sh", "-c", "echo hi; exit 3"), (b"hi\n", 3))
+        out, code = driver.run("/usr/bin/python3", "-c", "print('x' * 3_000_000)") if harness.LONG else (b"", 0)
+        self.assertEqual((len(out), code), (3_000_001, 0) if harness.LONG else (0, 0))
+        self.assertIn("double: the guest boots", driver.said())
+        tree = driver.tree()
+        self.assertGreaterEqual(len(tree), 3, "driver, Firecracker, runner")
+        driver.node.close()
+        self.assertTrue(gone(tree), "something is left")
+        self.assertTrue(driver.ended())
+
+    def test_a_slow_answer_is_one(self):
+        self.assertEqual(self.drive(mischief="slow").frame()[0], HELLO)
+
+    def test_nothing_is_left_when_either_side_is_killed(self):
+        for victim in (0, 1):
+            with self.subTest(victim=("the driver", "Firecracker")[victim]), \
+                    tempfile.TemporaryDirectory(dir=self.directory) as directory, Driver(directory) as driver:
+                self.assertEqual(driver.frame()[0], HELLO)
+                tree = driver.tree()
+                (firecracker,) = harness.children(driver.pid)
+                os.kill((driver.pid, firecracker)[victim], signal.SIGKILL)
+                self.assertIsNone(driver.frame())
+                driver.ended()
+                self.assertTrue(gone(tree), "something is left")
+
+
+class Faults(Case):
+    def test_whatever_answers_is_a_fault_in_words(self):
+        for mischief, words in ANSWERS.items():
+            for at in ("/machine-config", "/actions"):
+                with self.subTest(mischief=mischief, at=at), \
+                        tempfile.TemporaryDirectory(dir=self.directory) as directory, \
+                        Driver(directory, mischief=mischief, at=at) as driver:
+                    begin = time.monotonic()
+                    tree = driver.tree()
+                    self.assert_fails(driver, f"PUT {at}: {words}")
+                    self.assertLess(time.monotonic() - begin, 10)
+                    self.assertTrue(gone(tree))
+
+    @unittest.skipUnless(harness.LONG, "20 s")
+    def test_no_answer_is_waited_for_only_so_long(self):
+        driver = self.drive(mischief="silent")
+        driver.node.settimeout(40)
+        self.assert_fails(driver, "PUT /boot-source: no answer")
+
+    def test_one_that_ends_before_its_guest_speaks(self):
+        self.assert_fails(self.drive(mischief="die-later"), "it ended with status 9 before the guest spoke")
+
+    def test_a_guest_that_never_speaks_is_the_nodes_to_give_up(self):
+        driver = self.drive(mischief="no-guest")
+        harness.wait_for("the machine", lambda: "no such" not in driver.said() and len(driver.tree()) > 1)
+        time.sleep(0.5)
+        self.assertFalse(driver.ended())
+        tree = driver.tree()
+        driver.node.close()
+        self.assertTrue(gone(tree))
+
+    def test_no_firecracker(self):
+        self.assert_fails(self.drive(firecracker="/nonexistent"), "executing Firecracker: No such file or directory")
+        shutil.rmtree(self.directory)
+        os.mkdir(self.directory)
+        self.assert_fails(self.drive(firecracker="/bin/false"), "connecting to the API: Firecracker has ended")
+
+    def test_what_a_machine_cannot_boot(self):
+        packed = gzip.compress(firecracker_case.kernel())
+        high = firecracker_case.kernel(place=1 << 40)
+        for words, how in (("Invalid Elf magic", {"kernel": packed}), ("invalid kernel image", {"kernel": high}),
+                           ("kernel command line is invalid", {"boot": "x" * 2048}), ("Unable to read", {"disk": b""}),
+                           ("invalid value 33", {"cpus": "33"}), ("invalid value 0", {"mebibytes": "0"}),
+                           ("it is too long", {"boot": "x" * 5000})):
+            with self.subTest(words=words), tempfile.TemporaryDirectory(dir=self.directory) as directory, \
+                    Driver(directory, **how) as driver:
+                self.assert_fails(driver, words)
+
+    def test_parameters_reach_the_kernel_as_they_are(self):
+        # Not JSON of its own making: quotes and backslashes are the kernel's.
+        driver = self.drive(boot=firecracker_case.BOOT + ' quoted="a\\b"')
+        self.assertEqual(driver.frame()[0], HELLO)
+
+
+class Double(unittest.TestCase):
+    """It says what Firecracker says."""
+
+    def call(self, *arguments):
+        return subprocess.run([firecracker_case.DOUBLE, *arguments], capture_output=True, text=True, timeout=20)
+
+    def test_command_line(self):
+        self.assertRegex(self.call("--version").stdout, r"^Firecracker v\d+\.\d+\.\d+\n")
+        self.assertEqual(self.call("--unknown").returncode, 153)
+        self.assertEqual(self.call("--api-sock").returncode, 153)
+
+
+class Kernel(unittest.TestCase):
+    """tools/unpack_kernel.py, with kernels that are not."""
+
+    ELF = b"\x7fELF" + bytes(range(256)) * 4000
+
+    def image(self, packed, size=None, sectors=1):
+        payload = packed + struct.pack("<I", len(self.ELF) if size is None else size)
+        head = bytearray((sectors + 1) * 512)
+        head[0x1F1], head[0x202:0x206] = sectors, b"HdrS"
+        struct.pack_into("<II", head, 0x248, 64, len(payload))
+        return bytes(head) + bytes(64) + payload
+
+    def pack(self, *command):
+        if shutil.which(command[0]) is None:
+            self.skipTest(f"no {command[0]}")
+        return subprocess.run(command, input=self.ELF, capture_output=True, check=True).stdout
+
+    def test_every_way_in_which_one_is_packed(self):
+        for packed in (gzip.compress(self.ELF), lzma.compress(self.ELF, check=lzma.CHECK_CRC32),
+                       self.pack("lz4", "-lqc"), self.pack("zstd", "-qc")):
+            self.assertEqual(unpack_kernel.unpack(self.image(packed, sectors=30)), self.ELF)
+
+    def test_what_is_none(self):
+        good = gzip.compress(self.ELF)
+        for words, image in (("no header", bytes(4096)), ("not known here", self.image(b"\0" * 64)),
+                             ("shorter than", self.image(good)[:-1]), ("not what its header", self.image(good, size=5)),
+                             ("not what its header", self.image(gzip.compress(b"text" * 99), size=396)),
+                             ("not what its header", self.image(good[:200])),
+                             ("cannot be unpacked", self.image(good[:2] + b"\xff" * 99)), ("malformed", self.image(
+                                 b"\x02\x21\x4c\x18" + struct.pack("<I", 4) + b"\x04\0\0\0"))):
+            with self.subTest(words=words), self.assertRaisesRegex(unpack_kernel.Malformed, words):
+                unpack_kernel.unpack(image)
+
+
+if __name__ == "__main__":
+    unittest.main()

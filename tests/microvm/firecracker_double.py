@@ -1,0 +1,347 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A double of Firecracker, for machines that have none or no KVM: its command line, its API as its firecracker.yaml
+has it, and its vsock; strict, so that what the real one would refuse is refused here. It has no machine: when that
+is to start, it reads what the machine would boot, as the machine would, and then plays the guest, that is, connects
+to the node's port and has the runner of the initial RAM file system there (guest_double.py).
+
+What breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment has it
+misbehave instead, where its driver has to cope."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import stat
+import struct
+import sys
+import time
+
+VERSION = os.environ.get("DOUBLE_VERSION", "1.8.0")
+MISCHIEF = os.environ.get("DOUBLE_MISCHIEF", "")
+MOST_PAYLOAD = 51_200  # --http-api-max-payload-size
+MOST_PARAMETERS = 2_048  # COMMAND_LINE_SIZE
+HIMEM = 1 << 20
+
+# The command line: which take a value.
+OPTIONS = {"api-sock": True, "id": True, "seccomp-filter": True, "no-seccomp": False, "start-time-us": True,
+           "start-time-cpu-us": True, "parent-cpu-time-us": True, "config-file": True, "metadata": True,
+           "no-api": False, "log-path": True, "level": True, "module": True, "show-level": False,
+           "show-log-origin": False, "metrics-path": True, "boot-timer": False, "version": False,
+           "snapshot-version": False, "describe-snapshot": True, "http-api-max-payload-size": True,
+           "mmds-size-limit": True, "enable-pci": False, "help": False}
+LEVELS = {"off", "trace", "debug", "info", "warn", "warning", "error"}
+BAD_ARGUMENTS = 153
+
+
+class Fault(Exception):
+    """Answered with 400."""
+
+
+# --- what a request may say -----------------------------------------------------------------------------------------
+# A type is a Python type, a set of words, a range, or a dictionary: {field: (required, type)}.
+
+BUCKET = {"size": (True, range(0, 2**64)), "refill_time": (True, range(0, 2**64)),
+          "one_time_burst": (False, range(0, 2**64))}
+LIMITER = {"bandwidth": (False, BUCKET), "ops": (False, BUCKET)}
+REQUESTS = {
+    "/machine-config": {"vcpu_count": (True, range(1, 33)), "mem_size_mib": (True, range(1, 2**64)),
+                        "smt": (False, bool), "track_dirty_pages": (False, bool),
+                        "cpu_template": (False, {"C3", "T2", "T2S", "T2CL", "T2A", "V1N1", "None"}),
+                        "huge_pages": (False, {"None", "2M"})},
+    "/boot-source": {"kernel_image_path": (True, str), "initrd_path": (False, str), "boot_args": (False, str)},
+    "/drives/": {"drive_id": (True, str), "is_root_device": (True, bool), "path_on_host": (False, str),
+                 "is_read_only": (False, bool), "partuuid": (False, str), "cache_type": (False, {"Unsafe", "Writeback"}),
+                 "io_engine": (False, {"Sync", "Async"}), "rate_limiter": (False, LIMITER), "socket": (False, str)},
+    "/vsock": {"guest_cid": (True, range(3, 2**32)), "uds_path": (True, str), "vsock_id": (False, str)},
+    "/entropy": {"rate_limiter": (False, LIMITER)},
+    "/actions": {"action_type": (True, {"FlushMetrics", "InstanceStart", "SendCtrlAltDel"})},
+}
+
+
+def check(value, kind, where):
+    if isinstance(kind, dict):
+        if not isinstance(value, dict):
+            raise Fault(f"{where}: invalid type, expected a struct")
+        for name in value:
+            if name not in kind:
+                raise Fault(f"{where}: unknown field `{name}`")
+        for name, (required, inner) in kind.items():
+            if name in value:
+                check(value[name], inner, f"{where}.{name}")
+            elif required:
+                raise Fault(f"{where}: missing field `{name}`")
+    elif isinstance(kind, range):
+        if type(value) is not int or value not in kind:
+            raise Fault(f"{where}: invalid value {value!r}")
+    elif isinstance(kind, set):
+        if value not in kind:
+            raise Fault(f"{where}: unknown variant {value!r}")
+    elif type(value) is not kind:
+        raise Fault(f"{where}: invalid type {type(value).__name__}")
+
+
+def once(pairs):
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Fault("duplicate field")
+    return found
+
+
+# --- the machine ------------------------------------------------------------------------------------------------------
+
+
+def opened(path, what):
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise Fault(f"{what}: {path}: {error.strerror}") from error
+
+
+class Machine:
+    def __init__(self):
+        self.config = {"vcpu_count": 1, "mem_size_mib": 128}
+        self.boot = self.vsock = None
+        self.drives = {}
+        self.started = False
+
+    def put(self, path, body):
+        name = "/drives/" if path.startswith("/drives/") else path
+        if name not in REQUESTS:
+            raise Fault(f"Invalid request method and/or path: PUT {path}.")
+        check(body, REQUESTS[name], path)
+        if self.started and name != "/actions":
+            raise Fault("The requested operation is not supported after starting the microVM.")
+        {"/machine-config": self.configure, "/boot-source": self.set_boot, "/drives/": self.add_drive,
+         "/vsock": self.add_vsock, "/entropy": lambda *_: None, "/actions": self.act}[name](body, path)
+
+    def configure(self, body, _path):
+        if body.get("smt") and body["vcpu_count"] not in (1, *range(2, 33, 2)):
+            raise Fault("The vCPU number is invalid!")
+        self.config = body
+
+    def set_boot(self, body, _path):
+        parameters = body.get("boot_args", "")
+        if len(parameters) >= MOST_PARAMETERS or not re.fullmatch(r"[ -~]*", parameters):
+            raise Fault("The kernel command line is invalid: it is too long, or has characters that are not ASCII.")
+        self.boot = (opened(body["kernel_image_path"], "The kernel file cannot be opened"),
+                     opened(body["initrd_path"], "The initrd file cannot be opened") if "initrd_path" in body else None,
+                     parameters)
+
+    def add_drive(self, body, path):
+        if body["drive_id"] != path.removeprefix("/drives/"):
+            raise Fault("The id from the path does not match the id from the body!")
+        if not re.fullmatch(r"[A-Za-z0-9_]+", body["drive_id"]):
+            raise Fault("invalid id")
+        if "socket" in body or "path_on_host" not in body or "is_read_only" not in body:
+            raise Fault("Unable to create the block device: a virtio one has path_on_host and is_read_only, and no socket.")
+        mode = "rb" if body["is_read_only"] else "r+b"
+        try:
+            self.drives[body["drive_id"]] = open(body["path_on_host"], mode)
+        except OSError as error:
+            raise Fault(f"Unable to create the block device: {body['path_on_host']}: {error.strerror}") from error
+
+    def add_vsock(self, body, _path):
+        # The real one listens there for who wants to speak to the guest first.
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(body["uds_path"])
+            listener.listen()
+        except OSError as error:
+            raise Fault(f"Cannot create backend for vsock device: {error.strerror}") from error
+        self.vsock = (body["uds_path"], listener)
+
+    def act(self, body, _path):
+        if body["action_type"] != "InstanceStart":
+            raise Fault("The requested operation is not supported before starting the microVM."
+                        if not self.started else "not in this double")
+        if self.started:
+            raise Fault("The requested operation is not supported after starting the microVM.")
+        if self.boot is None:
+            raise Fault("Cannot start microvm without kernel configuration.")
+        self.load()
+        self.started = True
+
+    def load(self):
+        """Everything is read as the machine would."""
+        kernel, initrd, parameters = self.boot
+        memory = self.config["mem_size_mib"] << 20
+        image = kernel.read()
+        if image[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", image, 18) != (62,):
+            raise Fault("Cannot load kernel due to invalid memory configuration or invalid kernel image: Invalid Elf magic number")
+        offset, size, count = (struct.unpack_from(form, image, at)[0] for form, at in (("<Q", 32), ("<H", 54), ("<H", 56)))
+        for number in range(count):
+            kind, _, at, _, place, in_file, in_memory, _ = struct.unpack_from("<IIQQQQQQ", image, offset + number * size)
+            if kind == 1 and (at + in_file > len(image) or place < HIMEM or place + in_memory > memory):
+                raise Fault("Cannot load kernel due to invalid memory configuration or invalid kernel image")
+        self.initrd = initrd.read() if initrd else b""
+        if len(self.initrd) + len(image) > memory:
+            raise Fault("Cannot load initrd due to an invalid memory configuration.")
+        for drive in self.drives.values():
+            if not drive.read(4096):
+                raise Fault("Unable to read from the block device")
+        self.parameters = dict(each.split("=", 1) for each in parameters.split() if "=" in each)
+
+
+# --- the API ----------------------------------------------------------------------------------------------------------
+
+
+def answer(status, body=b""):
+    head = f"HTTP/1.1 {status} \r\nServer: Firecracker API\r\nConnection: keep-alive\r\n"
+    if body:
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"\r\n" + body
+
+
+def misbehave(peer):
+    """In the place of an answer; whether there is more to come."""
+    good = answer(204)
+    if MISCHIEF == "huge":
+        try:
+            peer.sendall(b"HTTP/1.1 204 \r\nX: " + b"x" * (1 << 20))
+        except OSError:
+            pass
+        return False
+    if MISCHIEF == "endless-body":
+        peer.sendall(b"HTTP/1.1 400 \r\nContent-Length: 999999999\r\n\r\nx")
+    elif MISCHIEF == "garbage":
+        peer.sendall(os.urandom(64) + b"\r\n\r\n")
+    elif MISCHIEF == "twice":
+        peer.sendall(good + good)
+    elif MISCHIEF == "cut":
+        peer.sendall(good[:20])
+    elif MISCHIEF == "silent":
+        time.sleep(3600)
+    elif MISCHIEF == "refuse":
+        peer.sendall(answer(400, b'{"fault_message":"no\x01 room <for> it"}'))
+        time.sleep(3600)
+    elif MISCHIEF == "slow":
+        for byte in good:
+            peer.sendall(bytes((byte,)))
+            time.sleep(0.002)
+        return True
+    elif MISCHIEF == "die":
+        os._exit(7)
+    else:  # it behaves until the machine runs
+        peer.sendall(good)
+        return True
+    return False
+
+
+def serve_one(peer, data, machine):
+    """(what is left of `data`, whether the connection goes on) after one request; None where it is not all there."""
+    head, end, rest = data.partition(b"\r\n\r\n")
+    if not end:
+        return None
+    first, *lines = head.decode("ascii").split("\r\n")
+    if not re.fullmatch(r"(GET|PUT|PATCH) /[!-~]* HTTP/1\.[01]", first):
+        raise SystemExit(f"double: not a request: {first!r}")
+    headers = {name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)}
+    length = int(headers.get("content-length", "0"))
+    if length > MOST_PAYLOAD:
+        raise SystemExit("double: the payload is too large")
+    if len(rest) < length:
+        return None
+    method, path, _ = first.split(" ")
+    try:
+        if method != "PUT":
+            raise Fault(f"Invalid request method and/or path: {method} {path}.")
+        if headers.get("content-type") != "application/json":
+            raise Fault("Unsupported media type")
+        try:
+            body = json.loads(rest[:length], object_pairs_hook=once)
+        except ValueError as error:
+            raise Fault(f"An error occurred when deserializing the json body of a request: {error}.") from error
+        machine.put(path, body)
+    except Fault as fault:
+        print(f"double: {method} {path}: {fault}", file=sys.stderr, flush=True)
+        peer.sendall(answer(400, json.dumps({"fault_message": str(fault)}).encode()))
+        return rest[length:], True
+    if MISCHIEF and path == os.environ.get("DOUBLE_AT", "/boot-source"):
+        return rest[length:], misbehave(peer)
+    peer.sendall(answer(204))
+    return rest[length:], True
+
+
+def serve(listener, machine):
+    peer, _ = listener.accept()
+    data = b""
+    while not machine.started:
+        piece = peer.recv(65536)
+        if not piece:
+            raise SystemExit("double: the connection was closed before the machine was started")
+        data += piece
+        while data and (done := serve_one(peer, data, machine)):
+            data, more = done
+            if not more:
+                peer.close()
+                time.sleep(3600)
+    return peer
+
+
+def play(machine):
+    """The machine, once it runs: its guest."""
+    import guest_double
+    if MISCHIEF == "die-later":
+        os._exit(9)
+    if MISCHIEF == "no-guest":
+        time.sleep(3600)
+    if machine.vsock is None or "cloister_vsock" not in machine.parameters:
+        raise SystemExit("double: the guest has no way to the node")
+    print("double: the guest boots", flush=True)  # its console
+    port = socket.socket(socket.AF_UNIX)
+    port.connect(f"{machine.vsock[0]}_{machine.parameters['cloister_vsock']}")
+    guest_double.run(port, machine.initrd)
+
+
+def parse(arguments):
+    found, at = {}, 0
+    while at < len(arguments):
+        name = arguments[at].removeprefix("--")
+        if arguments[at] == name or name not in OPTIONS:
+            return None
+        at += 1
+        if OPTIONS[name]:
+            if at == len(arguments):
+                return None
+            found[name] = arguments[at]
+            at += 1
+        else:
+            found[name] = True
+    return found
+
+
+def main():
+    options = parse(sys.argv[1:])
+    if options is None:
+        print("Error: ParseArguments", file=sys.stderr)
+        return BAD_ARGUMENTS
+    if "version" in options:
+        print(f"Firecracker v{VERSION}\n")
+        return 0
+    if not re.fullmatch(r"[A-Za-z0-9-]{1,64}", options.get("id", "anonymous-instance")):
+        raise SystemExit("double: Invalid instance ID")
+    if options.get("level", "info").lower() not in LEVELS or "no-seccomp" in options:
+        raise SystemExit("double: this level is none, or --no-seccomp was given")
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
+        # The node's socket is the driver's alone.
+        if descriptor > 2 and os.path.exists(f"/proc/self/fd/{descriptor}"):
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                raise SystemExit("double: a socket was left open")
+    path = options.get("api-sock", "/run/firecracker.socket")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    machine = Machine()
+    peer = serve(listener, machine)
+    play(machine)
+    peer.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+    sys.exit(main())
