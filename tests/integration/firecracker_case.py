@@ -163,11 +163,24 @@ def _lives(pid):
         return False
 
 
-def compile_launcher(script, target):
-    """Firecracker is a program, not a script, and is executed by descriptor: one that becomes the double."""
+LAUNCHER = """#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char** arguments) {
+  static char* all[64] = {"python3", "-I", "-S", "-B", "SCRIPT"};
+  if (count == 2 && strcmp(arguments[1], "--version") == 0) return printf("Firecracker vVERSION\\n\\n") < 0;
+  for (int i = 1; i < count && i < 50; ++i)
+    all[4 + i] = arguments[i];
+  execv("/usr/bin/python3", all);
+  return 127;
+}
+"""
+
+
+def compile_launcher(script, target, version="1.8.0"):
+    """Firecracker is a program, not a script, and is asked for its version outside of its root: one that says it,
+    and else becomes the double."""
     source = target.with_suffix(".c")
-    source.write_text('#include <unistd.h>\nint main(int n, char** argv) {\n  static char* all[64] = {"python3", "-I", "-S", "-B", "'
-                      f'{script}' '"};\n  for (int i = 1; i < n && i < 50; ++i)\n    all[4 + i] = argv[i];\n'
-                      '  execv("/usr/bin/python3", all);\n  return 127;\n}\n')
+    source.write_text(LAUNCHER.replace("SCRIPT", script).replace("VERSION", version))
     subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", target, source], check=True)
     source.unlink()

@@ -65,16 +65,22 @@ Result<std::vector<Fd>> setAside(const std::vector<Fd>& fds) {
   return aside;
 }
 
-// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run,
-// then what is kept; the spawner keeps the first of these numbers free of anything else.
-Result<> arrangeFds(const Confinement& confinement, const ConfineFds& fds) {
+// Its own number is free again before others are given.
+Result<> arrangeStandard(const Fd& output) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return failErrno("opening /dev/null");
   for (int fd = 0; fd < 3; ++fd)
     TRY(linux::moveFd(null.get(), fd));
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
-    if (fds.output) TRY(linux::moveFd(fds.output.get(), fd));
+    if (output) TRY(linux::moveFd(output.get(), fd));
   }
+  return {};
+}
+
+// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run,
+// then what is kept; the spawner keeps the first of these numbers free of anything else.
+Result<> arrangeFds(const Confinement& confinement, const ConfineFds& fds) {
+  TRY(arrangeStandard(fds.output));
   TRY(linux::moveFd(confinement.runner.get(), kProgramFd));
   if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
   const std::vector<Fd> aside = TRY(setAside(fds.kept));
