@@ -5,6 +5,7 @@ Firecracker, and this process in the node's; and what a machine is made of, as s
 import fcntl
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import stat
@@ -184,3 +185,23 @@ def compile_launcher(script, target, version="1.8.0"):
     source.write_text(LAUNCHER.replace("SCRIPT", script).replace("VERSION", version))
     subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", target, source], check=True)
     source.unlink()
+
+
+def make_image(directory):
+    """An image whose kernel boots nothing, as the double does not, and whose root is none."""
+    (directory / "vmlinux").write_bytes(kernel())
+    (directory / "modules.cpio").write_bytes(b"")
+    (directory / "root.squashfs").write_bytes(b"no root: " + os.urandom(8))
+    return directory
+
+
+def make_root(directory, version="1.8.0"):
+    """A root for sandboxes, with Python, a shell, and the double for Firecracker."""
+    import debian
+    debian.user_space(("python3", "dash", "coreutils"), directory)
+    inside = directory / "usr" / "lib" / "double"
+    inside.mkdir()
+    for script in (DOUBLE, DOUBLE.with_name("guest_double.py")):
+        shutil.copy(script, inside)
+    compile_launcher(f"/usr/lib/double/{DOUBLE.name}", directory / "usr" / "bin" / "firecracker", version)
+    return directory

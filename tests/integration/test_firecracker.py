@@ -5,6 +5,7 @@ runner's frames, ends with either side, and copes with whatever answers. And the
 import gzip
 import lzma
 import os
+import pathlib
 import shutil
 import signal
 import struct
@@ -15,6 +16,8 @@ import unittest
 
 import firecracker_case
 import harness
+import kvm_case
+from api_case import ApiTest, CONFIG
 from firecracker_case import HELLO, Driver, gone
 
 import unpack_kernel
@@ -126,6 +129,82 @@ class Faults(Case):
         # Not JSON of its own making: quotes and backslashes are the kernel's.
         driver = self.drive(boot=firecracker_case.BOOT + ' quoted="a\\b"')
         self.assertEqual(driver.frame()[0], HELLO)
+
+
+LACKS = ROOT or kvm_case.lacks() or kvm_case.lacks_compiler()
+
+
+@unittest.skipIf(LACKS, LACKS)
+class Node(ApiTest):
+    """The whole way with the double in the place of Firecracker, which is below the sandboxes' root as the real one
+    would be: the boot that proves it, its sandbox, and a program in it. What the double has of KVM is the device."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="cloister-fc-")))
+        cls.directory.chmod(0o755)
+        for name in ("image", "root"):
+            (cls.directory / name).mkdir()
+        cls.image = firecracker_case.make_image(cls.directory / "image")
+        cls.root = firecracker_case.make_root(cls.directory / "root")
+        cls.server = cls.serve(vmm="firecracker")
+        cls.enterClassContext(cls.server)
+
+    @classmethod
+    def serve(cls, **settings):
+        config = kvm_case.config(cls.image, firecracker="/usr/bin/firecracker", **settings)
+        return harness.Server(config=f"{CONFIG}node:\n  image_root: {cls.root}\n{config}")
+
+    def test_runs_a_program(self):
+        self.assertRegex(kvm_case.finding(self.server), r"ok +microvm +Firecracker 1\.8\.0, KVM, booted in \d+ ms")
+        done = self.server.run(command=["/bin/sh", "-c", "id -u; ls /dev; echo x > /workspace/x; echo x > /tmp/x"],
+                               runtime="microvm")
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "1000\nkvm\nnull\npts\nshm\nurandom\n"), done)
+        # The double's programs are where a VMM is that somebody has broken out of: they write nothing.
+        self.assertRegex(done["stderr"], r"(?s)workspace/x: Permission denied.*tmp/x: Permission denied")
+        self.assertEqual((done["provenance"]["runtime"], done["provenance"]["weakened"]), ("microvm", []))
+
+    def test_nothing_is_left_of_a_machine_that_is_killed(self):
+        body = {"command": ["sleep", "60"], "runtime": "microvm"}
+        made = self.call("POST", "/v1/executions", body, status=201).json()
+        self.server.wait_status(made["id"], "running")
+        (driver,) = harness.wait_for("the driver", lambda: [
+            pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-firecracker"])
+        harness.wait_for("its program", lambda: len(harness.descendants(driver)) == 3)
+        status = pathlib.Path(f"/proc/{driver}/status").read_text()
+        for held in ("Seccomp:\t2\n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000000\n"):
+            self.assertIn(held, status)
+        tree = harness.descendants(driver)
+        os.kill(tree[1], signal.SIGKILL)  # Firecracker
+        done = self.server.wait_end(made["id"])
+        self.assertEqual((done["status"], done["error"]["type"]), ("failed", "RUNNER_LOST"), done)
+        self.assertTrue(gone(tree), "something is left")
+
+    def test_the_plan_shows_driver_devices_and_requests(self):
+        plan = self.call("POST", "/v1/executions?dry_run=true", {"command": ["true"], "runtime": "microvm"}).json()
+        for part in ("cloister-firecracker", "cloister_vsock=1024", "KVM_CREATE_IRQCHIP", "'accelerator': 'kvm'"):
+            self.assertIn(part, str(plan))
+
+    def test_what_cannot_be_used_is_said_with_its_remedy(self):
+        firecracker = self.root / "usr" / "bin" / "firecracker"
+        kept = firecracker.read_bytes()
+        self.addCleanup(firecracker.write_bytes, kept)
+        firecracker_case.compile_launcher("/nonexistent", firecracker, version="1.7.9")
+        self.assert_missing({"vmm": "firecracker"}, r"Firecracker 1\.7\.9 is too old\n +-> install Firecracker 1\.8")
+        firecracker_case.compile_launcher("/nonexistent", firecracker)
+        self.assert_missing({"vmm": "firecracker", "probe_seconds": 3},
+                            r"boots no kernel: .*Firecracker: connecting to the API: Firecracker has ended; .*No such file")
+        self.assert_missing({"vmm": "firecracker", "accelerator": "tcg"}, r"KVM only.*\n +-> set microvm\.accelerator")
+        self.assert_missing({"vmm": "libkrun"}, r"not in this build\n +-> set microvm\.vmm")
+        (self.image / "vmlinux").rename(self.image / "away")
+        self.addCleanup((self.image / "away").rename, self.image / "vmlinux")
+        self.assert_missing({"vmm": "firecracker"}, r"no image: .*vmlinux.*\n +-> make one with \./dev images")
+
+    def assert_missing(self, settings, words):
+        with self.serve(**settings) as server:
+            self.assertRegex(server.cli("doctor").stdout, r"missing +microvm +.*" + words)
+            answer = server.request("POST", "/v1/executions?wait=5", {"command": ["true"], "runtime": "microvm"})
+            self.assertNotIn('"completed"', answer.text)
 
 
 class Double(unittest.TestCase):

@@ -84,6 +84,31 @@ TEST(MicrovmTest, AProgramThatIsNotQemuIsNone) {
   EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("nothing that is QEMU's"));
 }
 
+TEST(MicrovmTest, AVmmThatIsNamedIsUsedOrNone) {
+  if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
+  MicrovmConfig config = configured();
+  config.firecracker = "/nonexistent/firecracker";
+  config.vmm = model::Vmm::kFirecracker;
+  GuestFound found = findMicrovm(config);
+  EXPECT_EQ(found.guest, nullptr);
+  EXPECT_THAT(found.finding.remedy, HasSubstr("install Firecracker"));
+  config.firecracker = "/bin/true";  // what it says of itself is not asked where it cannot run
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("microvm.accelerator"));
+  config.vmm = model::Vmm::kLibkrun;
+  EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("not in this build"));
+}
+
+TEST(MicrovmTest, WhereNoneIsNamedTheFinalOneSaysWhyItIsNoOther) {
+  if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
+  MicrovmConfig config = configured();
+  config.firecracker = "/nonexistent/firecracker";
+  config.vmm = model::Vmm::kAuto;
+  const GuestFound found = findMicrovm(config);
+  ASSERT_NE(found.guest, nullptr);
+  EXPECT_THAT(found.finding.detail, HasSubstr("QEMU "));
+  EXPECT_THAT(found.finding.detail, HasSubstr("; not Firecracker: opening /nonexistent"));
+}
+
 TEST(MicrovmTest, WhoDoesNotAllowEmulationGetsNoMachine) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
   MicrovmConfig config = configured();

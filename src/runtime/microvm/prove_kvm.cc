@@ -148,6 +148,18 @@ bool isFirstWord(std::string_view bytes) {
          header.type == static_cast<uint16_t>(wire::FromRunner::kHello);
 }
 
+// Why it does not start, where it says so as a runner would (confine.h); "" where it does not.
+std::string refusalIn(std::string_view bytes) {
+  wire::FrameHeader header;
+  if (bytes.size() < wire::kHeaderBytes || !wire::decodeHeader(bytes, header) ||
+      header.type != static_cast<uint16_t>(wire::FromRunner::kStartFailed)) {
+    return {};
+  }
+  wire::Reader payload(bytes.substr(wire::kHeaderBytes, header.length));
+  payload.u32();
+  return std::string(payload.bytes()) + "; ";
+}
+
 std::string toldOf(std::string_view said, const VmmKind& kind) {
   const size_t stalled = kind.stalled_at(said);
   std::string text(
@@ -178,12 +190,15 @@ std::optional<std::string> listen(const Started& machine, const VmmKind& kind,
     if (::poll(fds, 3, static_cast<int>(left)) <= 0) continue;
     if (fds[2].revents != 0) open = readSome(fds[2].fd, said) && said.size() < kMostSaid;
     if (kind.stalled_at(said) != std::string::npos) return "boots no kernel" + toldOf(said, kind);
-    const bool more = fds[0].revents == 0 || readSome(fds[0].fd, word);
+    bool more = fds[0].revents == 0 || readSome(fds[0].fd, word);
     if (isFirstWord(word)) return std::nullopt;
     if (!more || fds[1].revents != 0) {
       while (open && said.size() < kMostSaid && readSome(machine.ends.output.get(), said)) {
       }
-      return "boots no kernel: " + std::string(kind.title) + " ended" + toldOf(said, kind);
+      while (more && word.size() < kMostSaid)
+        more = readSome(machine.ends.socket.get(), word);
+      return "boots no kernel: " + std::string(kind.title) + " ended" +
+             toldOf(refusalIn(word) + said, kind);
     }
   }
 }
