@@ -64,7 +64,8 @@ struct RuntimeAdvice {
 };
 constexpr std::array<RuntimeAdvice, 2> kAdvice = {{
     {"gvisor", "have runsc installed on the node (cloister doctor says what is missing)"},
-    {"microvm", "have QEMU and an image on the node (cloister doctor says what is missing)"},
+    {"microvm",
+     "have QEMU or Firecracker and an image on the node (cloister doctor says what is missing)"},
 }};
 
 std::string adviceFor(std::string_view runtime) {

@@ -81,9 +81,9 @@ Fd listenForGuest(const char* directory) {
 
 [[noreturn]] void becomeFirecracker(const char* program, Path& api, pid_t parent, int complaints) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent) {
-    // Its warnings and the guest's console go where this process's output goes.
-    execl(program, "firecracker", "--api-sock", api.c_str(), "--id", "cloister", "--level",
-          "Warning", static_cast<char*>(nullptr));
+    // Its errors and the guest's console go where this process's output goes.
+    execl(program, "firecracker", "--api-sock", api.c_str(), "--id", "cloister", "--level", "Error",
+          static_cast<char*>(nullptr));
   }
   const int error = errno;
   static_cast<void>(write(complaints, &error, sizeof error));
