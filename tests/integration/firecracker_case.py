@@ -181,10 +181,11 @@ int main(int count, char** arguments) {
 def compile_launcher(script, target, version="1.8.0"):
     """Firecracker is a program, not a script, and is asked for its version outside of its root: one that says it,
     and else becomes the double."""
-    source = target.with_suffix(".c")
+    source, new = target.with_suffix(".c"), target.with_suffix(".new")
     source.write_text(LAUNCHER.replace("SCRIPT", script).replace("VERSION", version))
-    subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", target, source], check=True)
+    subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", new, source], check=True)
     source.unlink()
+    new.rename(target)  # the one before may be running
 
 
 def make_image(directory):

@@ -187,8 +187,8 @@ class Node(ApiTest):
 
     def test_what_cannot_be_used_is_said_with_its_remedy(self):
         firecracker = self.root / "usr" / "bin" / "firecracker"
-        kept = firecracker.read_bytes()
-        self.addCleanup(firecracker.write_bytes, kept)
+        kept = firecracker.rename(firecracker.with_suffix(".kept"))
+        self.addCleanup(kept.rename, firecracker)
         firecracker_case.compile_launcher("/nonexistent", firecracker, version="1.7.9")
         self.assert_missing({"vmm": "firecracker"}, r"Firecracker 1\.7\.9 is too old\n +-> install Firecracker 1\.8")
         firecracker_case.compile_launcher("/nonexistent", firecracker)
