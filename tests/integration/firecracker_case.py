@@ -23,7 +23,7 @@ sys.path.append(str(harness.REPO / "tools"))
 DOUBLE = harness.REPO / "tests" / "microvm" / "firecracker_double.py"
 HEAD = struct.Struct("<IBBHI")
 TEXT, START = 3, 4
-HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED = 65, 66, 67, 68, 69, 70
+HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED, SCRATCH, COUNTS = 65, 66, 67, 68, 69, 70, 75, 77
 ORDERS = ("kernel", "initrd", "disk")
 BOOT = "console=ttyS0 quiet reboot=k cloister_vsock=1024"
 
@@ -35,19 +35,22 @@ def kernel(place=1 << 20):
     return head + struct.pack("<IIQQQQQQ", 1, 5, 120, place, place, len(page), len(page), 4096) + page
 
 
-def initrd(bin):
+ALLOW_ALL = struct.pack("<HBBI", 6, 0, 0, 0x7FFF0000)  # a filter
+
+
+def initrd(bin, modules=b""):
     from microvm_image import entry
     files = [("init", "cloister-guest"), ("cloister-runner", "cloister-runner")]
     parts = [entry(number, name, stat.S_IFREG | 0o555, (bin / program).read_bytes())
              for number, (name, program) in enumerate(files, 1)]
-    return b"".join([*parts, entry(9, "filter", stat.S_IFREG | 0o444, b"x" * 8), entry(0, "TRAILER!!!", 0, b"")])
+    return b"".join([modules, *parts, entry(9, "filter", stat.S_IFREG | 0o444, ALLOW_ALL), entry(0, "TRAILER!!!", 0, b"")])
 
 
 class Driver:
     """The driver under way. `self.node` is the other end of its descriptor 3."""
 
     def __init__(self, directory, firecracker=DOUBLE, mischief="", at="/boot-source", cpus="1", mebibytes="64", boot=BOOT,
-                 **files):
+                 machine="", **files):
         self.directory = pathlib.Path(directory)
         self.console = tempfile.TemporaryFile()
         self.node, theirs = socket.socketpair()
@@ -63,7 +66,7 @@ class Driver:
         paths = [f"/proc/self/fd/{number}" for number in (5, 6, 7)]
         self.pid = os.posix_spawn(harness.BIN / "cloister-firecracker",
                                   ["cloister-firecracker", str(firecracker), str(self.directory), *paths, cpus, mebibytes, boot],
-                                  {"PATH": "/usr/bin:/bin", "DOUBLE_MISCHIEF": mischief, "DOUBLE_AT": at}, file_actions=actions)
+                                  {"PATH": "/usr/bin:/bin", "DOUBLE_MISCHIEF": mischief, "DOUBLE_AT": at, "DOUBLE_MACHINE": machine}, file_actions=actions)
         for each in (null, *aside, *opened[1:]):
             os.close(each)
         theirs.close()
@@ -135,7 +138,7 @@ class Driver:
                 out += payload
             elif kind == EXITED:
                 return out, struct.unpack_from("<BI", payload)[1]
-            elif kind not in (STARTED, STDERR, 75):
+            elif kind not in (STARTED, STDERR, SCRATCH, COUNTS):
                 raise AssertionError((kind, payload))
 
     def fault(self):

@@ -18,10 +18,11 @@ import firecracker_case
 import harness
 import kvm_case
 from api_case import ApiTest, CONFIG
-from firecracker_case import HELLO, Driver, gone
+from firecracker_case import COUNTS, HELLO, Driver, gone
 
 import unpack_kernel
 
+IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
 ROOT = "" if harness.ROOT else "needs root: the double gives its runner namespaces"
 
 # What the double does instead of answering, and what the node hears.
@@ -129,6 +130,41 @@ class Faults(Case):
         # Not JSON of its own making: quotes and backslashes are the kernel's.
         driver = self.drive(boot=firecracker_case.BOOT + ' quoted="a\\b"')
         self.assertEqual(driver.frame()[0], HELLO)
+
+
+NO_GUEST = ("" if (IMAGE / "vmlinux").exists() and os.path.exists(kvm_case.QEMU) else
+            f"no {kvm_case.QEMU}, or no image with a vmlinux: CLOISTER_MICROVM names none")
+
+
+@unittest.skipIf(NO_GUEST, NO_GUEST)
+class Guest(Case):
+    """Linux, unpacked as it is for Firecracker, with our pid 1, in a machine that QEMU emulates for the double."""
+
+    def boot(self, memory):
+        boot = (f"{firecracker_case.BOOT} panic=-1 random.trust_cpu=on cloister_memory={memory} cloister_pids=32"
+                " cloister_scratch=1048576 cloister_inodes=64 cloister_noexec=0 cloister_limits=")
+        driver = self.drive(machine="qemu", mebibytes="256", boot=boot, kernel=(IMAGE / "vmlinux").read_bytes(),
+                            initrd=firecracker_case.initrd(harness.BIN, (IMAGE / "modules.cpio").read_bytes()),
+                            disk=(IMAGE / "root.squashfs").read_bytes())
+        driver.node.settimeout(120)
+        return driver
+
+    def test_finds_the_node_by_vsock(self):
+        driver = self.boot(memory=64 << 20)
+        self.assertEqual(driver.frame()[0], HELLO, driver.said())
+        out, code = driver.run("/bin/sh", "-c", "uname -r; id -u; head -c 200000 /dev/zero | tr '\\0' x; exit 4")
+        self.assertRegex(out[:100].decode(), r"-cloud-amd64\n1000\nx")
+        self.assertEqual((out.count(b"x"), code), (200_000, 4))
+        tree = driver.tree()
+        driver.node.close()
+        self.assertTrue(gone(tree), "something is left")
+
+    def test_its_last_word_is_heard_though_the_machine_ends(self):
+        driver = self.boot(memory=4096)  # too little for a runner
+        frames = list(iter(driver.frame, None))
+        self.assertEqual({frame[0] for frame in frames}, {COUNTS}, driver.said())
+        self.assertGreaterEqual(struct.unpack("<QQQ", frames[-1][2])[1], 1, "processes killed for lack of memory")
+        self.assertTrue(gone({driver.pid}))
 
 
 LACKS = ROOT or kvm_case.lacks() or kvm_case.lacks_compiler()

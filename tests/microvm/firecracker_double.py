@@ -3,7 +3,8 @@
 """A double of Firecracker, for machines that have none or no KVM: its command line, its API as its firecracker.yaml
 has it, and its vsock; strict, so that what the real one would refuse is refused here. It has no machine: when that
 is to start, it reads what the machine would boot, as the machine would, and then plays the guest, that is, connects
-to the node's port and has the runner of the initial RAM file system there (guest_double.py).
+to the node's port and has the runner of the initial RAM file system there (guest_double.py); or, with
+DOUBLE_MACHINE=qemu in the environment, has QEMU emulate the machine (vsock_machine.py).
 
 What breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment has it
 misbehave instead, where its driver has to cope."""
@@ -182,6 +183,7 @@ class Machine:
         for drive in self.drives.values():
             if not drive.read(4096):
                 raise Fault("Unable to read from the block device")
+        self.paths = [os.path.realpath(file.name) for file in (kernel, initrd, *self.drives.values()) if file]
         self.parameters = dict(each.split("=", 1) for each in parameters.split() if "=" in each)
 
 
@@ -291,6 +293,10 @@ def play(machine):
     if machine.vsock is None or "cloister_vsock" not in machine.parameters:
         raise SystemExit("double: the guest has no way to the node")
     print("double: the guest boots", flush=True)  # its console
+    if os.environ.get("DOUBLE_MACHINE") == "qemu":
+        import vsock_machine
+        vsock_machine.run(machine.paths, machine.config["mem_size_mib"], machine.boot[2], machine.vsock[0])
+        return
     port = socket.socket(socket.AF_UNIX)
     port.connect(f"{machine.vsock[0]}_{machine.parameters['cloister_vsock']}")
     guest_double.run(port, machine.initrd)
