@@ -20,18 +20,6 @@ namespace {
 
 constexpr size_t kMaxKernel = size_t{64} << 20;
 
-Result<std::string> digestOf(const Fd& file) {
-  base::Sha256 sum;
-  std::vector<char> bytes(size_t{1} << 20);
-  for (off_t at = 0;;) {
-    const ssize_t n = ::pread(file.get(), bytes.data(), bytes.size(), at);
-    if (n < 0) return failErrno("reading the image");
-    if (n == 0) return "sha256:" + sum.hex();
-    sum.update({bytes.data(), static_cast<size_t>(n)});
-    at += n;
-  }
-}
-
 // The image's modules, and what the node brings itself.
 Result<std::string> makeInitrd(const MicrovmConfig& config) {
   namespace names = wire::guest;
@@ -46,6 +34,18 @@ Result<std::string> makeInitrd(const MicrovmConfig& config) {
 }
 
 }  // namespace
+
+Result<std::string> digestOf(const Fd& file) {
+  base::Sha256 sum;
+  std::vector<char> bytes(size_t{1} << 20);
+  for (off_t at = 0;;) {
+    const ssize_t n = ::pread(file.get(), bytes.data(), bytes.size(), at);
+    if (n < 0) return failErrno("computing a digest");
+    if (n == 0) return "sha256:" + sum.hex();
+    sum.update({bytes.data(), static_cast<size_t>(n)});
+    at += n;
+  }
+}
 
 Result<Fd> another(const Fd& file) {
   Fd same(::fcntl(file.get(), F_DUPFD_CLOEXEC, 0));

@@ -39,6 +39,8 @@ Result<Image> openImage(const MicrovmConfig& config);
 Result<Fd> openWhole(const std::string& path);
 // By which a change of a file is seen (linux/tree_digest.h); "" where it cannot be told.
 std::string stampOf(const std::string& path);
+// "sha256:..." of all that is in it.
+Result<std::string> digestOf(const Fd& file);
 // The same open file once more.
 Result<Fd> another(const Fd& file);
 std::string_view bytesOf(const std::vector<sock_filter>& filter);

@@ -205,6 +205,7 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Ima
   trial.key += image.digest + "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
                base::sha256Hex(microvm::encodeCommand(trial.command)) + "\n" +
                base::sha256Hex(microvm::bytesOf(seccomp.filter));
+  if (vmm.program) trial.key += "\n" + microvm::digestOf(*vmm.program).value_or("");
   return trial;
 }
 
