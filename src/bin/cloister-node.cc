@@ -163,6 +163,7 @@ runtime::MicrovmConfig microvmConfig(const Options& options) {
   return {.vmm = from.vmm,
           .qemu = from.qemu,
           .firecracker = from.firecracker,
+          .libkrun = from.libkrun,
           .image = from.image.empty() ? base::shareDir() + "/microvm" : from.image,
           .image_root = options.config.node.image_root,
           .accelerator = from.accelerator,

@@ -86,6 +86,21 @@ const char* waitFor(const char* begin) {
   powerOff(begin);
 }
 
+// A mount in either case, for enterRoot() to move.
+void mountRoot() {
+  constexpr unsigned long kFlags = MS_RDONLY | MS_NOSUID | MS_NODEV;
+  if (getenv(wire::guest::kShown) != nullptr) {
+    if (mount(kRoot, kRoot, nullptr, MS_BIND | MS_REC, nullptr) != 0 ||
+        mount(nullptr, kRoot, nullptr, MS_REMOUNT | MS_BIND | kFlags, nullptr) != 0) {
+      giveUp("taking the root that is shown");
+    }
+    return;
+  }
+  const char* disk = waitFor(wire::guest::kDisk);
+  static_cast<void>(mkdir(kRoot, 0755));
+  if (mount(disk, kRoot, "squashfs", kFlags, nullptr) != 0) giveUp("mounting the image");
+}
+
 }  // namespace
 
 void powerOff(const char* why) {
@@ -122,12 +137,10 @@ void prepareMachine() {
   mountNew("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   loadModules();
   mountNew("cgroup2", "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
+  // Of what the first root is, nothing may be writable.
+  mountNew("tmpfs", "run", MS_NOSUID | MS_NODEV, "mode=755");
   makeMasks();
-  const char* disk = waitFor(wire::guest::kDisk);
-  static_cast<void>(mkdir(kRoot, 0755));
-  if (mount(disk, kRoot, "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, nullptr) != 0) {
-    giveUp("mounting the image");
-  }
+  mountRoot();
 }
 
 namespace {

@@ -34,7 +34,7 @@ namespace {
 constexpr uid_t kUser = 1000;
 constexpr char kGroup[] = "/cgroup/sandbox";
 constexpr char kTop[] = "/cgroup/cgroup.subtree_control";
-constexpr char kScratchPlace[] = "/scratch";
+constexpr char kScratchPlace[] = "/run/scratch";
 constexpr unsigned long kSafe = MS_NOSUID | MS_NODEV;
 constexpr int kSocketFd = wire::kRunnerFd;
 constexpr int kProgramFd = kSocketFd + 1;

@@ -24,9 +24,10 @@ namespace {
 }  // namespace
 
 void makeMasks() {
-  for (const char* path : {"/run", "/run/masked"})
-    static_cast<void>(mkdir(path, 0755));
-  if (mkdir(kMaskDirectory, 0) != 0 || mknod(kMaskFile, S_IFREG, 0) != 0) giveUp("making masks");
+  if (mkdir("/run/masked", 0755) != 0 || mkdir(kMaskDirectory, 0) != 0 ||
+      mknod(kMaskFile, S_IFREG, 0) != 0) {
+    giveUp("making masks");
+  }
 }
 
 void putUpWalls() {

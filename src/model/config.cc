@@ -125,6 +125,7 @@ constexpr Key kKeys[] = {
     {SAME(microvm.vmm)},
     {SAME(microvm.qemu)},
     {SAME(microvm.firecracker)},
+    {SAME(microvm.libkrun)},
     {SAME(microvm.image)},
     {SAME(microvm.accelerator)},
     {SAME(microvm.emulate)},

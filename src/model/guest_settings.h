@@ -23,6 +23,7 @@ struct MicrovmSettings {
   Vmm vmm = Vmm::kAuto;
   std::string qemu = "/usr/bin/qemu-system-x86_64";  // "": not offered
   std::string firecracker = "/usr/bin/firecracker";  // likewise
+  std::string libkrun = "/usr/local/lib64/libkrun.so.1";
   std::string image;  // its directory; "": microvm in the installation's data
   Accelerator accelerator = Accelerator::kAuto;
   uint32_t probe_seconds = 10;  // that the first boot with KVM may take

@@ -6,8 +6,9 @@
 
 namespace cloister::wire::guest {
 
-// In the initial RAM file system.
+// In the initial RAM file system, or in the directory that is the first root in its place.
 inline constexpr char kInit[] = "init";
+inline constexpr char kGuest[] = "cloister-guest";  // there kInit's name
 inline constexpr char kRunner[] = "cloister-runner";
 inline constexpr char kFilter[] = "filter";    // as for wire::kFilterFlag
 inline constexpr char kModules[] = "modules";  // a directory; loaded in the order of their names
@@ -28,6 +29,9 @@ inline constexpr char kScratch[] = "cloister_scratch";  // bytes of all writable
 inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may be
 inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
 inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURCE:VALUE,...
+
+// Where the root lies in /root of the first one, instead of on the disk (any value).
+inline constexpr char kShown[] = "cloister_shown";
 
 // Where the node's port is one of vsock(7) on the host (CID 2) instead: its number.
 inline constexpr char kVsock[] = "cloister_vsock";

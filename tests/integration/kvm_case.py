@@ -21,9 +21,12 @@ KVM_CREATE_VM = 0xae01
 
 
 def lacks():
-    """Why no machine can be made with KVM here; "" where nothing speaks against it."""
-    if not os.path.exists(QEMU):
-        return f"no {QEMU}"
+    """Why QEMU can make no machine with KVM here; "" where nothing speaks against it."""
+    return lacks_device() if os.path.exists(QEMU) else f"no {QEMU}"
+
+
+def lacks_device():
+    """The same, of any VMM."""
     try:
         with open("/dev/kvm", "r+b", buffering=0) as device:
             os.close(fcntl.ioctl(device, KVM_CREATE_VM, 0))

@@ -28,7 +28,8 @@ SandboxSpec forVmm(const SandboxSpec& spec) {
   own.limits = {};
   own.limit_count = 0;
   own.limits[own.limit_count++] = {RLIMIT_CORE, 1};
-  own.limits[own.limit_count++] = {RLIMIT_NOFILE, 256};
+  // One for each file that a machine knows of which its VMM shows.
+  own.limits[own.limit_count++] = {RLIMIT_NOFILE, spec.guest_shows ? 65'536U : 256U};
   own.limits[own.limit_count++] = {RLIMIT_MEMLOCK, 64 << 10};
   return own;
 }
@@ -60,6 +61,9 @@ Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const F
   std::memcpy(confinement.filter.data(), bytes.data(), bytes.size());
   confinement.landlock = microvm::vmmRules(spec);
   confinement.proc.push_back(microvm::attachDevices(devices.get()));
+  if (!spec.guest_shows) return {};
+  for (MountStep& step : microvm::showRoot())
+    confinement.proc.push_back(std::move(step));
   return {};
 }
 

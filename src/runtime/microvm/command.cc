@@ -34,13 +34,11 @@ uint64_t mebibytesOf(const Machine& machine, const SandboxSpec& spec) {
   return (spec.guest_memory_bytes + machine.own_bytes + kMebibyte - 1) / kMebibyte;
 }
 
-std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port) {
+std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port) {
   namespace guest = wire::guest;
-  // A guest that has failed does not wait.
-  std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 random.trust_cpu=on ";
-  line += own;
-  const auto add = [&line](const char* name, const std::string& value) {
-    line.append(1, ' ').append(name).append(1, '=').append(value);
+  std::vector<std::string> settings;
+  const auto add = [&settings](const char* name, const std::string& value) {
+    settings.push_back(std::string(name) + "=" + value);
   };
   add(guest::kMemory, std::to_string(spec.guest_memory_bytes));
   add(guest::kPids, std::to_string(spec.guest_pids));
@@ -49,6 +47,15 @@ std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t p
   add(guest::kNoExec, spec.runs_own ? "0" : "1");
   add(guest::kLimits, limitsFor(spec));
   if (port != 0) add(guest::kVsock, std::to_string(port));
+  return settings;
+}
+
+std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port) {
+  // A guest that has failed does not wait.
+  std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 random.trust_cpu=on ";
+  line += own;
+  for (const std::string& setting : guestSettings(spec, port))
+    line.append(1, ' ').append(setting);
   return line;
 }
 

@@ -26,8 +26,12 @@ std::string descriptorPath(int fd);
 // Of the machine's memory: its program's, and its kernel's own.
 uint64_t mebibytesOf(const Machine& machine, const SandboxSpec& spec);
 
-// What the guest's kernel is told, in one line: what every machine's is, and `own`, which is its
-// VMM's. `port`: of vsock, on which the guest finds the node; 0: the virtio port.
+// What the guest is told, each NAME=VALUE (wire/guest.h). `port`: of vsock, on which it finds the
+// node; 0: the virtio port.
+std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port);
+
+// What the guest's kernel is told, in one line: its settings, what every machine's kernel is, and
+// `own`, which is its VMM's.
 std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port = 0);
 
 // As it travels to the spawner.

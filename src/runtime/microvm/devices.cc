@@ -24,19 +24,25 @@ namespace {
 
 constexpr int kPatienceMillis = 5'000;
 
+struct Caller {
+  uid_t uid = ::geteuid();
+  gid_t gid = ::getegid();
+  bool own_users = uid != 0;
+};
+
 // In the child: the tree is put together on top of /proc, as the sandboxes' root is.
-Result<Fd> buildDevices(uid_t uid, gid_t gid, bool own_users) {
-  if (own_users) TRY(linux::mapSelf(0, uid, gid));
+Result<Fd> buildDevices(const MoreFiles& more, Caller caller) {
+  if (caller.own_users) TRY(linux::mapSelf(0, caller.uid, caller.gid));
   TRY(linux::makePrivate());
   if (::chdir("/proc") != 0) return failErrno("entering /proc");
-  for (const MountStep& step : deviceSteps())
+  for (const MountStep& step : deviceSteps(more))
     TRY(applyStep(step));
   return linux::cloneMount(".", true);
 }
 
-[[noreturn]] void runBuilder(int socket, uid_t uid, gid_t gid, bool own_users) {
+[[noreturn]] void runBuilder(int socket, const MoreFiles& more, Caller caller) {
   std::ignore = linux::dieWithParent();
-  const auto made = buildDevices(uid, gid, own_users);
+  const auto made = buildDevices(more, caller);
   if (!made) {
     const std::string_view text = made.error().message;
     std::ignore = linux::sendMessage(socket, text.substr(0, kMaxAnswer));
@@ -58,7 +64,7 @@ Result<Fd> take(int socket) {
 
 }  // namespace
 
-std::vector<MountStep> deviceSteps() {
+std::vector<MountStep> deviceSteps(const MoreFiles& more) {
   using Op = MountStep::Op;
   const auto device = [](const char* name, unsigned major, unsigned minor, std::string_view why) {
     return MountStep{.op = Op::kDevice,
@@ -69,31 +75,36 @@ std::vector<MountStep> deviceSteps() {
                      .major = major,
                      .minor = minor};
   };
-  return {{.op = Op::kNew,
-           .target = "",
-           .source = "tmpfs",
-           .why = "this VMM's devices, which no other process has",
-           .options = {{"size", "64k"}, {"nr_inodes", "16"}, {"mode", "755"}},
-           .attributes = linux::kNoSuid | linux::kNoExec},
-          device("null", 1, 3, "what it has for stdin"),
-          device("urandom", 1, 9, "where a library asks for it by name"),
-          device("kvm", linux::kKvmMajor, linux::kKvmMinor,
-                 "opened by name; only this VMM's mounts lead to it"),
-          {.op = Op::kDirectory, .target = "shm", .why = "mount point"},
-          {.op = Op::kDirectory, .target = "pts", .why = "mount point"},
-          {.op = Op::kSeal,
-           .target = "",
-           .why = "nothing can be added",
-           .attributes = linux::kReadOnly}};
+  // A file takes whole pages.
+  const uint64_t bytes = (64 << 10) + more.bytes + more.steps.size() * 4096;
+  std::vector<MountStep> steps = {
+      {.op = Op::kNew,
+       .target = "",
+       .source = "tmpfs",
+       .why = "this VMM's devices, which no other process has",
+       .options = {{"size", std::to_string(bytes)},
+                   {"nr_inodes", std::to_string(16 + more.steps.size())},
+                   {"mode", "755"}},
+       .attributes = linux::kNoSuid | linux::kNoExec},
+      device("null", 1, 3, "what it has for stdin"),
+      device("urandom", 1, 9, "where a library asks for it by name"),
+      device("kvm", linux::kKvmMajor, linux::kKvmMinor,
+             "opened by name; only this VMM's mounts lead to it"),
+      {.op = Op::kDirectory, .target = "shm", .why = "mount point"},
+      {.op = Op::kDirectory, .target = "pts", .why = "mount point"}};
+  steps.insert(steps.end(), more.steps.begin(), more.steps.end());
+  steps.push_back({.op = Op::kSeal,
+                   .target = "",
+                   .why = "nothing can be added",
+                   .attributes = linux::kReadOnly});
+  return steps;
 }
 
-Result<Fd> makeDevices() {
-  const bool own_users = ::geteuid() != 0;
-  const uid_t uid = ::geteuid();
-  const gid_t gid = ::getegid();
+Result<Fd> makeDevices(const MoreFiles& more) {
+  const Caller caller;
   auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
-  const auto child = TRY(linux::cloneProcess(CLONE_NEWNS | (own_users ? CLONE_NEWUSER : 0)));
-  if (child.pid == 0) runBuilder(theirs.get(), uid, gid, own_users);
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWNS | (caller.own_users ? CLONE_NEWUSER : 0)));
+  if (child.pid == 0) runBuilder(theirs.get(), more, caller);
   theirs.reset();
   auto made = take(ours.get());
   std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
@@ -108,6 +119,28 @@ MountStep attachDevices(int mount) {
           .source = "tmpfs",
           .why = "this VMM's devices, which no other process has",
           .mount = mount};
+}
+
+// As a whole, since what is mounted in the root cannot be had without what is mounted there
+// besides. A guest can ask for any file that its VMM could open, so what tells of processes, and
+// devices, are covered, for good: nothing of this process can take a mount away.
+std::vector<MountStep> showRoot() {
+  using Op = MountStep::Op;
+  constexpr uint64_t kSafe = linux::kReadOnly | linux::kNoSuid | linux::kNoDev;
+  std::vector<MountStep> steps = {{.op = Op::kBind,
+                                   .target = kShownRoot,
+                                   .source = "/",
+                                   .why = "what the machine's programs see",
+                                   .attributes = kSafe}};
+  for (const char* name : {"/proc", "/dev"}) {
+    steps.push_back({.op = Op::kNew,
+                     .target = std::string(kShownRoot) + name,
+                     .source = "tmpfs",
+                     .why = "the VMM's is not the machine's",
+                     .options = {{"size", "4k"}, {"nr_inodes", "1"}, {"mode", "755"}},
+                     .attributes = kSafe | linux::kNoExec});
+  }
+  return steps;
 }
 
 std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {

@@ -21,16 +21,12 @@ namespace {
 constexpr size_t kMaxKernel = size_t{64} << 20;
 
 // The image's modules, and what the node brings itself.
-Result<std::string> makeInitrd(const MicrovmConfig& config) {
+Result<std::string> makeInitrd(const MicrovmConfig& config, const Tools& tools) {
   namespace names = wire::guest;
   std::string modules = TRY(base::readFile(config.image + "/modules.cpio", kMaxKernel));
-  const std::string guest = TRY(base::readFile(config.programs + "/cloister-guest"));
-  const std::string runner = TRY(base::readFile(config.programs + "/cloister-runner"));
-  const linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config.policies + "/sandbox.json"));
-  return std::move(modules) +
-         makeArchive({{names::kInit, S_IFREG | 0555, guest},
-                      {names::kRunner, S_IFREG | 0555, runner},
-                      {names::kFilter, S_IFREG | 0444, bytesOf(seccomp.filter)}});
+  return std::move(modules) + makeArchive({{names::kInit, S_IFREG | 0555, tools.guest},
+                                           {names::kRunner, S_IFREG | 0555, tools.runner},
+                                           {names::kFilter, S_IFREG | 0444, tools.filter}});
 }
 
 }  // namespace
@@ -73,7 +69,7 @@ Result<Image> Image::withDisk(const std::string& path, const std::string& its_di
   return Image{.kernel = TRY(another(kernel)),
                .initrd = TRY(another(initrd)),
                .initrd_bytes = initrd_bytes,
-               .walls_program = walls_program,
+               .tools = tools,
                .disk = TRY(openWhole(path)),
                .digest = its_digest};
 }
@@ -83,7 +79,7 @@ Result<Image> Image::withKernel(const std::string& path) const {
   return Image{.kernel = TRY(linux::sealedData(bytes)),
                .initrd = TRY(another(initrd)),
                .initrd_bytes = initrd_bytes,
-               .walls_program = walls_program,
+               .tools = tools,
                .disk = TRY(another(disk)),
                .digest = digest};
 }
@@ -99,16 +95,67 @@ Result<> Image::readableByAll() const {
 
 Result<Fd> Image::initrdWith(const std::string& walls) const {
   namespace names = wire::guest;
-  return linux::sealedData(initrd_bytes +
-                           makeArchive({{names::kWalls, S_IFREG | 0444, walls},
-                                        {names::kWallsProgram, S_IFREG | 0555, walls_program}}));
+  return linux::sealedData(
+      initrd_bytes + makeArchive({{names::kWalls, S_IFREG | 0444, walls},
+                                  {names::kWallsProgram, S_IFREG | 0555, tools.walls_program}}));
+}
+
+Result<Tools> readTools(const MicrovmConfig& config) {
+  const auto read = [&config](const char* name) {
+    return base::readFile(config.programs + "/" + name);
+  };
+  const linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config.policies + "/sandbox.json"));
+  return Tools{.guest = TRY(read("cloister-guest")),
+               .runner = TRY(read("cloister-runner")),
+               .filter = std::string(bytesOf(seccomp.filter)),
+               .walls_program = TRY(read("cloister-walls"))};
+}
+
+MoreFiles shownFiles(const Tools& tools, const std::string& walls) {
+  namespace names = wire::guest;
+  using Op = MountStep::Op;
+  const std::string top = std::string(kShown).substr(sizeof "dev");
+  MoreFiles more;
+  const auto directory = [&](const std::string& name, std::string_view why) {
+    more.steps.push_back({.op = Op::kDirectory, .target = top + name, .why = why});
+  };
+  const auto file = [&](const std::string& name, std::string_view content, mode_t mode) {
+    more.bytes += content.size();
+    more.steps.push_back({.op = Op::kFile,
+                          .target = top + "/" + name,
+                          .why = "what the guest finds",
+                          .mode = mode,
+                          .content = std::string(content)});
+  };
+  directory("", "the machine's first root");
+  for (const char* name : {"dev", "proc", "sys", "cgroup", "run", names::kModules, "root"})
+    directory(std::string("/") + name, "where the guest mounts");
+  // Covered by the sandbox's root where there is one.
+  for (const char* name : {"dev", "proc", "tmp", "workspace"})
+    directory(std::string("/root/") + name, "where the guest mounts");
+  file(names::kGuest, tools.guest, 0555);
+  file(names::kRunner, tools.runner, 0555);
+  file(names::kFilter, tools.filter, 0444);
+  if (walls.empty()) return more;
+  file(names::kWalls, walls, 0444);
+  file(names::kWallsProgram, tools.walls_program, 0555);
+  return more;
+}
+
+Result<Image> noImage(const MicrovmConfig& config) {
+  return Image{.kernel = TRY(linux::sealedData("")),
+               .initrd = TRY(linux::sealedData("")),
+               .initrd_bytes = {},
+               .tools = TRY(readTools(config)),
+               .disk = TRY(linux::sealedData("")),
+               .digest = {}};
 }
 
 Result<Image> openImage(const MicrovmConfig& config) {
   Image image;
-  image.initrd_bytes = TRY(makeInitrd(config));
+  image.tools = TRY(readTools(config));
+  image.initrd_bytes = TRY(makeInitrd(config, image.tools));
   image.initrd = TRY(linux::sealedData(image.initrd_bytes));
-  image.walls_program = TRY(base::readFile(config.programs + "/cloister-walls"));
   image.disk = TRY(openWhole(config.image + "/root.squashfs"));
   image.digest = TRY(digestOf(image.disk));
   return image;

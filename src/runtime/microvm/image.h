@@ -10,15 +10,27 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "linux/seccomp.h"
+#include "runtime/microvm/devices.h"
 #include "runtime/microvm/microvm.h"
 
 namespace cloister::runtime::microvm {
+
+// What a node adds to each machine: file contents.
+struct Tools {
+  std::string guest;
+  std::string runner;
+  std::string filter;
+  std::string walls_program;
+};
+Result<Tools> readTools(const MicrovmConfig& config);
+// Those as the files of a directory that a VMM shows as the machine's first root (devices.h).
+MoreFiles shownFiles(const Tools& tools, const std::string& walls);
 
 struct Image {
   Fd kernel;  // sealed, as the next; which one it is depends on the VMM
   Fd initrd;
   std::string initrd_bytes;
-  std::string walls_program;
+  Tools tools;
   Fd disk;
   std::string digest;  // of the disk
 
@@ -32,6 +44,9 @@ struct Image {
   // For an agent with walls.
   [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
 };
+
+// None, for VMMs that show files: in the place of its files, empty ones.
+Result<Image> noImage(const MicrovmConfig& config);
 
 // Reads all of it but the kernel.
 Result<Image> openImage(const MicrovmConfig& config);

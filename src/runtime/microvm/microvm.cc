@@ -98,11 +98,13 @@ class Microvm final : public Guest {
     if (vmm_->kind->opens_disk) TRY(image.readableByAll());
     return std::make_shared<const Microvm>(*this, std::move(image));
   }
+  [[nodiscard]] bool takesImages() const override { return !vmm_->kind->shows_root; }
   [[nodiscard]] bool counts() const override { return true; }
   [[nodiscard]] std::chrono::seconds patience() const override {
     return processor_.kvm ? kRunnerPatience : kEmulatedPatience;
   }
   [[nodiscard]] std::vector<std::string> weakened() const override {
+    if (!vmm_->kind->weaker.empty()) return {std::string(vmm_->kind->weaker)};
     if (processor_.kvm) return {};
     return {
         "emulated: QEMU interprets the machine's code (TCG), which is slow, and more of QEMU to "
@@ -110,7 +112,9 @@ class Microvm final : public Guest {
   }
   [[nodiscard]] model::Finding finding() const override {
     return {"runtime", name(), processor_.kvm ? State::kOk : State::kReduced,
-            vmm_->title + ", " + processor_.finding + ", image " + image_.digest.substr(0, 19), ""};
+            vmm_->title + ", " + processor_.finding +
+                (image_.digest.empty() ? "" : ", image " + image_.digest.substr(0, 19)),
+            ""};
   }
   [[nodiscard]] size_t stalledAt(std::string_view said) const override {
     return processor_.kvm ? vmm_->kind->stalled_at(said) : std::string_view::npos;
@@ -125,6 +129,7 @@ class Microvm final : public Guest {
     spec.guest_program = vmm_->program != nullptr;
     spec.guest_sockets = vmm_->kind->sockets;
     spec.guest_opens_disk = vmm_->kind->opens_disk;
+    spec.guest_shows = vmm_->kind->shows_root;
     spec.guest_devices = processor_.kvm;
     cgroup.memory_bytes += overhead_bytes_;
     cgroup.pids = kOwnThreads + spec.guest_cpus;
@@ -135,12 +140,14 @@ class Microvm final : public Guest {
     std::vector<Fd> fds;
     fds.push_back(TRY(linux::sealedData(microvm::encodeCommand(vmm_->command(machine_, spec)))));
     fds.push_back(TRY(microvm::another(image_.kernel)));
-    fds.push_back(walls.empty() ? TRY(microvm::another(image_.initrd))
-                                : TRY(image_.initrdWith(walls)));
+    const bool shows = vmm_->kind->shows_root;
+    fds.push_back(walls.empty() || shows ? TRY(microvm::another(image_.initrd))
+                                         : TRY(image_.initrdWith(walls)));
     fds.push_back(TRY(microvm::another(image_.disk)));
     if (vmm_->program) fds.push_back(TRY(microvm::another(*vmm_->program)));
     if (!processor_.kvm) return fds;
-    fds.push_back(TRY(microvm::makeDevices()));
+    fds.push_back(TRY(microvm::makeDevices(shows ? microvm::shownFiles(image_.tools, walls)
+                                                 : microvm::MoreFiles{})));
     fds.push_back(TRY(linux::sealedData(microvm::bytesOf(processor_.seccomp.filter))));
     return fds;
   }
@@ -157,7 +164,12 @@ class Microvm final : public Guest {
                        {"command", std::move(argv)}};
     if (!processor_.kvm) return;
     base::json::array devices;
-    for (const MountStep& step : microvm::deviceSteps())
+    const bool shows = vmm_->kind->shows_root;
+    for (const MountStep& step : microvm::deviceSteps(shows ? microvm::shownFiles(image_.tools, "")
+                                                            : microvm::MoreFiles{})) {
+      devices.emplace_back(toJsonObject(step));
+    }
+    for (const MountStep& step : shows ? microvm::showRoot() : std::vector<MountStep>())
       devices.emplace_back(toJsonObject(step));
     plan["microvm"].as_object()["dev"] = std::move(devices);
     plan["microvm"].as_object()["seccomp"] = processor_.seccomp.description;
@@ -194,6 +206,7 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Ima
   trial.vmm = &vmm;
   trial.command = vmm.command(machineOf(config, true), spec);
   trial.filter = seccomp.filter;
+  if (vmm.kind->shows_root) trial.files = microvm::shownFiles(image.tools, "");
   trial.kernel = image.kernel.get();
   trial.initrd = image.initrd.get();
   trial.disk = image.disk.get();
@@ -202,6 +215,7 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Ima
   trial.name = "kvm-" + base::sha256Hex(path + "\n" + config.image).substr(0, 16);
   for (const std::string& file : {path, config.image + "/" + std::string(vmm.kind->kernel)})
     trial.key += microvm::stampOf(file) + "\n";
+  trial.key += base::sha256Hex(image.tools.guest + image.tools.runner) + "\n";
   trial.key += image.digest + "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
                base::sha256Hex(microvm::encodeCommand(trial.command)) + "\n" +
                base::sha256Hex(microvm::bytesOf(seccomp.filter));
@@ -224,7 +238,9 @@ class Search {
                    std::string(kind.install) + ", or set " + key + ", and start anew");
     }
     const std::string kernel = config_.image + "/" + std::string(kind.kernel);
-    if (const auto there = microvm::openWhole(kernel); !there) return lacksImage(there.error());
+    if (!kind.shows_root) {
+      if (const auto there = microvm::openWhole(kernel); !there) return lacksImage(there.error());
+    }
     if (!kX86) return lacks("machines are of x86_64 only", "use a node with such processors");
     if (auto can = choose(kind, [this] { return device(); }); can.way == Way::kNone) {
       return lacks(std::move(can.detail), std::move(can.remedy));
@@ -242,7 +258,7 @@ class Search {
 
   // What takes long: reads the image, and boots a machine.
   GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
-    auto image = open(*vmm->kind, kernel);
+    auto image = vmm->kind->shows_root ? microvm::noImage(config_) : open(*vmm->kind, kernel);
     if (!image) return lacksImage(image.error());
     auto seccomp = linux::loadSeccomp(config_.policies + "/sandbox.json",
                                       config_.policies + "/" + std::string(vmm->kind->policy));

@@ -37,6 +37,7 @@ struct MicrovmConfig {
   model::Vmm vmm = model::Vmm::kAuto;
   std::string qemu;         // path of qemu-system-x86_64; "": not offered
   std::string firecracker;  // path of firecracker; likewise
+  std::string libkrun;      // path of libkrun.so.1; likewise
   std::string image;        // the directory
   std::string image_root;   // of sandboxes without a guest, in which those are looked for
   model::Accelerator accelerator = model::Accelerator::kAuto;

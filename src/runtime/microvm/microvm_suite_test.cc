@@ -25,6 +25,7 @@ MicrovmConfig configured() {
   return {.vmm = model::Vmm::kQemu,
           .qemu = "/usr/bin/qemu-system-x86_64",
           .firecracker = "",
+          .libkrun = "",
           .image = image != nullptr ? image : "/nonexistent",
           .image_root = "",
           .accelerator = model::Accelerator::kTcg,

@@ -120,7 +120,7 @@ struct Started {
 };
 
 Result<Started> startMachine(const KvmTrial& trial) {
-  const Fd devices = TRY(makeDevices());
+  const Fd devices = TRY(makeDevices(trial.files));
   auto [ours, theirs] = TRY(linux::socketPair(SOCK_STREAM));
   int pipe[2];
   if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return failErrno("pipe2");

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "runtime/microvm/accelerator.h"
+#include "runtime/microvm/devices.h"
 #include "runtime/microvm/vmm.h"
 
 namespace cloister::runtime::microvm {
@@ -21,6 +22,7 @@ struct KvmTrial {
   const Vmm* vmm = nullptr;          // outlives it
   std::vector<std::string> command;  // its, with KVM
   std::vector<sock_filter> filter;   // the VMM's
+  MoreFiles files;                   // in its /dev
   int kernel = -1;                   // what the command opens by number
   int initrd = -1;
   int disk = -1;

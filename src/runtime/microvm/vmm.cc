@@ -2,12 +2,13 @@
 #include "runtime/microvm/vmm.h"
 
 #include "runtime/microvm/firecracker.h"
+#include "runtime/microvm/libkrun.h"
 #include "runtime/microvm/qemu.h"
 
 namespace cloister::runtime::microvm {
 
 const std::vector<const VmmKind*>& vmmKinds() {
-  static const std::vector<const VmmKind*> kinds = {&kFirecracker, &kQemu};
+  static const std::vector<const VmmKind*> kinds = {&kFirecracker, &kQemu, &kLibkrun};
   return kinds;
 }
 

@@ -33,15 +33,17 @@ struct VmmKind {
   model::Vmm word;         // as the configuration names it
   std::string_view title;  // "QEMU"
   std::string MicrovmConfig::*
-      path;                  // its program's, or library's, of the image that sandboxes see
-  std::string_view key;      // of the configuration, for that
-  std::string_view install;  // what to do where it is not there: "install ..."
-  std::string_view kernel;   // which file of the image it boots
-  std::string_view policy;   // what it may ask of the kernel with KVM: policies/seccomp/...
-  bool automatic = false;    // taken where none is named and it was seen to boot
-  bool emulates = false;     // it runs machines without KVM, too
-  bool sockets = false;      // it makes Unix sockets, in /tmp
-  bool opens_disk = false;   // by name (/proc/self/fd), as the sandbox's user
+      path;                   // its program's, or library's, of the image that sandboxes see
+  std::string_view key;       // of the configuration, for that
+  std::string_view install;   // what to do where it is not there: "install ..."
+  std::string_view kernel;    // which file of the image it boots
+  std::string_view policy;    // what it may ask of the kernel with KVM: policies/seccomp/...
+  bool automatic = false;     // taken where none is named and it was seen to boot
+  bool emulates = false;      // it runs machines without KVM, too
+  bool sockets = false;       // it makes Unix sockets, in /tmp
+  bool shows_root = false;    // it shows the sandbox's own root, by virtio-fs, and boots no image
+  bool opens_disk = false;    // by name (/proc/self/fd), as the sandbox's user
+  std::string_view weaker{};  // what is weaker with it than with others, for every result
   // Where in what it and its guest have said it begins to say that the machine has stopped for
   // good, while it lives on; npos where it does not.
   size_t (*stalled_at)(std::string_view said);

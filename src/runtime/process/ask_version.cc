@@ -21,8 +21,9 @@ namespace cloister::runtime {
 namespace {
 constexpr auto kPatience = std::chrono::seconds(5);
 constexpr size_t kMaxVersion = 256;
+}  // namespace
 
-std::string ask(int program, const std::string& name) {
+std::string askProgram(int program, const std::vector<std::string>& command) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return {};
   const Fd out(ends[0]);
@@ -32,7 +33,7 @@ std::string ask(int program, const std::string& name) {
   if (child->pid == 0) {
     std::ignore = linux::dieWithParent();
     std::ignore = linux::moveFd(in.get(), STDOUT_FILENO);
-    std::ignore = linux::executeFd(program, {name, "--version"}, {});
+    std::ignore = linux::executeFd(program, command, {});
     ::_exit(127);
   }
   in.reset();
@@ -52,8 +53,6 @@ std::string ask(int program, const std::string& name) {
   return text;
 }
 
-}  // namespace
-
 std::string askVersion(int program, const std::string& name) {
   struct stat status{};
   if (::fstat(program, &status) != 0) return {};
@@ -61,7 +60,7 @@ std::string askVersion(int program, const std::string& name) {
   const CachePlace place = cachePlace("version-" + name);
   const std::string known = readCached(place, "", stamp.size() + kMaxVersion);
   if (known.starts_with(stamp)) return known.substr(stamp.size());
-  std::string said = ask(program, name);
+  std::string said = askProgram(program, {name, "--version"});
   if (said.empty() || place.own.empty()) return said;
   std::ignore = base::makeDirs(place.own.substr(0, place.own.rfind('/')));
   std::ignore = base::writeFileAtomic(place.own, stamp + said, 0644);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking a program of the host for its version.
+// Asking a program of the host for its version, or the like.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace cloister::runtime {
 
@@ -11,5 +12,8 @@ namespace cloister::runtime {
 // its file stays what it is: to start one of these takes longer than a small run. Called while the
 // process has one thread.
 std::string askVersion(int program, const std::string& name);
+
+// What the same writes when run with `command`; nothing of it is kept.
+std::string askProgram(int program, const std::vector<std::string>& command);
 
 }  // namespace cloister::runtime

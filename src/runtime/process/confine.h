@@ -60,6 +60,7 @@ struct SandboxSpec {
   bool guest_program = false;     // it comes with it, instead of being found by name
   bool guest_sockets = false;     // it may make sockets in /tmp
   bool guest_opens_disk = false;  // it opens its disk, which comes as a descriptor, by name
+  bool guest_shows = false;       // it shows its machine the sandbox's root
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };

@@ -51,6 +51,8 @@ class Guest {
   }
   // Whether its programs see the root's kAhead (mount_plan.h).
   [[nodiscard]] virtual bool showsAhead() const { return false; }
+  // Whether it can have imported images; else it has the node's own alone.
+  [[nodiscard]] virtual bool takesImages() const { return true; }
   // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
   [[nodiscard]] virtual bool counts() const { return false; }
   // How long its runner may take to say its first word.

@@ -82,6 +82,7 @@ Result<std::shared_ptr<ImagePlace>> ImagePlaces::make(const std::string& digest)
       executor_, TRY(host_->makeRoot(place->files.root)), host_->config().spawn_patience);
   for (const auto& [name, kind] : own_->kinds) {
     std::shared_ptr<const Guest> guest = kind.guest;
+    if (guest && !guest->takesImages()) continue;
     auto spawner = place->spawner;
     if (guest && !guest->imageDigest().empty()) {
       if (place->files.squashfs.empty()) continue;

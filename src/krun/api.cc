@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "krun/api.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace cloister::krun {
+namespace {
+
+// The function `name` of a library, or nullptr; what it points to is the published header's word.
+struct Finder {
+  void* library;
+
+  template <class Function>
+  bool find(const char* name, Function*& function) const {
+    void* const symbol = ::dlsym(library, name);
+    static_assert(sizeof function == sizeof symbol);
+    std::memcpy(&function, &symbol, sizeof symbol);  // POSIX: dlsym()
+    return symbol != nullptr;
+  }
+
+  template <class Function>
+  Result<> need(const char* name, Function*& function) const {
+    if (find(name, function)) return {};
+    return fail(Code::kUnsupported, std::string("loading libkrun: it has no ") + name +
+                                        ": install version 1.17 or later");
+  }
+};
+
+// With its version, as its name on disk has it.
+std::string nameOf(void* library) {
+  link_map* map = nullptr;
+  if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return "libkrun";
+  const std::unique_ptr<char, void (*)(void*)> path(::realpath(map->l_name, nullptr), std::free);
+  const std::string name = path ? path.get() : map->l_name;
+  return name.substr(name.rfind('/') + 1);
+}
+
+// The kernel that the library boots. It looks for it by this name alone, which is found already
+// once a file of that name is loaded: so one beside the library will do, wherever that is.
+Result<> loadKernel(const std::string& library) {
+  constexpr char kName[] = "libkrunfw.so.5";
+  const size_t slash = library.rfind('/');
+  const std::string beside = library.substr(0, slash == std::string::npos ? 0 : slash + 1) + kName;
+  if (::dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return {};
+  if (::dlopen(kName, RTLD_NOW | RTLD_LOCAL) != nullptr) return {};
+  return fail(Code::kUnsupported,
+              std::string("loading libkrun's kernel: install libkrunfw 5: ") + ::dlerror());
+}
+
+}  // namespace
+
+Result<KrunApi> loadKrun(const std::string& library) {
+  // With all that it needs: what is missing is not to be found with a machine half made.
+  const Finder in{::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)};
+  if (in.library == nullptr) {
+    return fail(Code::kUnsupported, std::string("loading libkrun: ") + ::dlerror());
+  }
+  TRY(loadKernel(library));
+  KrunApi api;
+  TRY(in.need("krun_set_log_level", api.set_log_level));
+  TRY(in.need("krun_create_ctx", api.create_ctx));
+  TRY(in.need("krun_set_vm_config", api.set_vm_config));
+  TRY(in.need("krun_set_root", api.set_root));
+  TRY(in.need("krun_disable_implicit_vsock", api.disable_implicit_vsock));
+  TRY(in.need("krun_add_vsock", api.add_vsock));
+  TRY(in.need("krun_add_vsock_port", api.add_vsock_port));
+  TRY(in.need("krun_set_console_output", api.set_console_output));
+  TRY(in.need("krun_set_workdir", api.set_workdir));
+  TRY(in.need("krun_set_exec", api.set_exec));
+  TRY(in.need("krun_start_enter", api.start_enter));
+  in.find("krun_add_virtiofs3", api.add_virtiofs3);
+  api.file = nameOf(in.library);
+  return api;
+}
+
+}  // namespace cloister::krun

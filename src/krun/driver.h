@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// cloister-krun: the VMM of a machine that libkrun runs. The process runtime executes it in QEMU's
+// place, in the same confinement:
+//
+//   cloister-krun ──fork──▶ libkrun's process, which becomes the machine (krun_start_enter)
+//     │ relay (relay.h)        └─ vsock port ─▶ Unix socket ─▶ the relay's listener
+//     └─ fd 3 ─▶ the node
+//
+// The two end together, whichever ends first, and neither holds the other's descriptors.
+//
+//   cloister-krun LIBRARY ROOT SOCKET PORT CPUS MEBIBYTES [NAME=VALUE]...
+//   cloister-krun --check LIBRARY
+//
+// ROOT is the directory that is the machine's root, by virtio-fs; it must not be writable. SOCKET
+// is the path at which the machine's one connection is awaited, which its guest makes to the host's
+// vsock(7) port PORT. What follows is the guest's environment (wire/guest.h). --check says which
+// library it is, or why it cannot be used.
+#pragma once
+
+#include <span>
+
+namespace cloister::krun {
+
+// What main() returns: 0 when the machine has ended, 64 for arguments it does not know, else 1,
+// with the reason on stderr.
+int drive(std::span<char* const> arguments);
+
+}  // namespace cloister::krun

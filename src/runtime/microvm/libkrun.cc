@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/microvm/libkrun.h"
+
+#include <utility>
+
+#include "base/file.h"
+#include "linux/message.h"
+#include "runtime/microvm/command.h"
+#include "runtime/microvm/devices.h"
+#include "runtime/process/ask_version.h"
+#include "wire/guest.h"
+
+namespace cloister::runtime::microvm {
+namespace {
+
+constexpr char kDriver[] = "cloister-krun";
+constexpr char kInstall[] = "install libkrun 1.17 or later, with libkrunfw";
+constexpr char kSocket[] = "/tmp/port";
+
+VmmFound findLibkrun(const MicrovmConfig& config, const Fd& /*library*/) {
+  const std::string path = config.programs + "/" + kDriver;
+  const auto bytes = base::readFile(path);
+  auto driver = bytes ? linux::sealedData(*bytes) : std::unexpected(bytes.error());
+  if (!driver) return {nullptr, driver.error().message, "install Cloister anew"};
+  const std::string said =
+      askProgram(driver->get(), {kDriver, "--check", config.image_root + config.libkrun});
+  const std::string title = libkrunTitle(said);
+  if (title.empty()) {
+    return {nullptr, said.empty() ? path + " --check says nothing" : said,
+            std::string(kInstall) + ", or set microvm.libkrun to where it is"};
+  }
+  return {std::make_shared<const Vmm>(
+      Vmm{.kind = &kLibkrun,
+          .title = title,
+          .program = std::make_shared<const Fd>(*std::move(driver)),
+          .command = [library = config.libkrun](const Machine& machine, const SandboxSpec& spec) {
+            return libkrunCommand(library, machine, spec);
+          }})};
+}
+
+}  // namespace
+
+std::vector<std::string> libkrunCommand(const std::string& library, const Machine& machine,
+                                        const SandboxSpec& spec) {
+  std::vector<std::string> command = {kDriver,
+                                      library,
+                                      std::string("/") + kShown,
+                                      kSocket,
+                                      std::to_string(wire::guest::kVsockPort),
+                                      std::to_string(spec.guest_cpus),
+                                      std::to_string(mebibytesOf(machine, spec))};
+  for (std::string& setting : guestSettings(spec, wire::guest::kVsockPort))
+    command.push_back(std::move(setting));
+  command.push_back(std::string(wire::guest::kShown) + "=1");
+  return command;
+}
+
+std::string libkrunTitle(std::string_view said) {
+  constexpr std::string_view kBefore = "libkrun.so.";
+  if (!said.starts_with(kBefore)) return {};
+  said.remove_prefix(kBefore.size());
+  const std::string_view version = said.substr(0, said.find_first_not_of("0123456789."));
+  return version.empty() ? std::string() : "libkrun " + std::string(version);
+}
+
+// An error of KVM ends the library's process, with a word.
+constinit const VmmKind kLibkrun{
+    .word = model::Vmm::kLibkrun,
+    .title = "libkrun",
+    .path = &MicrovmConfig::libkrun,
+    .key = "microvm.libkrun",
+    .install = kInstall,
+    .kernel = "",
+    .policy = "libkrun.json",
+    .sockets = true,
+    .shows_root = true,
+    .weaker =
+        "libkrun serves the machine's files from within the VMM (virtio-fs): more of it to "
+        "trust than with a disk",
+    .stalled_at = neverStalls,
+    .find = findLibkrun};
+
+}  // namespace cloister::runtime::microvm
