@@ -4,8 +4,6 @@
 #include <charconv>
 #include <utility>
 
-#include "base/file.h"
-#include "linux/message.h"
 #include "runtime/microvm/command.h"
 #include "runtime/process/ask_version.h"
 #include "wire/guest.h"
@@ -28,11 +26,6 @@ bool takeNumber(std::string_view& text, unsigned& number) {
   return true;
 }
 
-Result<std::shared_ptr<const Fd>> openDriver(const MicrovmConfig& config) {
-  const std::string bytes = TRY(base::readFile(config.programs + "/cloister-firecracker"));
-  return std::make_shared<const Fd>(TRY(linux::sealedData(bytes)));
-}
-
 VmmFound findFirecracker(const MicrovmConfig& config, const Fd& program) {
   const FirecrackerVersion version = firecrackerVersionIn(askVersion(program.get(), "firecracker"));
   if (version.text.empty()) {
@@ -42,7 +35,7 @@ VmmFound findFirecracker(const MicrovmConfig& config, const Fd& program) {
   if (std::pair(version.major, version.minor) < std::pair(kFirstMajor, kFirstMinor)) {
     return {nullptr, "Firecracker " + version.text + " is too old", kInstall};
   }
-  auto driver = openDriver(config);
+  auto driver = openDriver(config, "cloister-firecracker");
   if (!driver) return {nullptr, driver.error().message, "install Cloister anew"};
   return {std::make_shared<const Vmm>(
       Vmm{.kind = &kFirecracker,

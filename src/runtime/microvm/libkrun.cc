@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "base/file.h"
-#include "linux/message.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/devices.h"
 #include "runtime/process/ask_version.h"
@@ -18,21 +16,19 @@ constexpr char kInstall[] = "install libkrun 1.17 or later, with libkrunfw";
 constexpr char kSocket[] = "/tmp/port";
 
 VmmFound findLibkrun(const MicrovmConfig& config, const Fd& /*library*/) {
-  const std::string path = config.programs + "/" + kDriver;
-  const auto bytes = base::readFile(path);
-  auto driver = bytes ? linux::sealedData(*bytes) : std::unexpected(bytes.error());
+  auto driver = openDriver(config, kDriver);
   if (!driver) return {nullptr, driver.error().message, "install Cloister anew"};
   const std::string said =
-      askProgram(driver->get(), {kDriver, "--check", config.image_root + config.libkrun});
+      askProgram((*driver)->get(), {kDriver, "--check", config.image_root + config.libkrun});
   const std::string title = libkrunTitle(said);
   if (title.empty()) {
-    return {nullptr, said.empty() ? path + " --check says nothing" : said,
+    return {nullptr, said.empty() ? config.libkrun + " cannot be asked" : said,
             std::string(kInstall) + ", or set microvm.libkrun to where it is"};
   }
   return {std::make_shared<const Vmm>(
       Vmm{.kind = &kLibkrun,
           .title = title,
-          .program = std::make_shared<const Fd>(*std::move(driver)),
+          .program = *std::move(driver),
           .command = [library = config.libkrun](const Machine& machine, const SandboxSpec& spec) {
             return libkrunCommand(library, machine, spec);
           }})};

@@ -75,6 +75,9 @@ struct VmmFound {
   std::string remedy{};
 };
 
+// The program of ours with this name, sealed, for Vmm::program.
+Result<std::shared_ptr<const Fd>> openDriver(const MicrovmConfig& config, const std::string& name);
+
 // In the order in which they are taken where none is named.
 const std::vector<const VmmKind*>& vmmKinds();
 
