@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
@@ -18,6 +17,7 @@
 
 #include "krun/api.h"
 #include "krun/relay.h"
+#include "linux/process.h"
 #include "wire/guest.h"
 #include "wire/runner.h"
 
@@ -180,8 +180,7 @@ struct Child {
 
 [[noreturn]] void runMachine(const Machine& machine, RelayEnds& ends, const Pipe& console,
                              pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
+  if (!linux::dieWithParent() || ::getppid() != parent) ::_exit(1);
   ::close(ends.node);
   ends.listener.reset();
   ends.alive.reset();

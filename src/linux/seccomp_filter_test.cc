@@ -208,9 +208,26 @@ TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
   EXPECT_EQ(filters(sandbox, SYS_seccomp, 1, 0), SECCOMP_RET_ERRNO | EPERM);
 }
 
-TEST(VmmPolicy, ChangesNothingElse) {
+TEST(LibkrunPolicy, AddsItsRequestsAndNoOthers) {
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("libkrun.json"));
+  ASSERT_TRUE(vmm) << vmm.error().message;
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_VM, KVM_CREATE_IRQCHIP, KVM_CREATE_PIT2, KVM_IRQFD, KVM_SET_FPU, KVM_RUN}) {
+    EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ALLOW) << std::hex << request;
+  }
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_DEVICE, KVM_SET_GUEST_DEBUG, KVM_NMI, KVM_SMI, KVM_GET_DIRTY_LOG,
+           KVM_SET_NESTED_STATE, KVM_MEMORY_ENCRYPT_OP, KVM_GET_STATS_FD, KVM_SET_CLOCK}) {
+    EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM)
+        << std::hex << request;
+  }
+}
+
+class VmmAddition : public testing::TestWithParam<const char*> {};
+
+TEST_P(VmmAddition, ChangesNothingElse) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
-  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("vmm.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf(GetParam()));
   ASSERT_TRUE(sandbox && vmm);
   size_t more = 0;
   for (int number = 0; number < 1024; ++number) {
@@ -226,6 +243,8 @@ TEST(VmmPolicy, ChangesNothingElse) {
   }
   EXPECT_GT(more, 5U);
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, VmmAddition, testing::Values("vmm.json", "libkrun.json"));
 #endif
 
 TEST(Addition, IsReadLikeAPolicy) {

@@ -11,7 +11,7 @@ def install(programs, copy, **replaced):
     (copy / "share").mkdir(parents=True)
     (copy / "bin").mkdir()
     for name in ("cloister", "cloisterd", "cloister-node", "cloister-spawner", "cloister-runner", "cloister-guest",
-                 "cloister-walls", "cloister-firecracker", "cloister-zygote-python.so"):
+                 "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so"):
         shutil.copy2(replaced.get(name.replace("-", "_"), programs / name), copy / "bin" / name)
     shutil.copytree(programs.parent / "share" / "cloister", copy / "share" / "cloister",
                     ignore=shutil.ignore_patterns("microvm"))
