@@ -231,7 +231,6 @@ class Node(ApiTest):
         self.assert_missing({"vmm": "firecracker", "probe_seconds": 3},
                             r"boots no kernel: .*Firecracker: connecting to the API: Firecracker has ended; .*No such file")
         self.assert_missing({"vmm": "firecracker", "accelerator": "tcg"}, r"KVM only.*\n +-> set microvm\.accelerator")
-        self.assert_missing({"vmm": "libkrun"}, r"not in this build\n +-> set microvm\.vmm")
         (self.image / "vmlinux").rename(self.image / "away")
         self.addCleanup((self.image / "away").rename, self.image / "vmlinux")
         self.assert_missing({"vmm": "firecracker"}, r"no image: .*vmlinux.*\n +-> make one with \./dev images")

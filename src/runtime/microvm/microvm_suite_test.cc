@@ -96,7 +96,10 @@ TEST(MicrovmTest, AVmmThatIsNamedIsUsedOrNone) {
   config.firecracker = "/bin/true";  // what it says of itself is not asked where it cannot run
   EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("microvm.accelerator"));
   config.vmm = model::Vmm::kLibkrun;
-  EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("not in this build"));
+  config.libkrun = "/nonexistent/libkrun.so.1";
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("install libkrun 1.17"));
+  config.libkrun = "";
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("set microvm.libkrun"));
 }
 
 TEST(MicrovmTest, WhereNoneIsNamedTheFinalOneSaysWhyItIsNoOther) {
