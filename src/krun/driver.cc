@@ -202,6 +202,7 @@ Result<Child> startMachine(const Machine& machine) {
   child.pid = ::fork();
   if (child.pid < 0) return failErrno("fork");
   if (child.pid == 0) runMachine(machine, child.ends, console, parent);
+  TRY(linux::hideMemory());  // not for the machine's process, which is the same user's
   return child;
 }
 

@@ -122,8 +122,8 @@ MountStep attachDevices(int mount) {
 }
 
 // As a whole, since what is mounted in the root cannot be had without what is mounted there
-// besides. A guest can ask for any file that its VMM could open, so what tells of processes, and
-// devices, are covered, for good: nothing of this process can take a mount away.
+// besides; what is this process's own in it is covered. A guest's kernel that was broken may ask
+// for what is above (".."), too: of that nothing can be written, this process's memory included.
 std::vector<MountStep> showRoot() {
   using Op = MountStep::Op;
   constexpr uint64_t kSafe = linux::kReadOnly | linux::kNoSuid | linux::kNoDev;
@@ -140,6 +140,10 @@ std::vector<MountStep> showRoot() {
                      .options = {{"size", "4k"}, {"nr_inodes", "1"}, {"mode", "755"}},
                      .attributes = kSafe | linux::kNoExec});
   }
+  steps.push_back({.op = Op::kSeal,
+                   .target = "proc",
+                   .why = "the server of the machine's files would write there for it",
+                   .attributes = linux::kReadOnly});
   return steps;
 }
 

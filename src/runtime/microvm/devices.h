@@ -34,7 +34,8 @@ MountStep attachDevices(int mount);
 // that a place for the root of its programs.
 inline constexpr char kShown[] = "dev/machine";
 inline constexpr char kShownRoot[] = "dev/machine/root";
-// Puts this sandbox's own root there, without its /proc and its /dev, and read-only.
+// Puts this sandbox's own root there, without its /proc and its /dev, and read-only; so is /proc
+// then.
 std::vector<MountStep> showRoot();
 
 // What Landlock lets such a VMM do: it writes no file, and controls one device. What it needs

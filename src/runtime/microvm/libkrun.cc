@@ -71,8 +71,8 @@ constinit const VmmKind kLibkrun{
     .sockets = true,
     .shows_root = true,
     .weaker =
-        "libkrun serves the machine's files from within the VMM (virtio-fs): more of it to "
-        "trust than with a disk",
+        "libkrun serves the machine's files from within the VMM (virtio-fs): who breaks the "
+        "guest's kernel reads what the VMM's process may read",
     .stalled_at = neverStalls,
     .find = findLibkrun};
 

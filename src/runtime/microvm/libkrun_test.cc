@@ -82,11 +82,12 @@ TEST(Libkrun, ShowsWhatTheGuestNeedsAndWallsWhereThereAreSome) {
 
 TEST(Libkrun, ItsMachinesSeeNothingOfTheProcess) {
   const auto steps = microvm::showRoot();
-  ASSERT_EQ(steps.size(), 3U);
+  ASSERT_EQ(steps.size(), 4U);
   for (const MountStep& step : steps)
     EXPECT_NE(step.attributes & linux::kReadOnly, 0U) << step.target;
   EXPECT_EQ(steps[1].target, "dev/machine/root/proc");
   EXPECT_EQ(steps[2].target, "dev/machine/root/dev");
+  EXPECT_EQ(steps[3].target, "proc");
 }
 
 // Its sandbox, with the double for the library. What the double is to do, and that there is a
