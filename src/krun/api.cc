@@ -31,23 +31,23 @@ struct Finder {
   }
 };
 
-// With its version, as its name on disk has it.
-std::string nameOf(void* library) {
+// The file that it is, whose name has its version.
+std::string fileOf(void* library) {
   link_map* map = nullptr;
-  if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return "libkrun";
+  if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return {};
   const std::unique_ptr<char, void (*)(void*)> path(::realpath(map->l_name, nullptr), std::free);
-  const std::string name = path ? path.get() : map->l_name;
-  return name.substr(name.rfind('/') + 1);
+  return path ? path.get() : map->l_name;
 }
 
 // The kernel that the library boots. It looks for it by this name alone, which is found already
 // once a file of that name is loaded: so one beside the library will do, wherever that is.
-Result<> loadKernel(const std::string& library) {
+Result<void*> loadKernel(const std::string& library) {
   constexpr char kName[] = "libkrunfw.so.5";
   const size_t slash = library.rfind('/');
   const std::string beside = library.substr(0, slash == std::string::npos ? 0 : slash + 1) + kName;
-  if (::dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) return {};
-  if (::dlopen(kName, RTLD_NOW | RTLD_LOCAL) != nullptr) return {};
+  for (const char* name : {beside.c_str(), kName}) {
+    if (void* const kernel = ::dlopen(name, RTLD_NOW | RTLD_LOCAL)) return kernel;
+  }
   return fail(Code::kUnsupported,
               std::string("loading libkrun's kernel: install libkrunfw 5: ") + ::dlerror());
 }
@@ -60,7 +60,7 @@ Result<KrunApi> loadKrun(const std::string& library) {
   if (in.library == nullptr) {
     return fail(Code::kUnsupported, std::string("loading libkrun: ") + ::dlerror());
   }
-  TRY(loadKernel(library));
+  void* const kernel = TRY(loadKernel(library));
   KrunApi api;
   TRY(in.need("krun_set_log_level", api.set_log_level));
   TRY(in.need("krun_create_ctx", api.create_ctx));
@@ -74,7 +74,8 @@ Result<KrunApi> loadKrun(const std::string& library) {
   TRY(in.need("krun_set_exec", api.set_exec));
   TRY(in.need("krun_start_enter", api.start_enter));
   in.find("krun_add_virtiofs3", api.add_virtiofs3);
-  api.file = nameOf(in.library);
+  api.file = fileOf(in.library);
+  api.kernel = fileOf(kernel);
   return api;
 }
 

@@ -31,7 +31,8 @@ struct KrunApi {
   // Ends the process when the machine has; returns only where none could be started.
   int32_t (*start_enter)(uint32_t ctx) = nullptr;
 
-  std::string file;  // what was loaded: "libkrun.so.1.17.0"
+  std::string file;    // what was loaded: ".../libkrun.so.1.17.0"
+  std::string kernel;  // with it: ".../libkrunfw.so.5.1.0"
 };
 
 // Loads it, and the kernel that it boots (libkrunfw), for as long as this process lives. `library`:

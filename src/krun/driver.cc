@@ -245,7 +245,8 @@ Result<> runBoth(const Machine& machine) {
 int drive(std::span<char* const> arguments) {
   if (arguments.size() == 2 && std::string_view(arguments[0]) == "--check") {
     const auto krun = loadKrun(arguments[1]);
-    std::printf("%s\n", krun ? krun->file.c_str() : krun.error().message.c_str());
+    const std::string said = krun ? krun->file + "\n" + krun->kernel : krun.error().message;
+    std::printf("%s\n", said.c_str());
     return krun ? 0 : 1;
   }
   const auto machine = machineOf(arguments);

@@ -14,7 +14,7 @@
 // ROOT is the directory that is the machine's root, by virtio-fs; it must not be writable. SOCKET
 // is the path at which the machine's one connection is awaited, which its guest makes to the host's
 // vsock(7) port PORT. What follows is the guest's environment (wire/guest.h). --check says which
-// library it is, or why it cannot be used.
+// files the library and its kernel are, a line for each, or why they cannot be used.
 #pragma once
 
 #include <span>

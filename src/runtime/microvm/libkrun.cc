@@ -15,19 +15,30 @@ constexpr char kDriver[] = "cloister-krun";
 constexpr char kInstall[] = "install libkrun 1.17 or later, with libkrunfw";
 constexpr char kSocket[] = "/tmp/port";
 
+// Behind `name` in the path of a file: "1.17.0"; "" where that is not all that there is.
+std::string versionIn(std::string_view path, std::string_view name) {
+  const size_t at = path.rfind(name);
+  if (!path.starts_with('/') || at == std::string_view::npos) return {};
+  const std::string_view version = path.substr(at + name.size());
+  return version.find_first_not_of("0123456789.") == std::string_view::npos ? std::string(version)
+                                                                            : std::string();
+}
+
 VmmFound findLibkrun(const MicrovmConfig& config, const Fd& /*library*/) {
   auto driver = openDriver(config, kDriver);
   if (!driver) return {nullptr, driver.error().message, "install Cloister anew"};
   const std::string said =
       askProgram((*driver)->get(), {kDriver, "--check", config.image_root + config.libkrun});
-  const std::string title = libkrunTitle(said);
-  if (title.empty()) {
-    return {nullptr, said.empty() ? config.libkrun + " cannot be asked" : said,
+  const LibkrunFiles files = libkrunFiles(said);
+  if (files.title.empty()) {
+    return {nullptr,
+            said.empty() ? config.libkrun + " cannot be asked" : said.substr(0, said.find('\n')),
             std::string(kInstall) + ", or set microvm.libkrun to where it is"};
   }
   return {std::make_shared<const Vmm>(
       Vmm{.kind = &kLibkrun,
-          .title = title,
+          .title = files.title,
+          .kernel = files.kernel,
           .program = *std::move(driver),
           .command = [library = config.libkrun](const Machine& machine, const SandboxSpec& spec) {
             return libkrunCommand(library, machine, spec);
@@ -51,12 +62,15 @@ std::vector<std::string> libkrunCommand(const std::string& library, const Machin
   return command;
 }
 
-std::string libkrunTitle(std::string_view said) {
-  constexpr std::string_view kBefore = "libkrun.so.";
-  if (!said.starts_with(kBefore)) return {};
-  said.remove_prefix(kBefore.size());
-  const std::string_view version = said.substr(0, said.find_first_not_of("0123456789."));
-  return version.empty() ? std::string() : "libkrun " + std::string(version);
+LibkrunFiles libkrunFiles(std::string_view said) {
+  const size_t line = said.find('\n');
+  const std::string_view library = said.substr(0, line);
+  std::string_view kernel = line == std::string_view::npos ? "" : said.substr(line + 1);
+  kernel = kernel.substr(0, kernel.find('\n'));
+  const std::string version = versionIn(library, "/libkrun.so.");
+  const std::string its = versionIn(kernel, "/libkrunfw.so.");
+  if (version.empty() || its.empty()) return {};
+  return {"libkrun " + version + " (libkrunfw " + its + ")", std::string(kernel)};
 }
 
 // An error of KVM ends the library's process, with a word.

@@ -20,8 +20,12 @@ extern const VmmKind kLibkrun;
 std::vector<std::string> libkrunCommand(const std::string& library, const Machine& machine,
                                         const SandboxSpec& spec);
 
-// What cloister-krun --check says, "libkrun.so.1.17.0\n" → "libkrun 1.17.0"; "" where it says why
-// the library cannot be used.
-std::string libkrunTitle(std::string_view said);
+// Of what cloister-krun --check says, ".../libkrun.so.1.17.0\n.../libkrunfw.so.5.1.0\n". Without a
+// title where it says why the library cannot be used.
+struct LibkrunFiles {
+  std::string title;   // "libkrun 1.17.0 (libkrunfw 5.1.0)"
+  std::string kernel;  // the second
+};
+LibkrunFiles libkrunFiles(std::string_view said);
 
 }  // namespace cloister::runtime::microvm

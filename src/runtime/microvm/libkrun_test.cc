@@ -56,11 +56,14 @@ TEST(Libkrun, IsToldEverythingByArguments) {
 }
 
 TEST(Libkrun, VersionIsThatOfItsFile) {
-  EXPECT_EQ(microvm::libkrunTitle("libkrun.so.1.17.0\n"), "libkrun 1.17.0");
-  EXPECT_EQ(microvm::libkrunTitle("libkrun.so.1\n"), "libkrun 1");
+  const auto files = microvm::libkrunFiles("/usr/lib/libkrun.so.1.17.0\n/opt/libkrunfw.so.5.1.0\n");
+  EXPECT_EQ(files.title, "libkrun 1.17.0 (libkrunfw 5.1.0)");
+  EXPECT_EQ(files.kernel, "/opt/libkrunfw.so.5.1.0");
   for (const char* said :
-       {"", "loading libkrun: it has no krun_add_vsock", "libkrun.so.", "libc.so.6"})
-    EXPECT_EQ(microvm::libkrunTitle(said), "") << said;
+       {"", "loading libkrun: it has no krun_add_vsock\n", "/usr/lib/libkrun.so.1\n",
+        "/usr/lib/libkrun.so.1\n/usr/lib/libc.so.6\n"}) {
+    EXPECT_EQ(microvm::libkrunFiles(said).title, "") << said;
+  }
 }
 
 TEST(Libkrun, ShowsWhatTheGuestNeedsAndWallsWhereThereAreSome) {

@@ -215,6 +215,7 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Ima
   trial.name = "kvm-" + base::sha256Hex(path + "\n" + config.image).substr(0, 16);
   for (const std::string& file : {path, config.image + "/" + std::string(vmm.kind->kernel)})
     trial.key += microvm::stampOf(file) + "\n";
+  trial.key += microvm::stampOf(vmm.kernel) + "\n";
   trial.key += base::sha256Hex(image.tools.guest + image.tools.runner) + "\n";
   trial.key += image.digest + "\n" + base::sha256Hex(image.initrd_bytes) + "\n" +
                base::sha256Hex(microvm::encodeCommand(trial.command)) + "\n" +

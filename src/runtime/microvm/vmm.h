@@ -60,7 +60,8 @@ inline size_t neverStalls(std::string_view /*said*/) {
 // One that is here. Immutable; any thread.
 struct Vmm {
   const VmmKind* kind = nullptr;
-  std::string title;  // with its version: "QEMU 7.2.22"
+  std::string title;     // with its version: "QEMU 7.2.22"
+  std::string kernel{};  // the file with the one it boots, where the image has none for it
   // Sealed, what is executed; none: argv[0], which is a path. It begins with the descriptors of
   // command.h, and with nothing else.
   std::shared_ptr<const Fd> program;
