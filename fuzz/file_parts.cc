@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session's file server answers, as its client takes it apart; what it says of a failure.
+// What a session's file server answers, as its client takes it apart; what it says of a failure;
+// and what its socket for tool calls says.
 #include <cstdint>
 
 #include "wire/files_codec.h"
@@ -18,6 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!part || !*part) break;
     REQUIRE(rest.size() < before.size());
     REQUIRE(files::encode(**part) == before.substr(0, before.size() - rest.size()));
+  }
+  rest = bytes;
+  while (true) {
+    const std::string_view before = rest;
+    const auto call = files::takeToolCall(rest);
+    if (!call || !*call) break;
+    REQUIRE((*call)->caller < files::kMostToolCallers);
+    REQUIRE((*call)->line.size() + 8 == before.size() - rest.size());
   }
   return 0;
 }

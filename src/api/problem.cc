@@ -15,36 +15,35 @@ constexpr int kRetryAfterSeconds = 1;
 
 struct Kind {
   int status;
-  std::string_view type;
   bool retryable;
 };
 
 Kind kindOf(Code code) {
   switch (code) {
     case Code::kInvalid:
-      return {400, type::kInvalidRequest, false};
+      return {400, false};
     case Code::kUnauthorized:
-      return {401, type::kPermissionDenied, false};
+      return {401, false};
     case Code::kDenied:
-      return {403, type::kPermissionDenied, false};
+      return {403, false};
     case Code::kNotFound:
-      return {404, type::kInvalidRequest, false};
+      return {404, false};
     case Code::kConflict:
-      return {409, type::kInvalidRequest, false};
+      return {409, false};
     case Code::kTooLarge:
-      return {413, type::kInvalidRequest, false};
+      return {413, false};
     case Code::kQuota:
-      return {429, type::kQuotaExceeded, true};
+      return {429, true};
     case Code::kUnavailable:
-      return {503, type::kInternal, true};
+      return {503, true};
     case Code::kNoSpace:
-      return {507, type::kInternal, true};
+      return {507, true};
     case Code::kUnsupported:
-      return {422, type::kInvalidRequest, false};
+      return {422, false};
     case Code::kInternal:
       break;
   }
-  return {500, type::kInternal, false};
+  return {500, false};
 }
 
 bool outsideBody(std::string_view field) {
@@ -82,7 +81,7 @@ Response problem(const Error& error, const Request& request) {
   base::json::object details;
   if (!error.field.empty()) details["field"] = error.field;
   Response response = document(statusOf(error), message,
-                               {{"type", kind.type},
+                               {{"type", model::errorTypeOf(error.code)},
                                 {"message", message},
                                 {"details", std::move(details)},
                                 {"retryable", kind.retryable}});

@@ -155,7 +155,8 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
 }
 
 runtime::GvisorConfig gvisorConfig(const model::Config& from) {
-  return {from.gvisor.runsc, from.gvisor.ready, uint64_t{from.gvisor.overhead_mb} << 20};
+  return {from.gvisor.runsc, from.gvisor.ready, uint64_t{from.gvisor.overhead_mb} << 20,
+          base::programDir() + "/cloister-guest"};
 }
 
 runtime::MicrovmConfig microvmConfig(const Options& options) {

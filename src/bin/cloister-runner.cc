@@ -4,7 +4,10 @@
 
 #include <string_view>
 
+#include <stdlib.h>
+
 #include "runner/filter.h"
+#include "runner/nest.h"
 #include "runner/runner.h"
 #include "wire/runner.h"
 
@@ -18,6 +21,8 @@ int main(int argc, char** argv) {
       if (!runner::enterFilter(argv[at + 1])) _exit(1);
     } else if (flag == wire::kWritesFlag) {
       writes = argv[at + 1];
+    } else if (flag == wire::kNesterFlag) {
+      runner::takeNester(atoi(argv[at + 1]));
     } else {
       break;
     }

@@ -164,7 +164,8 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config) {
           .watches = {.per_session = config.session.max_watches,
                       .directories = config.session.watch_directories,
                       .kept_bytes = config.session.watch_bytes,
-                      .linger = std::chrono::seconds(config.session.watch_linger_seconds)}};
+                      .linger = std::chrono::seconds(config.session.watch_linger_seconds)},
+          .requests = requestBounds(config)};
 }
 
 model::SessionBounds sessionBounds(const model::Config& config) {

@@ -19,13 +19,15 @@ namespace cloister::cli {
 namespace {
 
 // A program in the background gets none: nobody would be there to pass it on.
-Result<FirstInput> inputFor(const base::Flags& flags) {
+Result<FirstInput> inputFor(const base::Flags& flags, const Signals& signals) {
   const bool asked = flags.has("stdin");
   if (flags.has("background")) {
     if (asked) return fail(Code::kInvalid, "--stdin: not together with --background");
     return FirstInput{};
   }
   if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
+  // A nested program gets all of it at once.
+  if (flags.has("nested")) return FirstInput{TRY(readStdin(signals)), false};
   return firstInput();
 }
 
@@ -84,7 +86,7 @@ Result<int> execCommand(const Invocation& invocation) {
     return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
   }
   const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  const FirstInput input = TRY(inputFor(flags));
+  const FirstInput input = TRY(inputFor(flags, signals));
   json::object body = TRY(execBody(flags, input));
   const bool json = invocation.globals.json;
   const bool typed = flags.has("stdin") && isTerminal(STDIN_FILENO);
@@ -114,12 +116,14 @@ const Command kExec = {
         "failed.\n"
         "Code in a language with kernels runs in an interpreter that stays and keeps its "
         "variables,\n"
-        "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.",
+        "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.\n"
+        "With --nested the program has a sandbox of its own within the session's.",
     .flags = execFlags(),
     .examples =
         "cloister exec $S -- pip list\n"
         "cloister exec $S -c 'x = 20' && cloister exec $S -c 'x + 1'\n"
         "tar c src | cloister exec $S -- tar x\n"
+        "cloister exec $S --nested --memory 128 -c 'print(1)'\n"
         "cloister exec $S --cwd /tmp -e A=1 -c 'print(input())' --language python\n"
         "E=$(cloister exec $S --background -- python3 -m http.server)",
     .run = execCommand,

@@ -16,6 +16,8 @@
 namespace cloister::cli {
 namespace {
 
+constexpr size_t kMaxStdin = size_t{16} << 20;
+
 constexpr size_t kPiece = 65'536;
 constexpr Millis kPatience{5'000};
 
@@ -81,6 +83,22 @@ Result<FirstInput> firstInput() {
   }
   input.more = true;
   return input;
+}
+
+Result<std::string> readStdin(const Signals& signals) {
+  std::string text;
+  char chunk[65'536];
+  for (;;) {
+    pollfd polled[2] = {{STDIN_FILENO, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
+    if (::poll(polled, 2, -1) < 0 && errno != EINTR) return failErrno("waiting for stdin");
+    if (polled[1].revents != 0) return fail(Code::kUnavailable, "reading stdin: interrupted");
+    if (polled[0].revents == 0) continue;
+    const ssize_t n = ::read(STDIN_FILENO, chunk, sizeof chunk);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) return text;
+    text.append(chunk, static_cast<size_t>(n));
+    if (text.size() > kMaxStdin) return fail(Code::kTooLarge, "reading stdin: more than 16 MiB");
+  }
 }
 
 InputRelay::InputRelay(Endpoint endpoint, std::string id, Latch stop)

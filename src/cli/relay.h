@@ -35,6 +35,10 @@ struct FirstInput {
 // What stdin has now, without waiting. What cannot be read (closed, a directory) is no input.
 Result<FirstInput> firstInput();
 
+// All of stdin, unless a signal comes first; kTooLarge beyond 16 MiB. What cannot be read is no
+// input.
+Result<std::string> readStdin(const Signals& signals);
+
 // Passes stdin on, piece by piece, to its end or the program's. Input that cannot be passed on
 // cancels the program: half of it may not be taken for all of it.
 class InputRelay {

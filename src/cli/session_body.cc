@@ -35,6 +35,7 @@ constexpr Flag kSessionFlags[] = {
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
+    {.name = "nested", .value = "", .help = "programs may have sandboxes of their own within it"},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
 };
 constexpr Flag kRenewalFlags[] = {
@@ -53,6 +54,10 @@ constexpr Flag kExecFlags[] = {
      .value = "NAME",
      .help = "the interpreter for the code, or none (default: the language's own)"},
     {.name = "images", .value = "DIR", .help = "write the images that code shows into DIR"},
+    {.name = "nested", .value = "", .help = "in a sandbox of its own within the session's"},
+    {.name = "memory", .value = "MB", .help = "of a nested program (default: the session's)"},
+    {.name = "pids", .value = "N", .help = "of a nested program (default: the session's)"},
+    {.name = "disk", .value = "MB", .help = "of a nested program (default: the session's)"},
     {.name = "timeout", .value = "SECONDS", .help = "wall time (default: the session's)"},
     {.name = "cwd", .value = "DIR", .help = "where it starts (default: the session's)"},
     {.name = "env",
@@ -100,6 +105,7 @@ Result<json::object> sessionBody(const Flags& flags) {
   TRY(putPairs(flags, "env", body));
   TRY(putPairs(flags, "metadata", body));
   putIsolation(flags, body);
+  if (flags.has("nested")) body["nested"] = true;
   return body;
 }
 
@@ -126,6 +132,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   if (!input.bytes.empty()) putBytes(body, "input", input.bytes);
   if (input.more) body["keep_input"] = true;
   if (flags.has("background")) body["background"] = true;
+  if (flags.has("nested")) body["nested"] = true;
   return body;
 }
 

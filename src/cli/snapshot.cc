@@ -100,6 +100,7 @@ json::object bodyLike(const json::object& session, const std::string& snapshot) 
     const json::value* value = session.if_contains(member);
     if (value != nullptr && !value->is_null()) body[member] = *value;
   }
+  if (boolOf(session, "nested")) body["nested"] = true;
   // Never behind weaker walls than the session, nor among other programs; what is least of both is
   // left to policy, which may want more by now.
   const json::object& provenance = objectOf(session, "provenance");

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The guest: pid 1 of a virtual machine that is one sandbox. It makes the machine usable (devices,
-// file systems, a control group), starts the runner in namespaces of its own as nobody, and carries
-// the runner's frames to the node's port and back, with the control group's counts between them.
-// When the runner ends, or the node hangs up, the machine does.
+// The guest: pid 1 of a virtual machine that is one sandbox, or of a gVisor container that has
+// sandboxes within it.
+//
+// In a machine it makes that usable (devices, file systems, a control group), starts the runner in
+// namespaces of its own as nobody, and carries the runner's frames to the node's port and back,
+// with the control group's counts between them. When the runner ends, or the node hangs up, the
+// machine does. In a container most of that is there, and the runner has the node's stream itself.
+// In both a runner can ask for sandboxes within its own (nester.h): for those there has to be
+// somebody who is root here, and not under the filter of programs.
 //
 // Static against musl, without a C++ run-time library and without a heap, like the runner. What it
 // says is hostile to the node all the same: whoever breaks the guest's kernel speaks for it.
@@ -10,7 +15,8 @@
 
 namespace cloister::guest {
 
-// Never returns: a pid 1 that ends is a panic, with which the machine ends too.
+// Never return: a pid 1 that ends is the end of the rest.
 [[noreturn]] void run();
+[[noreturn]] void runInContainer();
 
 }  // namespace cloister::guest

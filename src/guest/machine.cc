@@ -18,7 +18,9 @@
 #include <string.h>
 
 #include "guest/walls.h"
+#include "wire/frame.h"
 #include "wire/guest.h"
+#include "wire/runner.h"
 
 namespace cloister::guest {
 namespace {
@@ -32,6 +34,19 @@ constexpr int kLinger = 2;  // seconds
 void say(const char* text) {
   static const int console = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
   if (console >= 0) static_cast<void>(write(console, text, strlen(text)) >= 0);
+}
+
+int the_stream = -1;
+
+[[noreturn]] void tellAndExit(const char* why) {
+  char frame[wire::kHeaderBytes + 256];
+  wire::Writer payload(frame + wire::kHeaderBytes, sizeof frame - wire::kHeaderBytes);
+  payload.u32(0);
+  payload.bytes(why != nullptr ? why : "");
+  const auto size = static_cast<uint32_t>(payload.view().size());
+  wire::encodeHeader(frame, static_cast<uint16_t>(wire::FromRunner::kStartFailed), 0, size);
+  static_cast<void>(write(the_stream, frame, wire::kHeaderBytes + size) >= 0);
+  _exit(1);
 }
 
 void mountNew(const char* type, const char* target, unsigned long flags, const char* options) {
@@ -103,7 +118,12 @@ void mountRoot() {
 
 }  // namespace
 
+void endAlone(int stream) {
+  the_stream = stream;
+}
+
 void powerOff(const char* why) {
+  if (the_stream >= 0) tellAndExit(why);
   if (why != nullptr) {
     say("guest: ");
     say(why);
@@ -115,10 +135,21 @@ void powerOff(const char* why) {
 
 void giveUp(const char* doing) {
   const int error = errno;
+  if (the_stream >= 0) {
+    static char text[128];
+    snprintf(text, sizeof text, "%s: %s", doing, strerror(error));
+    tellAndExit(text);
+  }
   say("guest: ");
   say(doing);
   say(": ");
   powerOff(strerror(error));
+}
+
+void writeText(const char* path, const char* text) {
+  const Fd file(open(path, O_WRONLY | O_CLOEXEC));
+  const auto size = static_cast<ssize_t>(strlen(text));
+  if (!file || write(file.get(), text, strlen(text)) != size) giveUp(path);
 }
 
 uint64_t parameter(const char* name) {
@@ -140,6 +171,9 @@ void prepareMachine() {
   // Of what the first root is, nothing may be writable.
   mountNew("tmpfs", "run", MS_NOSUID | MS_NODEV, "mode=755");
   makeMasks();
+  if (mkdir(kScratchPlace, 0755) != 0) giveUp(kScratchPlace);
+  // Programs reserve more than they use, and the machine is hardly larger than what they may use.
+  writeText("/proc/sys/vm/overcommit_memory", "1");
   mountRoot();
 }
 

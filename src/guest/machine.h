@@ -8,17 +8,28 @@
 
 namespace cloister::guest {
 
-// The machine's end, with a line on its console that says why; `why` nullptr: none.
+// The machine's end, with a line on its console that says why; `why` nullptr: none. In a process
+// that has called endAlone() it is that process's end alone.
 [[noreturn]] void powerOff(const char* why);
 // The same, with errno's text.
 [[noreturn]] void giveUp(const char* doing);
 
-// A number of the kernel's parameters (wire/guest.h); ends the machine where there is none.
+// What ends this process from now on is told as kStartFailed on `stream`, a runner's, and ends no
+// machine.
+void endAlone(int stream);
+
+// Writes a file of the kernel's; gives up where it does not take it.
+void writeText(const char* path, const char* text);
+
+// A number of the kernel's parameters (wire/guest.h), or of the process's environment; ends the
+// machine where there is none.
 uint64_t parameter(const char* name);
 
 // The kernel's own file systems, its modules, and the disk as a read-only root at kRoot.
 void prepareMachine();
 inline constexpr char kRoot[] = "/root";
+// Where a sandbox mounts what is writable in it, in a mount namespace of its own.
+inline constexpr char kScratchPlace[] = "/run/scratch";
 
 // The node's port: of vsock where the parameters name one, else the virtio port.
 Fd openPort();

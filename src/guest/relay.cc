@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
+
+#include <time.h>
 
 #include "guest/machine.h"
 #include "wire/frame.h"
@@ -17,6 +20,8 @@
 
 namespace cloister::guest {
 namespace {
+
+constexpr int kLookEvery = 50;  // ms
 
 char the_frame[wire::kHeaderBytes + wire::kRunnerMaxPayload];
 
@@ -43,15 +48,17 @@ bool readAll(int from, char* bytes, size_t size) {
   return true;
 }
 
-[[noreturn]] void carryIn(int port, int socket) {
+[[noreturn]] void carryIn(const Sandbox& sandbox, int node, int runner) {
   for (;;) {
-    const ssize_t n = read(port, the_frame, sizeof the_frame);
+    const ssize_t n = read(node, the_frame, sizeof the_frame);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0 || !writeAll(socket, the_frame, static_cast<size_t>(n))) _exit(0);
+    if (n <= 0 || !writeAll(runner, the_frame, static_cast<size_t>(n))) break;
   }
+  kill(sandbox.runner(), SIGKILL);
+  _exit(0);
 }
 
-bool sayCounts(const Counts& counts, int port) {
+bool sayCounts(const Counts& counts, int node) {
   char frame[wire::kHeaderBytes + 3 * sizeof(uint64_t)];
   wire::encodeHeader(frame, static_cast<uint16_t>(wire::FromRunner::kCounts), 0,
                      3 * sizeof(uint64_t));
@@ -59,44 +66,58 @@ bool sayCounts(const Counts& counts, int port) {
   w.u64(counts.memory_peak);
   w.u64(counts.killed);
   w.u64(counts.refused);
-  return writeAll(port, frame, sizeof frame);
+  return writeAll(node, frame, sizeof frame);
 }
 
 // One frame of the runner's. It is passed on as it is: the node judges it.
-bool carryFrame(const Sandbox& sandbox, int port) {
+bool carryFrame(const Sandbox& sandbox, int runner, int node) {
   wire::FrameHeader header;
-  if (!readAll(sandbox.socket(), the_frame, wire::kHeaderBytes)) return false;
+  if (!readAll(runner, the_frame, wire::kHeaderBytes)) return false;
   if (!wire::decodeHeader({the_frame, wire::kHeaderBytes}, header)) return false;
   if (header.length > wire::kRunnerMaxPayload) return false;
-  if (!readAll(sandbox.socket(), the_frame + wire::kHeaderBytes, header.length)) return false;
+  if (!readAll(runner, the_frame + wire::kHeaderBytes, header.length)) return false;
   if (header.type == static_cast<uint16_t>(wire::FromRunner::kExited) &&
-      !sayCounts(sandbox.counts(), port)) {
+      !sayCounts(sandbox.counts(), node)) {
     return false;
   }
-  return writeAll(port, the_frame, wire::kHeaderBytes + header.length);
+  return writeAll(node, the_frame, wire::kHeaderBytes + header.length);
 }
 
-void carryOut(const Sandbox& sandbox, int port) {
+int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1000 + time.tv_nsec / 1'000'000;
+}
+
+void carryOut(Sandbox& sandbox, int runner, int node) {
   uint64_t killed = 0;
+  int64_t looked = 0;
   for (;;) {
-    pollfd fds[] = {{sandbox.socket(), POLLIN, 0}, {sandbox.memoryEvents(), POLLPRI, 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) giveUp("poll");
-    const Counts counts = fds[1].revents != 0 ? sandbox.counts() : Counts{.killed = killed};
-    if (counts.killed > killed && !sayCounts(counts, port)) return;
+    pollfd fds[] = {{runner, POLLIN, 0}, {sandbox.events(), POLLPRI, 0}};
+    const int ready = poll(fds, 2, sandbox.isLookedAt() ? kLookEvery : -1);
+    if (ready < 0 && errno != EINTR) giveUp("poll");
+    const bool looks = sandbox.isLookedAt() && now() - looked >= kLookEvery;
+    if (looks) {
+      sandbox.look();
+      looked = now();
+    }
+    const bool news = looks || fds[1].revents != 0;
+    const Counts counts = news ? sandbox.counts() : Counts{.killed = killed};
+    if (counts.killed > killed && !sayCounts(counts, node)) return;
     killed = counts.killed;
-    if (fds[0].revents != 0 && !carryFrame(sandbox, port)) return;
+    if (ready > 0 && fds[0].revents != 0 && !carryFrame(sandbox, runner, node)) return;
   }
 }
 
 }  // namespace
 
-void relay(const Sandbox& sandbox, int port) {
+void relay(Sandbox& sandbox, int runner, int node) {
   const pid_t other = fork();
   if (other < 0) giveUp("fork");
-  if (other == 0) carryIn(port, sandbox.socket());
-  carryOut(sandbox, port);
-  static_cast<void>(sayCounts(sandbox.counts(), port));
-  // The port is nobody else's then, and closing it waits for what was written.
+  if (other == 0) carryIn(sandbox, node, runner);
+  carryOut(sandbox, runner, node);
+  static_cast<void>(sayCounts(sandbox.counts(), node));
+  // The node's stream is nobody else's then, and closing it waits for what was written.
   kill(other, SIGKILL);
   static_cast<void>(waitpid(other, nullptr, 0));
 }

@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine's one sandbox: a control group, and the runner in it, in namespaces of its own, as
-// nobody, under the program's limits and the node's system call filter.
+// A sandbox: the runner in namespaces of its own, as nobody, under the node's system call filter
+// and the limits of its parameters (wire/guest.h), in a machine those of a control group too.
 #pragma once
 
-#include <cstdint>
+#include <sys/types.h>
 
 #include "base/fd.h"
+#include "guest/ground.h"
+#include "guest/group.h"
 
 namespace cloister::guest {
 
-// What the sandbox's control group has counted.
-struct Counts {
-  uint64_t memory_peak = 0;  // bytes
-  uint64_t killed = 0;       // processes, for lack of memory
-  uint64_t refused = 0;      // processes
-};
-
 class Sandbox {
  public:
-  // Ends the machine where any of it fails.
-  void start();
-  // The node's side of the runner's socket.
-  [[nodiscard]] int socket() const { return socket_.get(); }
-  // poll(2) says POLLPRI when the kernel has killed for lack of memory since counts() was asked.
-  [[nodiscard]] int memoryEvents() const { return memory_events_.get(); }
-  [[nodiscard]] Counts counts() const;
+  struct How {
+    unsigned number = 0;  // 0: the first, else one within it
+    Fd runner;            // the runner's end of its stream
+    Fd nester;            // of the first: its end of the socket for sandboxes within
+  };
+  // Gives up where any of it fails.
+  void start(const Ground& ground, How how);
+  // Ends all that is in it, and waits for that. Of one that has a waiting parent.
+  void end();
+
+  // Its first process.
+  [[nodiscard]] pid_t runner() const { return runner_; }
+  // Where nothing else holds its memory to the limit: looks, and ends it when it is over. To be
+  // called every so often.
+  [[nodiscard]] bool isLookedAt() const { return !group_; }
+  void look();
+  [[nodiscard]] Counts counts() const { return group_ ? group_.counts() : seen_; }
+  // poll(2) says POLLPRI when counts() has changed; -1 where it is looked at.
+  [[nodiscard]] int events() const { return group_.memoryEvents(); }
 
  private:
-  void makeGroup();
-  [[nodiscard]] Fd look(const char* name) const;
-
-  Fd group_;  // its directory
-  Fd memory_events_;
-  Fd memory_peak_;
-  Fd pids_events_;
-  Fd socket_;
+  Group group_;  // none in a container
+  Counts seen_;
+  pid_t runner_ = -1;
 };
 
 }  // namespace cloister::guest

@@ -69,17 +69,19 @@ json::array toArray(const std::vector<ArtifactRef>& artifacts) {
 }
 
 json::object toObject(const Provenance& p) {
-  return {{"runtime", textOrNull(p.runtime)},
-          {"node", textOrNull(p.node)},
-          {"image_digest", textOrNull(p.image_digest)},
-          {"policy_id", textOrNull(p.policy_id)},
-          {"permit_id", textOrNull(p.permit_id)},
-          {"code_sha256", textOrNull(p.code_sha256)},
-          {"output_sha256", textOrNull(p.output_sha256)},
-          {"weakened", json::array(p.weakened.begin(), p.weakened.end())},
-          {"stdout_sha256", textOrNull(p.stdout_sha256)},
-          {"stderr_sha256", textOrNull(p.stderr_sha256)},
-          {"image", textOrNull(p.image)}};
+  json::object object = {{"runtime", textOrNull(p.runtime)},
+                         {"node", textOrNull(p.node)},
+                         {"image_digest", textOrNull(p.image_digest)},
+                         {"policy_id", textOrNull(p.policy_id)},
+                         {"permit_id", textOrNull(p.permit_id)},
+                         {"code_sha256", textOrNull(p.code_sha256)},
+                         {"output_sha256", textOrNull(p.output_sha256)},
+                         {"weakened", json::array(p.weakened.begin(), p.weakened.end())},
+                         {"stdout_sha256", textOrNull(p.stdout_sha256)},
+                         {"stderr_sha256", textOrNull(p.stderr_sha256)},
+                         {"image", textOrNull(p.image)}};
+  if (p.nested) object["nested"] = true;
+  return object;
 }
 
 // A compiler may print bytes that are no text; its messages are for reading, so the fallback is
@@ -167,6 +169,27 @@ json::object toJsonObject(const Principal& principal) {
           {"app", principal.app},
           {"agent", principal.agent},
           {"user", principal.user}};
+}
+
+std::string_view errorTypeOf(Code code) {
+  switch (code) {
+    case Code::kUnauthorized:
+    case Code::kDenied:
+      return error_type::kPermissionDenied;
+    case Code::kQuota:
+      return error_type::kQuotaExceeded;
+    case Code::kInvalid:
+    case Code::kNotFound:
+    case Code::kConflict:
+    case Code::kTooLarge:
+    case Code::kUnsupported:
+      return error_type::kInvalidRequest;
+    case Code::kUnavailable:
+    case Code::kNoSpace:
+    case Code::kInternal:
+      break;
+  }
+  return error_type::kInternal;
 }
 
 json::object toJsonObject(const RunError& error) {

@@ -76,6 +76,7 @@ struct Provenance {
   std::string stdout_sha256;
   std::string stderr_sha256;
   std::vector<std::string> weakened;
+  bool nested = false;  // in a sandbox of its own within its session's
 };
 
 // What was kept of one stream: the first `max_output_bytes`; the whole of a longer one (up to the
@@ -122,6 +123,8 @@ struct Execution {
 
 // The result of the run contract. Output that is not UTF-8 is base64 with `stdout_encoding`.
 base::json::object toJsonObject(const Execution& execution);
+// The type of an error that is not a run's own.
+std::string_view errorTypeOf(Code code);
 base::json::object toJsonObject(const RunError& error);
 base::json::object toJsonObject(const ArtifactRef& artifact);
 base::json::object toJsonObject(const Usage& usage);

@@ -25,7 +25,10 @@ struct PermitFields {
   Walls walls = {};          // of the agent that it is for; of a sandbox, not of a program in one
   std::string spec_sha256;   // hex digest of the encoded ExecSpec; "" where it makes a session
   std::string prestart;      // model::prestartKey(), "" where the program starts with its code
-  int64_t not_before = 0;    // wall-clock microseconds
+  // Of a session: sandboxes can be made within its own. Of a program in one: it has one of those,
+  // of which `limits` are then the whole's.
+  bool nested = false;
+  int64_t not_before = 0;  // wall-clock microseconds
   int64_t expires = 0;
 };
 

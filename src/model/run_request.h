@@ -41,6 +41,9 @@ struct RunRequest {
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice
   std::vector<std::string> artifacts = {"**"};  // globs under /workspace
   std::map<std::string, std::string> metadata;
+  // Of a session: programs may have sandboxes of their own within it. Of a program in one: it has
+  // one. Nothing else has it.
+  bool nested = false;
   std::string approval;  // an escalation's id, whose approval of exactly this it uses; "" if none
 };
 

@@ -89,6 +89,7 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["metadata"] = toObject(request.metadata);
   sorted["network_policy"] = json::object{{"tier", request.network_tier}};
   sorted["runtime"] = textOrNull(request.runtime);
+  if (request.nested) sorted["nested"] = true;
   sorted["tier"] = textOrNull(request.tier);
   json::object object;
   for (auto& [name, value] : sorted)

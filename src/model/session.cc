@@ -84,6 +84,7 @@ json::object toJsonObject(const Session& session) {
   object["env"] = toObject(session.env);
   object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
   object["network_policy"] = {{"tier", session.network_tier}};
+  object["nested"] = session.nested;
   object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;
   object["ttl_seconds"] = toSeconds(session.ttl);
@@ -153,8 +154,9 @@ Limits limitsUnasked(const Session& session) {
   return limits;
 }
 
-// What belongs to the sandbox was settled with the session: no program has less of it, or more.
-Result<> checkShared(const Limits& asked, const Limits& session) {
+// What belongs to the sandbox was settled with the session: no program has less of it, or more; one
+// with a sandbox of its own may have less.
+Result<> checkShared(const Limits& asked, const Limits& session, bool nested) {
   struct Row {
     std::string_view name;
     uint64_t asked;
@@ -172,7 +174,13 @@ Result<> checkShared(const Limits& asked, const Limits& session) {
       {limit_name::kPids, asked.pids, session.pids, 1},
   }};
   for (const Row& row : rows) {
-    if (row.asked == row.has) continue;
+    if (row.asked == row.has || (nested && row.asked < row.has)) continue;
+    if (nested) {
+      return invalid(std::string(row.name), "is the session's at most, " +
+                                                std::to_string(row.has / row.unit) +
+                                                "; ask for less, or make a session with " +
+                                                std::to_string(row.asked / row.unit));
+    }
     return invalid(std::string(row.name),
                    "is the session's, " + std::to_string(row.has / row.unit) +
                        ", for all of its programs; leave it out, or make a session with " +
@@ -190,7 +198,7 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
     return invalid("image", "must be the session's, \"" + session.provenance.image +
                                 "\"; leave it out, or make a session with \"" + run.image + "\"");
   }
-  if (!run.artifacts.empty()) {
+  if (!run.artifacts.empty() && !run.nested) {
     return invalid("artifacts",
                    "what a session's programs write stays in it: read it from "
                    "/v1/sessions/{id}/files; leave them out");
@@ -219,6 +227,27 @@ Result<std::optional<std::string>> readKernel(base::ObjectReader& reader,
   return name;
 }
 
+// A program in a sandbox of its own has nothing of the session's, and nobody to talk to.
+Result<> readNested(base::ObjectReader& reader, const Session& session, ExecRequest& request) {
+  request.run.nested = TRY(reader.boolean("nested")).value_or(false);
+  if (!request.run.nested) return {};
+  if (!session.nested) {
+    return invalid("nested",
+                   "the session has no sandboxes within it; make one with \"nested\": true");
+  }
+  if (request.kernel.value_or(std::string(kNoKernel)) != kNoKernel) {
+    return invalid("kernel",
+                   "is the session's, and a nested program has nothing of that; leave it out");
+  }
+  request.kernel = kNoKernel;
+  if (request.keep_input) {
+    return invalid(request.terminal ? "tty" : "keep_input",
+                   "a nested program takes its input at once; leave it out");
+  }
+  request.cwd.clear();
+  return {};
+}
+
 }  // namespace
 
 bool isKernelName(std::string_view name) {
@@ -236,6 +265,7 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
   request.from_snapshot = TRY(readSnapshot(reader));
+  request.settings.nested = TRY(reader.boolean("nested")).value_or(false);
   TRY(reader.finish());
   return request;
 }
@@ -321,8 +351,12 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     }
     request.run.env.try_emplace("TERM", "xterm-256color");
   }
+  TRY(readNested(reader, session, request));
   TRY(reader.finish());
-  TRY(checkShared(request.run.limits, session.limits));
+  if (request.run.nested && given("cwd")) {
+    return invalid("cwd", "a nested program begins in its own /workspace; leave it out");
+  }
+  TRY(checkShared(request.run.limits, session.limits, request.run.nested));
   TRY(checkSurroundings(request.run, session));
   return request;
 }

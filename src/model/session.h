@@ -39,6 +39,7 @@ struct Session {
   std::string language;  // name, "" if none: what `code` without a language is written in
   std::map<std::string, std::string> env;  // of every program, unless its own request says else
   std::string cwd;                         // the same; "" for /workspace
+  bool nested = false;                     // its programs may have sandboxes of their own in it
   std::string from_snapshot;               // whose files it began with; "" if none
   base::json::object metadata;
   std::string network_tier = "none";
@@ -110,7 +111,7 @@ struct ExecRequest {
 inline constexpr std::string_view kNoKernel = "none";
 bool isKernelName(std::string_view name);
 // As parseRunRequest(). Another share of the sandbox than the session has is kInvalid: its programs
-// have it together.
+// have it together; a nested one has its own, at most the session's.
 Result<ExecRequest> parseExecRequest(const base::json::object& body, const RequestBounds& bounds,
                                      const Session& session);
 base::json::object toJsonObject(const ExecRequest& request);

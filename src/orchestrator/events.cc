@@ -11,6 +11,7 @@ namespace json = base::json;
 model::AuditEvent about(std::string_view action, const model::Execution& execution,
                         json::object details) {
   if (!execution.session_id.empty()) details["session_id"] = execution.session_id;
+  if (execution.provenance.nested) details["nested"] = true;
   if (const auto* tool = execution.metadata.if_contains(model::kToolMember))
     details["tool"] = *tool;
   return {std::string(action), execution.id, execution.principal, std::move(details)};

@@ -20,6 +20,7 @@ struct FileRequest {
   std::vector<std::string> argv;  // see wire/files.h
   bool takes_input = false;
   std::string action;  // of its audit row, with the paths; "": it changes nothing, and has none
+  bool stays = false;  // as long as the session, and is none of its programs
 };
 
 class FileCall {

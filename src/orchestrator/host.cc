@@ -113,9 +113,12 @@ class SessionHost final : public Host {
 
   [[nodiscard]] bool startsAtOnce() const override { return true; }
   Result<> admit() override { return home_->admit(); }
-  void occupy() override { home_->enter(); }
+  void occupy() override {
+    entered_ = true;
+    home_->enter();
+  }
   void vacate() override {
-    if (!std::exchange(left_, true)) home_->leave();
+    if (std::exchange(entered_, false)) home_->leave();
   }
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
@@ -177,7 +180,7 @@ class SessionHost final : public Host {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<Home> home_;
   std::shared_ptr<Program> program_;
-  bool left_ = false;
+  bool entered_ = false;
 };
 
 }  // namespace

@@ -133,6 +133,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit)
   model::Provenance& provenance = run.execution.provenance;
   provenance.permit_id = permit.id;
   provenance.policy_id = run.ruling.policy->id;
+  provenance.nested = permit.nested;
   const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
   provenance.image = image.name;
   provenance.image_digest = image.digest;  // the node tells the host's

@@ -177,7 +177,8 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   Execution& execution = run->execution;
   execution.id = base::newId("exec");
   if (asked.home) execution.session_id = asked.home->id();
-  run->spec = TRY(policy::resolve(request, parts.languages, asked.home ? tagOf(execution.id) : ""));
+  const bool shares = asked.home != nullptr && !request.nested;  // its files with others
+  run->spec = TRY(policy::resolve(request, parts.languages, shares ? tagOf(execution.id) : ""));
   run->home = asked.home;
   run->spec.cwd = asked.request.cwd;
   run->spec.keep_input = asked.request.keep_input;
@@ -204,6 +205,7 @@ Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked aske
   execution.metadata = metadataOf(request);
   execution.provenance.policy_id = parts.policy.policyId();
   execution.provenance.code_sha256 = codeDigest(request);
+  execution.provenance.nested = request.nested;
   execution.created_at = base::wallMicros();
   run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
   dropLargeParts(request);

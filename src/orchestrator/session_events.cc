@@ -118,6 +118,7 @@ model::AuditEvent createdEvent(const model::Session& session, const std::string&
                                    {"idle_ttl_ms", session.idle_ttl.count()},
                                    {"policy", session.provenance.policy_id},
                                    {"rule", rule}});
+  if (session.nested) event.details["nested"] = true;
   if (!session.from_snapshot.empty()) event.details["from_snapshot"] = session.from_snapshot;
   return event;
 }

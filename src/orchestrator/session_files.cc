@@ -127,8 +127,10 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
-  host->occupy();  // before the engine is asked: the place that was admitted is ours
+  if (!request.stays)
+    host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
+  as.nested = false;  // the session's files are beside its programs
   policy::Question asking = question(*session, base::newId("permit"));
   policy::Question question{.request = as,
                             .principal = principal,
@@ -146,7 +148,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                             .operation = "files"};
   const Ruling ruling = co_await runs->parts.policy.rule(question);
   as.limits = limitsFor(*ruling.policy, asking);
-  spec.run.timeout = as.limits.wall;  // which is how long the node may be silent, too
+  // Which is how long the node may be silent, too.
+  spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
   question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   question.now = base::wallMicros();
   const policy::Decision decision = policy::decide(*ruling.policy, question);

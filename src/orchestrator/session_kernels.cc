@@ -89,6 +89,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   const auto self = shared_from_this();
   const model::Language* language = runs->parts.languages.find(kernel->language());
   model::RunRequest as = session->request;
+  as.nested = false;
   as.env = session->record.env;
   as.image = session->record.provenance.image;
   model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());

@@ -169,6 +169,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.principal = std::move(principal);
   if (!request.settings.language.empty()) made.language = session->rule_language;
   made.from_snapshot = request.from_snapshot;
+  made.nested = request.settings.nested;
   made.env = request.settings.env;
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
@@ -314,6 +315,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   count();
   runtime::spawn(runs->executor, watchSandbox(session, session->box));
   runtime::spawn(runs->executor, watchLease(session));
+  if (session->record.nested) runtime::spawn(runs->executor, serveTools(session));
 }
 
 Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
@@ -468,13 +470,20 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
   if (principal.tenant != session->record.principal.tenant) {
     co_return fail(Code::kDenied, "running in a session: it is another tenant's");
   }
+  co_return co_await impl->exec(std::move(principal), session, std::move(request),
+                                std::move(idempotency_key));
+}
+
+Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, SessionPtr session,
+                                                    model::ExecRequest request,
+                                                    std::string idempotency_key) {
+  const auto self = shared_from_this();
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
   Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
-  CO_TRY(impl->toKernel(session, asked));
-  co_return co_await impl->runs->ask(std::move(principal), std::move(asked),
-                                     std::move(idempotency_key));
+  CO_TRY(toKernel(session, asked));
+  co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
 SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {

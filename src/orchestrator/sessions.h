@@ -47,6 +47,7 @@ struct SessionConfig {
   SessionPatience patience;
   KernelBounds kernels;
   WatchBounds watches;
+  model::RequestBounds requests = model::defaultBounds();  // of tool calls from within
 };
 
 class Sessions {

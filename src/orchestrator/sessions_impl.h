@@ -140,6 +140,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                                    FileRequest request);
   void nodeLost();
 
+  // Tool calls from within (session_tools.cc).
+  class ToolLine;
+  Task<void> serveTools(SessionPtr session);
+  Task<Result<model::Execution>> exec(model::Principal principal, SessionPtr session,
+                                      model::ExecRequest request, std::string idempotency_key);
+
   // Kernels (session_kernels.cc).
   Result<> toKernel(const SessionPtr& session, Asked& asked);
   Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel);

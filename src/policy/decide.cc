@@ -25,6 +25,7 @@ using model::Limits;
 using model::RunRequest;
 
 constexpr std::string_view kProcess = "process";
+constexpr std::string_view kGvisor = "gvisor";
 constexpr std::string_view kMicrovm = "microvm";
 
 int scoreOf(const Policy& policy, const Question& question) {
@@ -129,7 +130,12 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
     return Denied{rule.name, "runtime \"" + asked + "\" is not offered", adviceFor(asked)};
   }
   made.runtime = stronger(of_tier, rule.runtime);
-  const std::string needed = "tier " + std::string(tierName(made.tier)) + " of rule " + rule.name;
+  std::string needed = "tier " + std::string(tierName(made.tier)) + " of rule " + rule.name;
+  if (question.request.nested && made.runtime == kProcess) {
+    // Sandboxes within want a kernel that is not the host's.
+    made.runtime = offers(question, kGvisor) || !offers(question, kMicrovm) ? kGvisor : kMicrovm;
+    needed = "a session with nested sandboxes";
+  }
   if (!asked.empty() && stronger(asked, made.runtime) != asked) {
     return Denied{rule.name,
                   "runtime \"" + asked + "\" is weaker than \"" + std::string(made.runtime) +
@@ -233,6 +239,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .spec_sha256 = question.spec_sha256,
       // Interpreters that start ahead of their code are the host's.
       .prestart = made.image == nullptr ? question.prestart : "",
+      .nested = question.request.nested,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   });

@@ -17,6 +17,7 @@
 #include "runner/directory.h"
 #include "runner/stop_rest.h"
 #include "runner/tar.h"
+#include "runner/tools.h"
 #include "runner/unfinished.h"
 #include "runner/watch.h"
 
@@ -353,6 +354,10 @@ int connectPlace(int /*workspace*/, char** argv) {
   return connectTo(static_cast<uint16_t>(port), the_answer);
 }
 
+int toolsPlace(int /*workspace*/, char** /*argv*/) {
+  return serveTools(the_answer);
+}
+
 int watchPlace(int workspace, char** argv) {
   uint64_t most = 0;
   if (number(argv[3], most) != 0 || most == 0 || most > wire::files::kMostWatched) return EINVAL;
@@ -385,7 +390,7 @@ constexpr Request kRequests[] = {
     {"write", 2, writePlace},   {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
     {"remove", 2, removePlace}, {"move", 3, movePlace},     {"pack", 1, packPlace},
     {"unpack", 1, unpackPlace}, {"save", 0, savePlace},     {"connect", 1, connectPlace},
-    {"watch", 3, watchPlace}};
+    {"watch", 3, watchPlace},   {"tools", 0, toolsPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -27,10 +27,12 @@
 #include "runner/files.h"
 #include "runner/kernel.h"
 #include "runner/kill_tree.h"
+#include "runner/nest.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
 #include "runner/terminal.h"
 #include "runner/writes.h"
+#include "wire/files.h"
 #include "wire/kernel.h"
 
 namespace cloister::runner {
@@ -62,8 +64,10 @@ Fd closeInherited(bool adopts) {
   for (int fd = 0; fd < 3; ++fd) {
     if (null.get() != fd && dup2(null.get(), fd) < 0) systemError();
   }
-  const unsigned others = adopts ? kAdoptedErr + 1U : wire::kRunnerFd + 1U;
+  unsigned others = adopts ? kAdoptedErr + 1U : wire::kRunnerFd + 1U;
+  if (nester() == wire::kNesterFd) others = wire::kNesterFd + 1U;
   if (syscall(SYS_close_range, others, kLastFd, 0U) != 0) systemError();
+  if (nester() >= 0 && fcntl(nester(), F_SETFD, FD_CLOEXEC) != 0) systemError();
   if (fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC) != 0) systemError();
   for (int fd = kAdoptedGo; adopts && fd <= kAdoptedErr; ++fd) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) systemError();
@@ -317,16 +321,23 @@ void Runner::onStart(uint32_t number, std::string_view payload) {
 
 namespace {
 
-int runOwn(int workspace, char** argv) {
+bool isNest(char** argv) {
+  return std::string_view(argv[0]) == wire::files::kNest;
+}
+
+int runOwn(int fd, char** argv) {
+  if (isNest(argv)) return nest(fd, argv);
   if (wire::kernel::kKernel == argv[0]) return becomeKernel(argv);
   if (wire::kernel::kCell == argv[0]) return runCell(argv);
-  return serveFiles(workspace, argv);
+  return serveFiles(fd, argv);
 }
 
 // A program that the runner has in itself; its environment is that of the process.
 Spawned spawnOwn(CommandText& text, int workspace, const Stdio& stdio, const Groups& groups) {
   environ = text.envp();
-  return spawn(runOwn, workspace, text.argv(), stdio, groups);
+  const int fd = isNest(text.argv()) ? nester() : workspace;
+  if (fd < 0) return {-1, ENOSYS, "nest"};
+  return spawn(runOwn, fd, text.argv(), stdio, groups);
 }
 
 // A pipe whose end kept here does not block, while the program's does, as programs expect.

@@ -53,7 +53,7 @@ class SessionSuite : public SuiteOf<Harness> {
 
   // To make the session, or to run `of` in it.
   model::SignedPermit permit(const model::ExecSpec* of, const std::string& session = "ses_suite") {
-    model::Limits limits;
+    model::Limits limits = limits_;
     model::settle(limits);
     const int64_t now = base::wallMicros();
     return harness_.sign(
@@ -68,6 +68,7 @@ class SessionSuite : public SuiteOf<Harness> {
          .limits = limits,
          .spec_sha256 = of == nullptr ? "" : base::sha256Hex(wire::encodeExecSpec(*of)),
          .prestart = "",
+         .nested = nested_,
          .not_before = now,
          .expires = now + 60'000'000});
   }
@@ -121,6 +122,9 @@ class SessionSuite : public SuiteOf<Harness> {
 
   using SuiteOf<Harness>::harness_;
   std::unique_ptr<Sandbox> session_;
+  // Of the next permits.
+  model::Limits limits_;
+  bool nested_ = false;
 };
 
 TYPED_TEST_SUITE_P(SessionSuite);

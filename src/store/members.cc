@@ -14,17 +14,20 @@ json::object encode(const model::Provenance& from) {
   json::array weakened;
   for (const std::string& what : from.weakened)
     weakened.push_back(json::string(what));
-  return {{"runtime", from.runtime},
-          {"node", from.node},
-          {"image", from.image},
-          {"image_digest", from.image_digest},
-          {"policy_id", from.policy_id},
-          {"permit_id", from.permit_id},
-          {"code_sha256", from.code_sha256},
-          {"output_sha256", from.output_sha256},
-          {"stdout_sha256", from.stdout_sha256},
-          {"stderr_sha256", from.stderr_sha256},
-          {"weakened", std::move(weakened)}};
+  json::object out = {{"runtime", from.runtime},
+                      {"node", from.node},
+                      {"image", from.image},
+                      {"image_digest", from.image_digest},
+                      {"policy_id", from.policy_id},
+                      {"permit_id", from.permit_id},
+                      {"code_sha256", from.code_sha256},
+                      {"output_sha256", from.output_sha256},
+                      {"stdout_sha256", from.stdout_sha256},
+                      {"stderr_sha256", from.stderr_sha256},
+                      {"weakened", std::move(weakened)}};
+  // Only where it says something, so that the records of earlier versions stay what they were.
+  if (from.nested) out["nested"] = true;
+  return out;
 }
 
 json::object encode(const model::Principal& who) {
@@ -56,6 +59,7 @@ void decode(Members from, model::Provenance& out) {
   out.output_sha256 = from.text("output_sha256");
   out.stdout_sha256 = from.text("stdout_sha256");
   out.stderr_sha256 = from.text("stderr_sha256");
+  if (!from.isNull("nested")) out.nested = from.boolean("nested");
   for (const json::value& what : from.array("weakened")) {
     if (!what.is_string()) return from.refuse();
     out.weakened.emplace_back(what.get_string());

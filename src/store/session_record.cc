@@ -54,6 +54,7 @@ void decode(Members from, SessionRecord& record) {
   s.language = from.text("language");
   decode(from, "env", s.env);
   s.cwd = from.text("cwd");
+  if (!from.isNull("nested")) s.nested = from.boolean("nested");
   if (!from.isNull("from_snapshot")) s.from_snapshot = from.text("from_snapshot");
   s.metadata = from.object("metadata");
   s.network_tier = from.text("network_tier");
@@ -91,6 +92,7 @@ std::string encodeSession(const SessionRecord& record) {
                       {"expires_at", s.expires_at},
                       {"ended_at", s.ended_at}};
   // Only where it says something, so that the records of earlier versions stay what they were.
+  if (s.nested) out["nested"] = true;
   if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
   return cleanText(base::toJson(out));
 }

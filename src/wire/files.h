@@ -25,6 +25,12 @@
 //   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1: in
 //   those
 //                                 beneath it too, at most DIRECTORIES in all. kEnd when it is gone
+//   tools                         kEnd once programs can call; then, for each call, u32 caller, u32
+//                                 size and that many bytes: a line of the caller's. stdin takes the
+//                                 answers in the same form, one for each, of any size, in any order
+//   nest PARAMETER...             a sandbox within this one, with these parameters (wire/guest.h):
+//                                 stdin and stdout are its runner's stream (wire/runner.h), without
+//                                 an answer of ours; it ends with either
 //
 // Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
@@ -33,6 +39,7 @@
 // stderr, u32 errno and bytes what.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cloister::wire::files {
@@ -62,6 +69,19 @@ inline constexpr uint32_t kMostLimits = 16;
 inline constexpr uint32_t kMostWatched = 8192;
 // An upload in the place of a file begins with such a name. Its changes are not told.
 inline constexpr char kUploadName[] = ".cloister-upload-";
+
+inline constexpr char kNest[] = "nest";
+
+// Where programs call (unix(7), in the abstract namespace, which is each sandbox's own): a line of
+// JSON is a call, a line of JSON its answer, in order on each of the connections, of which there
+// are so many at most.
+inline constexpr char kToolSocket[] = "cloister-tools";
+inline constexpr uint32_t kMostToolCallers = 8;
+inline constexpr size_t kMaxToolRequest = 262'144;
+inline constexpr char kToolTooLong[] =
+    R"({"error":{"type":"INVALID_REQUEST","message":"a call: at most 262143 bytes are allowed",)"
+    R"("details":{},"retryable":false}})"
+    "\n";
 
 inline constexpr int kFailed = 65;
 

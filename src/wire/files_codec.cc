@@ -111,6 +111,28 @@ Result<std::optional<Part>> takePart(std::string_view& bytes) {
   return Part(std::move(entry));
 }
 
+Result<std::optional<ToolCall>> takeToolCall(std::string_view& bytes) {
+  constexpr size_t kHead = 2 * sizeof(uint32_t);
+  if (bytes.size() < kHead) return std::nullopt;
+  Reader r(bytes);
+  const uint32_t caller = r.u32();
+  const uint32_t size = r.u32();
+  if (caller >= kMostToolCallers || size > kMaxToolRequest) {
+    return fail(Code::kInvalid, "reading a call: not one");
+  }
+  if (bytes.size() < kHead + size) return std::nullopt;
+  ToolCall call{caller, std::string(bytes.substr(kHead, size))};
+  bytes.remove_prefix(kHead + size);
+  return call;
+}
+
+std::string toolAnswerHead(uint32_t caller, size_t size) {
+  StringWriter w;
+  w.u32(caller);
+  w.u32(static_cast<uint32_t>(size));
+  return w.take();
+}
+
 std::string encode(const Part& part) {
   StringWriter w;
   if (const auto* end = std::get_if<EndOfEntries>(&part)) {

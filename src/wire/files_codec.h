@@ -41,6 +41,16 @@ using Part = std::variant<Entry, EndOfEntries, Change>;
 Result<std::optional<Part>> takePart(std::string_view& bytes);
 std::string encode(const Part& part);
 
+// A call of `tools`.
+struct ToolCall {
+  uint32_t caller = 0;  // below kMostToolCallers
+  std::string line;
+};
+// As takePart().
+Result<std::optional<ToolCall>> takeToolCall(std::string_view& bytes);
+// What goes before an answer of `size` bytes.
+std::string toolAnswerHead(uint32_t caller, size_t size);
+
 // What a file server that failed said on stderr, as an Error: kNotFound, kConflict, kTooLarge or
 // kInvalid, with `field` "path".
 Error failure(std::string_view said);

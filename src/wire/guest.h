@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node and pid 1 of a virtual machine that it makes agree on beside frames: what the machine
-// finds where, and how it is told the limits of its one sandbox. Both come from one build: the node
-// puts pid 1 into the machine's initial RAM file system itself.
+// What a node and pid 1 of a virtual machine that it makes, or of a gVisor container with sandboxes
+// within it, agree on beside frames: what is where, and how it is told the limits of a sandbox.
+// Both come from one build: the node brings pid 1 itself.
 #pragma once
+
+#include <cstddef>
 
 namespace cloister::wire::guest {
 
@@ -16,10 +18,22 @@ inline constexpr char kModules[] = "modules";  // a directory; loaded in the ord
 inline constexpr char kWalls[] = "walls";
 inline constexpr char kWallsProgram[] = "cloister-walls";
 
+// pid 1 of a container is told so by its only argument, and finds these in its root.
+inline constexpr char kContainer[] = "container";
+inline constexpr char kRunnerInContainer[] = "/run/cloister-runner";
+inline constexpr char kFilterInContainer[] = "/run/filter";
+
 // In /dev: the sandbox's root, a squashfs, and how the only port's name begins, that the runner's
 // frames go through (the rest is the kernel's count of devices).
 inline constexpr char kDisk[] = "vda";
 inline constexpr char kPort[] = "vport";
+
+// A sandbox within the sandbox: the runner asks pid 1 for one on a socket (unix(7), SOCK_SEQPACKET)
+// that it has from it, by one packet: its parameters, as below, NAME=VALUE each with a NUL behind
+// it, and as SCM_RIGHTS the other end of a stream on which another runner is then to say kHello.
+// The sandbox ends when that end is closed. At once there are at most kMostWithin.
+inline constexpr size_t kMaxParameters = 1024;
+inline constexpr unsigned kMostWithin = 24;
 
 // Parameters of the kernel, which hands those that it does not know to pid 1 as its environment.
 // Numbers in decimal.

@@ -70,6 +70,7 @@ void describe(A& a, T& v) {
   describe(a, v.walls);
   a.text(v.spec_sha256, kName);
   a.text(v.prestart, kName);
+  a.flag(v.nested);
   a.number(v.not_before);
   a.number(v.expires);
 }

@@ -16,6 +16,9 @@ inline constexpr int kRunnerFd = 3;
 inline constexpr const char* kFilterFlag = "--filter";
 // Before where programs may change files, "temporary" or "none" (runner/writes.h).
 inline constexpr const char* kWritesFlag = "--writes";
+// Before the number of the socket on which pid 1 makes sandboxes within (wire/guest.h).
+inline constexpr const char* kNesterFlag = "--nester";
+inline constexpr int kNesterFd = kRunnerFd + 1;
 // Payloads are at most this long either way; longer data is sent in pieces.
 inline constexpr uint32_t kRunnerMaxPayload = 65'536;
 

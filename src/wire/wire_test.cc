@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "wire/archive.h"
+#include "wire/files_codec.h"
 #include "wire/frame.h"
 #include "wire/node.h"
 
@@ -151,6 +152,28 @@ TEST(Errors, AreCutToWhatTheOtherSideAccepts) {
   const auto back = decodeError(encodeError(error));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->message.size(), 4096U);
+}
+
+TEST(ToolCallTest, OneAfterTheOtherAndNothingElse) {
+  const std::string both = files::toolAnswerHead(2, 3) + "abc" + files::toolAnswerHead(7, 0);
+  std::string_view rest = std::string_view(both).substr(0, 10);
+  auto call = files::takeToolCall(rest);
+  ASSERT_TRUE(call);
+  EXPECT_FALSE(*call);  // not whole yet
+  rest = both;
+  call = files::takeToolCall(rest);
+  ASSERT_TRUE(call && *call);
+  EXPECT_EQ((*call)->caller, 2U);
+  EXPECT_EQ((*call)->line, "abc");
+  call = files::takeToolCall(rest);
+  ASSERT_TRUE(call && *call);
+  EXPECT_EQ((*call)->line, "");
+  EXPECT_TRUE(rest.empty());
+  for (const std::string& bad : {files::toolAnswerHead(files::kMostToolCallers, 1),
+                                 files::toolAnswerHead(0, files::kMaxToolRequest + 1)}) {
+    rest = bad;
+    EXPECT_FALSE(files::takeToolCall(rest));
+  }
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ using Op = MountStep::Op;
 // Of the birth's descriptors.
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
-constexpr size_t kComplaints = 3;
+constexpr size_t kGuest = 3;
+constexpr size_t kComplaints = 4;
 constexpr size_t kWalls = 1 + kGvisorFds;  // where there are any; then the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
 constexpr int kProgramFd = wire::kRunnerFd + 1;
@@ -99,6 +100,9 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string tools(gvisor::kTools);
   TRY(copy(birth.fds[kPlan].get(), std::string(gvisor::kBundle) + "/config.json", 0444));
   TRY(copy(confinement.runner.get(), tools + std::string(gvisor::kRunner), 0555));
+  if (birth.request.spec.nests) {
+    TRY(copy(birth.fds[kGuest].get(), tools + std::string(gvisor::kGuest), 0555));
+  }
   TRY(writeFilter(confinement.filter, tools + std::string(gvisor::kFilter)));
   return showAhead(tools + "/ahead");
 }

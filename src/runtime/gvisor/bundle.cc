@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "wire/guest.h"
 #include "wire/runner.h"
 
 namespace cloister::runtime::gvisor {
@@ -52,6 +53,31 @@ json::array resourceLimits(const SandboxSpec& spec) {
   return limits;
 }
 
+// What the one that makes sandboxes within has of root's rights in the guest kernel. Programs have
+// none of them.
+json::object capabilities() {
+  json::array some;
+  for (const char* each : {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
+                           "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"})
+    some.emplace_back(each);
+  return {{"bounding", some}, {"permitted", some}, {"effective", some}, {"inheritable", some}};
+}
+
+// The runner; where sandboxes are made within, the one that starts it.
+json::object process(const SandboxSpec& spec) {
+  const uint32_t user = spec.nests ? 0 : kSandboxUid;
+  json::array args = {inside(kRunner), wire::kFilterFlag, inside(kFilter)};
+  if (spec.nests) args = {inside(kGuest), wire::guest::kContainer};
+  return {{"terminal", false},
+          {"user", {{"uid", user}, {"gid", user}}},
+          {"args", std::move(args)},
+          {"env", json::array()},
+          {"cwd", "/"},
+          {"capabilities", spec.nests ? capabilities() : json::object()},
+          {"noNewPrivileges", true},
+          {"rlimits", resourceLimits(spec)}};
+}
+
 }  // namespace
 
 json::object makeBundle(const SandboxSpec& spec) {
@@ -59,15 +85,7 @@ json::object makeBundle(const SandboxSpec& spec) {
   for (const char* type : {"pid", "network", "ipc", "uts", "mount"})
     namespaces.push_back({{"type", type}});
   return {{"ociVersion", "1.0.2"},
-          {"process",
-           {{"terminal", false},
-            {"user", {{"uid", kSandboxUid}, {"gid", kSandboxUid}}},
-            {"args", {inside(kRunner), wire::kFilterFlag, inside(kFilter)}},
-            {"env", json::array()},
-            {"cwd", "/"},
-            {"capabilities", json::object()},
-            {"noNewPrivileges", true},
-            {"rlimits", resourceLimits(spec)}}},
+          {"process", process(spec)},
           {"root", {{"path", kRoot}, {"readonly", true}}},
           {"hostname", "cloister"},
           {"mounts", mounts(spec)},

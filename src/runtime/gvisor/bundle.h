@@ -18,7 +18,9 @@ inline constexpr std::string_view kBundle = "/tmp/bundle";  // config.json
 inline constexpr std::string_view kState = "/tmp/state";    // what runsc keeps
 inline constexpr std::string_view kTools = "/tmp/tools";    // the runner, its filter: /run inside
 inline constexpr std::string_view kRunner = "/cloister-runner";  // in kTools
-inline constexpr std::string_view kFilter = "/filter";           // in kTools
+inline constexpr std::string_view kGuest =
+    "/cloister-guest";                                  // likewise, where there are some within
+inline constexpr std::string_view kFilter = "/filter";  // in kTools
 
 // config.json.
 base::json::object makeBundle(const SandboxSpec& spec);

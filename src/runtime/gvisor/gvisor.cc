@@ -24,8 +24,11 @@ constexpr uint32_t kThreadsEach = 4;
 
 class Gvisor final : public Guest {
  public:
-  Gvisor(GvisorConfig config, std::string version, Fd program)
-      : config_(std::move(config)), version_(std::move(version)), program_(std::move(program)) {}
+  Gvisor(GvisorConfig config, std::string version, Fd program, Fd guest)
+      : config_(std::move(config)),
+        version_(std::move(version)),
+        program_(std::move(program)),
+        guest_(std::move(guest)) {}
 
   [[nodiscard]] std::string name() const override { return "gvisor"; }
   [[nodiscard]] SpawnRequest::What what() const override { return SpawnRequest::What::kGvisor; }
@@ -36,6 +39,14 @@ class Gvisor final : public Guest {
             "memory that gVisor does not need itself is the program's beyond its limit",
             "processes are refused at their limit without a word in the result",
             "a program can end its runner, and with it its run or session, which then says so"};
+  }
+  [[nodiscard]] Nesting nesting() const override {
+    return config_.guest.empty() ? Nesting::kNone : Nesting::kPrepared;
+  }
+  [[nodiscard]] std::vector<std::string> weakenedWithin() const override {
+    return {
+        "the memory of a sandbox within is looked at every 50 ms, what processes share for each",
+        "processes of a sandbox within count in the outer one's limit alone"};
   }
   [[nodiscard]] model::Finding finding() const override {
     return {"runtime", name(), State::kOk, version_ + ", systrap", ""};
@@ -57,8 +68,10 @@ class Gvisor final : public Guest {
                                               const std::string& /*walls*/) const override {
     std::vector<Fd> fds;
     fds.push_back(TRY(linux::sealedData(base::toJson(gvisor::makeBundle(spec)))));
-    fds.emplace_back(::fcntl(program_.get(), F_DUPFD_CLOEXEC, 0));
-    if (!fds.back()) return failErrno("keeping runsc");
+    for (const Fd* program : {&program_, &guest_}) {
+      fds.emplace_back(::fcntl(program->get(), F_DUPFD_CLOEXEC, 0));
+      if (!fds.back()) return failErrno("keeping a program");
+    }
     return fds;
   }
 
@@ -78,6 +91,7 @@ class Gvisor final : public Guest {
   const GvisorConfig config_;
   const std::string version_;
   const Fd program_;
+  const Fd guest_;  // cloister-guest, or what stands in its place where there is none
 };
 
 // "runsc version release-20240729.0\nspec: 1.1.0\n" → "runsc release-20240729.0"; "" if it is not.
@@ -110,7 +124,13 @@ GuestFound findGvisor(const GvisorConfig& config) {
     return lacks(config.runsc + " --version says nothing that is gVisor's",
                  "install runsc anew, or set gvisor.runsc to where it is");
   }
-  auto guest = std::make_shared<const Gvisor>(config, std::move(version), std::move(program));
+  const std::string inside = config.guest.empty() ? "/dev/null" : config.guest;
+  Fd within(::open(inside.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!within) {
+    return lacks(base::errnoError("opening " + inside, errno).message, "install Cloister anew");
+  }
+  auto guest = std::make_shared<const Gvisor>(config, std::move(version), std::move(program),
+                                              std::move(within));
   return {guest, guest->finding()};
 }
 

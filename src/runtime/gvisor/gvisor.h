@@ -17,13 +17,14 @@
 
 namespace cloister::runtime {
 
-// Of a request: a plan, its program, and where it says why it cannot start.
-inline constexpr uint32_t kGvisorFds = 3;
+// Of a request: a plan, its program, cloister-guest, and where it says why it cannot start.
+inline constexpr uint32_t kGvisorFds = 4;
 
 struct GvisorConfig {
   std::string runsc;            // path of runsc
   uint32_t ready = 2;           // sandboxes made ahead, at most
   uint64_t overhead_bytes = 0;  // of memory, for gVisor beside the program
+  std::string guest;            // path of cloister-guest; "": no sandboxes within
 };
 
 // Asks `runsc` for its version, for which it has a few seconds. Called while the process has one

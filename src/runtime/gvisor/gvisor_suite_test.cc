@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suites over gVisor, with real sandboxes. Skipped, with the reason, where there is
 // no runsc.
+#include "base/file.h"
 #include "runtime/gvisor/gvisor.h"
 #include "runtime/process/guest_harness.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
 #include "runtime/walls_suite.h"
+#include "runtime/within_suite.h"
 
 namespace cloister::runtime {
 namespace {
 
 struct GvisorKind {
   static constexpr bool kManyFiles = true;  // the host's
-  static GuestFound find() { return findGvisor({"/usr/bin/runsc", 0, uint64_t{128} << 20}); }
+  static GuestFound find() {
+    return findGvisor(
+        {"/usr/bin/runsc", 0, uint64_t{128} << 20, base::programDir() + "/cloister-guest"});
+  }
   static std::string lacks(Program program) {
     return program == Program::kFork ? "gVisor does not tell what fork was refused" : "";
   }
@@ -22,6 +27,7 @@ using GvisorHarness = GuestHarness<GvisorKind>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, RuntimeSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, SessionSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WallsSuite, GvisorHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WithinSuite, GvisorHarness);
 
 }  // namespace
 }  // namespace cloister::runtime

@@ -100,6 +100,7 @@ class Microvm final : public Guest {
   }
   [[nodiscard]] bool takesImages() const override { return !vmm_->kind->shows_root; }
   [[nodiscard]] bool counts() const override { return true; }
+  [[nodiscard]] Nesting nesting() const override { return Nesting::kAlways; }
   [[nodiscard]] std::chrono::seconds patience() const override {
     return processor_.kvm ? kRunnerPatience : kEmulatedPatience;
   }

@@ -16,6 +16,7 @@
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
 #include "runtime/walls_suite.h"
+#include "runtime/within_suite.h"
 
 namespace cloister::runtime {
 namespace {
@@ -59,6 +60,7 @@ using KvmHarness = GuestHarness<KvmKind>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, RuntimeSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, SessionSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WallsSuite, MicrovmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WithinSuite, MicrovmHarness);
 
 INSTANTIATE_TYPED_TEST_SUITE_P(MicrovmKvm, RuntimeSuite, KvmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(MicrovmKvm, SessionSuite, KvmHarness);

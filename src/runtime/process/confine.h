@@ -52,6 +52,7 @@ struct SandboxSpec {
   bool runs_own = true;  // model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
   int32_t nice = 0;
+  bool nests = false;  // sandboxes are to be made within it (Guest::Nesting::kPrepared)
   // Of a guest that holds these by itself.
   uint64_t guest_memory_bytes = 0;
   uint32_t guest_pids = 0;

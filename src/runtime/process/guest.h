@@ -55,6 +55,13 @@ class Guest {
   [[nodiscard]] virtual bool takesImages() const { return true; }
   // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
   [[nodiscard]] virtual bool counts() const { return false; }
+  // Whether sandboxes can be made within one of its own (wire/guest.h): never, in those that were
+  // made for it (SandboxSpec::nests), or in all.
+  enum class Nesting : uint8_t { kNone, kPrepared, kAlways };
+  [[nodiscard]] virtual Nesting nesting() const { return Nesting::kNone; }
+  // What is weaker in those than their limits say, besides.
+  [[nodiscard]] virtual std::vector<std::string> weakenedWithin() const { return {}; }
+
   // How long its runner may take to say its first word.
   [[nodiscard]] virtual std::chrono::seconds patience() const { return kRunnerPatience; }
 

@@ -93,6 +93,10 @@ Result<> Live::limit(const model::Limits& limits) {
   return {};
 }
 
+SandboxSpec Live::specWithin(const model::Limits& limits) const {
+  return parts_.host->planFor(limits, parts_.slot, parts_.guest.get()).spec;
+}
+
 Result<std::unique_ptr<linux::Cgroup>> Live::makePart() {
   return parts_.group->split("part-" + std::to_string(++split_count_));
 }

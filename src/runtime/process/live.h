@@ -19,6 +19,7 @@
 #include "model/outcome.h"
 #include "runtime/process/guest_words.h"
 #include "runtime/process/host.h"
+#include "runtime/process/housing.h"
 #include "runtime/process/runner_channel.h"
 #include "runtime/signal.h"
 
@@ -28,7 +29,7 @@ namespace cloister::runtime {
 // it waits for a disk that does not answer.
 inline constexpr auto kBurialPatience = std::chrono::seconds(20);
 
-class Live : public std::enable_shared_from_this<Live> {
+class Live : public Housing, public std::enable_shared_from_this<Live> {
  public:
   struct Parts {
     std::shared_ptr<ProcessHost> host;
@@ -42,7 +43,7 @@ class Live : public std::enable_shared_from_this<Live> {
   Live(boost::asio::any_io_executor executor, Parts parts);
   Live(const Live&) = delete;
   Live& operator=(const Live&) = delete;
-  ~Live() = default;
+  ~Live() override = default;
 
   // Its disk, made now and held until bury(): the mount of it, for who spawns it.
   Task<Result<int>> takeDisk(const SandboxSpec& spec);
@@ -50,24 +51,18 @@ class Live : public std::enable_shared_from_this<Live> {
   void adopt(Fd pidfd, Fd runner_socket);
   // What its guest writes on `pipe` is heard until its end: one that says it has stopped is killed.
   void hear(Fd pipe);
-  // Why its runner is heard no more: `what`, and a guest's last words.
-  [[nodiscard]] std::string lost(std::string what) const;
+  // With a guest's last words.
+  [[nodiscard]] std::string lost(std::string what) const override;
   // What it has used until now is not the program's.
   void settle();
   [[nodiscard]] base::Monotonic settledAt() const { return settled_at_; }
-  // A program that was started in it before its code was there (model/prestart.h).
-  enum class Ahead : uint8_t {
-    kNone,
-    kAtFifo,  // waits for the code, where it reads it
-    kCopied,  // of a zygote, waits for a sign to read it
-  };
   void setAhead(Ahead ahead) { ahead_ = ahead; }
-  [[nodiscard]] Ahead ahead() const { return ahead_; }
+  [[nodiscard]] Ahead ahead() const override { return ahead_; }
 
-  [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
-  [[nodiscard]] const model::Limits& limits() const { return parts_.limits; }
-  [[nodiscard]] RunnerChannel& channel() { return *channel_; }
-  [[nodiscard]] const linux::Cgroup* group() const { return parts_.group.get(); }
+  [[nodiscard]] const boost::asio::any_io_executor& executor() const override { return executor_; }
+  [[nodiscard]] const model::Limits& limits() const override { return parts_.limits; }
+  [[nodiscard]] RunnerChannel& channel() override { return *channel_; }
+  [[nodiscard]] const linux::Cgroup* group() const override { return parts_.group.get(); }
 
   [[nodiscard]] const std::shared_ptr<Spawner>& root() const { return parts_.root; }
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return parts_.spawner; }
@@ -76,10 +71,14 @@ class Live : public std::enable_shared_from_this<Live> {
   // Takes the limits of the one run it is claimed for; what is built in (SandboxSpec) stays.
   Result<> limit(const model::Limits& limits);
 
-  // What its programs use is told by a guest kernel or polled, and not by a cgroup.
-  [[nodiscard]] bool toldFromInside() const { return !parts_.group || parts_.guest; }
-  // What its program's limits killed is counted in a guest, where nobody can wait for it.
-  [[nodiscard]] bool countedInside() const { return parts_.guest && parts_.guest->counts(); }
+  [[nodiscard]] bool toldFromInside() const override { return !parts_.group || parts_.guest; }
+  [[nodiscard]] bool countedInside() const override {
+    return parts_.guest && parts_.guest->counts();
+  }
+
+  // The guest that it has, or nullptr, and what is built into a sandbox within it.
+  [[nodiscard]] const Guest* guest() const { return parts_.guest.get(); }
+  [[nodiscard]] SandboxSpec specWithin(const model::Limits& limits) const;
 
   // A group within the sandbox's (linux::Cgroup::split), held until it is given back; nullptr where
   // there are none, or a guest's processes are not the host's. The next one is made in a lull, in
@@ -91,21 +90,20 @@ class Live : public std::enable_shared_from_this<Live> {
   // The runner's next frame, for which it has kRunnerPatience, or a guest's.
   Task<Result<RunnerFrame>> nextFrame();
 
-  // SIGKILL to the first process, with which the kernel ends its whole pid namespace. Idempotent.
-  void kill();
+  // SIGKILL to the first process, with which the kernel ends its whole pid namespace.
+  void kill() override;
   // kill(), then waits until every process is gone, removes the cgroup and the disk and gives the
   // uids back. What takes longer than kBurialPatience goes on by itself, and this fails; so it does
   // while the cgroup stays busy, and nobody has the uids before that is gone. Idempotent; a second
   // caller does not wait.
   Task<Result<>> bury();
 
-  // What starting it has used.
-  [[nodiscard]] const linux::CgroupUsage& before() const { return before_; }
-  // What it has used so far. Where there is no cgroup, the sum over its processes now. A guest
+  [[nodiscard]] const linux::CgroupUsage& before() const override { return before_; }
+  // Where there is no cgroup, the sum over its processes now. A guest
   // kernel's memory from before settle() does not count, nor do its threads; what it counts by
   // itself counts instead.
-  [[nodiscard]] linux::CgroupUsage usage() const;
-  [[nodiscard]] linux::CgroupEvents events() const;
+  [[nodiscard]] linux::CgroupUsage usage() const override;
+  [[nodiscard]] linux::CgroupEvents events() const override;
 
  private:
   static Task<void> remove(std::shared_ptr<Live> self);

@@ -42,18 +42,11 @@ std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpe
   return fds;
 }
 
-// The runner's first frame, or that of confine() saying what failed.
+// From where the runner is, or was to be.
 Task<Result<>> hello(Live& live) {
   const auto frame = co_await live.nextFrame();
   if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + frame.error().message);
-  wire::Reader r(frame->payload);
-  const uint32_t number = r.u32();
-  if (frame->type == wire::FromRunner::kHello && r.done() && number == 1) co_return Result<>();
-  const std::string what = model::safeText(r.bytes(), kMostSaid);
-  if (frame->type == wire::FromRunner::kStartFailed && r.done()) {
-    co_return fail(Code::kInternal, what);
-  }
-  co_return fail(Code::kInternal, "the runner broke its protocol");
+  co_return checkHello(*frame);
 }
 
 // The descriptors of a guest's request, and the other end of its pipe of complaints.
@@ -75,10 +68,11 @@ Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec,
 }
 
 // What is built in, in which all slots are alike but for their user ids.
-SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const std::string& walls,
+SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const Pool::Alike& alike,
                    const Guest* guest) {
   SandboxSpec spec = host.planFor(limits, 0, guest).spec;
-  host.addWalls(walls, guest, spec);
+  host.addWalls(alike.walls, guest, spec);
+  spec.nests = alike.nests;
   spec.ids = {};
   return spec;
 }
@@ -174,7 +168,7 @@ Pool::Kind* Pool::find(const SandboxSpec& spec, const Alike& alike) {
 }
 
 Pool::Kind& Pool::kindOf(const model::Limits& limits, const Alike& alike) {
-  const SandboxSpec spec = specOf(*host_, limits, alike.walls, guest_.get());
+  const SandboxSpec spec = specOf(*host_, limits, alike, guest_.get());
   if (Kind* known = find(spec, alike)) return *known;
   if (kinds_.size() >= kMaxKinds) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
@@ -188,7 +182,7 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const Alike& alike) {
   kind.alike = alike;
   model::Limits usual;
   model::settle(usual);
-  kind.default_limits = spec == specOf(*host_, usual, alike.walls, guest_.get());
+  kind.default_limits = spec == specOf(*host_, usual, alike, guest_.get());
   if (!alike.key.empty() && like != kinds_.end()) kind.prestart = like->prestart;
   return kind;
 }
@@ -203,7 +197,7 @@ std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   auto live = take(kind);
   const bool copies = kind.alike.walls.empty() && zygotes_->has(kind.alike.key);
   if (live || kind.alike.key.empty() || copies) return live;
-  Kind* plain = find(kind.spec, {.walls = kind.alike.walls});
+  Kind* plain = find(kind.spec, {.walls = kind.alike.walls, .nests = kind.alike.nests});
   return plain != nullptr ? take(*plain) : nullptr;
 }
 
@@ -364,7 +358,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limi
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
   }
-  co_return co_await make(limits, kind.alike.walls);
+  co_return co_await make(limits, kind.alike);
 }
 
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
@@ -441,12 +435,13 @@ void Pool::endPeriod() {
   if (!kinds_.empty() || !zygotes_->empty()) startPeriod();
 }
 
-Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, std::string walls,
+Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike,
                                                std::shared_ptr<SpawnQueue> zygote) {
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
-  host_->addWalls(walls, guest_.get(), plan.spec);
+  host_->addWalls(alike.walls, guest_.get(), plan.spec);
+  plan.spec.nests = alike.nests;
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();
   const model::Limits roomy = toStartIn(limits);
@@ -459,7 +454,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, std::string
                     guest_};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
-  auto started = co_await start(*live, plan.spec, walls, groups, zygote);
+  auto started = co_await start(*live, plan.spec, alike.walls, groups, zygote);
   if (started) co_return live;
   std::ignore = co_await live->bury();
   Error error = std::move(started).error().within("starting the sandbox");

@@ -54,6 +54,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   struct Alike {
     std::string key = {};    // of the programs that may share an interpreter started ahead, or ""
     std::string walls = {};  // model::Walls, encoded; "" for none
+    bool nests = false;      // SandboxSpec::nests
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
@@ -124,7 +125,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
   Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
   // By a zygote, or else by the spawner.
-  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, std::string walls,
+  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, Alike alike,
                                            std::shared_ptr<SpawnQueue> zygote = nullptr);
   Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,
                        std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote);

@@ -125,6 +125,14 @@ class ProcessRuntime : public Runtime {
   std::shared_ptr<ImageWatch> watch_;
 };
 
+// Only a kernel of their own lets a session's programs have sandboxes that it does not share.
+Result<> checkNesting(const model::PermitFields& permit, const Guest* guest) {
+  if (!permit.nested) return {};
+  if (guest != nullptr && guest->nesting() != Guest::Nesting::kNone) return {};
+  return fail(Code::kUnsupported, "provisioning: the runtime " + permit.runtime +
+                                      " makes no sandboxes within its own; use gvisor or microvm");
+}
+
 Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitFields& permit) {
   if (permit.network_tier != "none") {
     return fail(Code::kUnsupported, "provisioning: no network tier but \"none\"");
@@ -142,6 +150,7 @@ Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitField
   }
   target.kind = &kind->second;
   TRY(host_->checkDisk(permit.limits, target.kind->guest.get()));
+  TRY(checkNesting(permit, target.kind->guest.get()));
   return target;
 }
 
@@ -160,18 +169,22 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const Target target = CO_TRY(targetOf(fields));
   const Kind& of = *target.kind;
   const std::string digest = CO_TRY(co_await digestOf(target));
+  const bool nests = fields.nested && of.guest != nullptr;
   Pool::Alike alike{.key = fields.prestart,
-                    .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls)};
+                    .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls),
+                    .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   SandboxInfo info{fields.runtime, host_->config().node, target.image.name, digest, of.weakened};
   const std::string weaker = host_->weakenedWalls(fields.walls, of.guest.get());
   if (!weaker.empty()) info.weakened.push_back(weaker);
+  if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   const std::vector<std::string>& env = target.place->files.env;
   if (!fields.session_id.empty()) {
     of.pool->refill();  // no program may start in it for long
-    co_return makeProcessSession(std::move(live), std::move(info), env);
+    SessionTraits traits{env, nests, fields.walls.runs_own};
+    co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,
                                              fields.prestart, std::move(alike));

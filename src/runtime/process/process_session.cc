@@ -7,6 +7,7 @@
 #include "model/image_name.h"
 #include "runtime/process/session_run.h"
 #include "runtime/process/switchboard.h"
+#include "runtime/process/within.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
 
@@ -18,16 +19,11 @@ constexpr size_t kMaxPrograms = 24;
 
 class ProcessExec final : public Exec {
  public:
-  ProcessExec(std::shared_ptr<SessionRun> program, std::shared_ptr<size_t> count)
-      : program_(std::move(program)), count_(std::move(count)) {
-    ++*count_;
-  }
+  ProcessExec(std::shared_ptr<SessionRun> program, std::shared_ptr<void> place)
+      : program_(std::move(program)), place_(std::move(place)) {}
   ProcessExec(const ProcessExec&) = delete;
   ProcessExec& operator=(const ProcessExec&) = delete;
-  ~ProcessExec() override {
-    program_->cancel();
-    --*count_;
-  }
+  ~ProcessExec() override { program_->cancel(); }
 
   Task<Result<model::Outcome>> run(ExecObserver& observer) override {
     return program_->run(observer);
@@ -39,16 +35,16 @@ class ProcessExec final : public Exec {
 
  private:
   std::shared_ptr<SessionRun> program_;
-  std::shared_ptr<size_t> count_;
+  std::shared_ptr<void> place_;
 };
 
 class ProcessSession final : public Sandbox {
  public:
-  ProcessSession(std::shared_ptr<Live> live, SandboxInfo info, std::vector<std::string> env)
+  ProcessSession(std::shared_ptr<Live> live, SandboxInfo info, SessionTraits traits)
       : live_(std::move(live)),
         board_(std::make_shared<Switchboard>(live_)),
         info_(std::move(info)),
-        env_(std::move(env)),
+        traits_(std::move(traits)),
         programs_(std::make_shared<size_t>(0)) {
     board_->start();
   }
@@ -78,9 +74,16 @@ class ProcessSession final : public Sandbox {
                                        " programs run in it already");
     }
     model::ExecSpec own = spec;
-    model::addImageEnv(env_, own.env);
+    model::addImageEnv(traits_.env, own.env);
+    if (fields.nested && (!traits_.nests || spec.for_files)) {
+      co_return fail(Code::kDenied, "running in a session: it has no sandboxes within it");
+    }
+    if (fields.nested) {
+      co_return makeExecWithin(live_, board_, std::move(own),
+                               {fields.limits, traits_.runs_own, takePlace()});
+    }
     auto program = std::make_shared<SessionRun>(live_, board_, std::move(own), fields.limits);
-    co_return std::make_unique<ProcessExec>(std::move(program), programs_);
+    co_return std::make_unique<ProcessExec>(std::move(program), takePlace());
   }
 
   Task<model::SandboxEnd> died() override {
@@ -95,20 +98,26 @@ class ProcessSession final : public Sandbox {
   }
 
  private:
+  // One of kMaxPrograms, until it is let go.
+  std::shared_ptr<void> takePlace() {
+    ++*programs_;
+    return {nullptr, [programs = programs_](void*) { --*programs; }};
+  }
+
   static Task<void> bury(std::shared_ptr<Live> live) { std::ignore = co_await live->bury(); }
 
   std::shared_ptr<Live> live_;
   std::shared_ptr<Switchboard> board_;
   SandboxInfo info_;
-  std::vector<std::string> env_;
+  SessionTraits traits_;
   std::shared_ptr<size_t> programs_;
 };
 
 }  // namespace
 
 std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info,
-                                            std::vector<std::string> env) {
-  return std::make_unique<ProcessSession>(std::move(live), std::move(info), std::move(env));
+                                            SessionTraits traits) {
+  return std::make_unique<ProcessSession>(std::move(live), std::move(info), std::move(traits));
 }
 
 }  // namespace cloister::runtime

@@ -3,14 +3,22 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/process/live.h"
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
 
+struct SessionTraits {
+  std::vector<std::string> env;  // of its image
+  bool nests = false;            // programs may have a sandbox of their own within it
+  bool runs_own = true;          // model::Walls
+};
+
 // `live` was claimed for it, and nothing has run in it.
 std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info,
-                                            std::vector<std::string> env);
+                                            SessionTraits traits);
 
 }  // namespace cloister::runtime

@@ -33,15 +33,15 @@ constexpr size_t kMaxPath = 4096;
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer,
+Run::Run(std::shared_ptr<Housing> housing, const model::ExecSpec& spec, ExecObserver& observer,
          std::function<void()> on_started)
-    : live_(std::move(live)),
+    : housing_(std::move(housing)),
       spec_(spec),
       observer_(observer),
       on_started_(std::move(on_started)),
-      wall_timer_(live_->executor()),
-      usage_timer_(live_->executor()),
-      stdin_changed_(live_->executor()) {}
+      wall_timer_(housing_->executor()),
+      usage_timer_(housing_->executor()),
+      stdin_changed_(housing_->executor()) {}
 
 Task<Result<model::Outcome>> Run::go() {
   const auto self = shared_from_this();
@@ -65,12 +65,12 @@ void Run::stop(End end, std::string message) {
   if (cause_ || done_) return;
   cause_ = end;
   outcome_.message = std::move(message);
-  live_->kill();
+  housing_->kill();
 }
 
 Task<Result<>> Run::flush() {
   const std::string frames = std::exchange(frames_, {});
-  co_return co_await live_->channel().write(frames);
+  co_return co_await housing_->channel().write(frames);
 }
 
 Task<Result<>> Run::addFiles() {
@@ -108,7 +108,7 @@ Task<void> Run::compile() {
 
 Task<void> Run::program() {
   addFrame(frames_, ToRunner::kMark, 0, {});
-  const bool waits = live_->ahead() != Live::Ahead::kNone;
+  const bool waits = housing_->ahead() != Housing::Ahead::kNone;
   const bool exited = waits ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
   if (exited && asked_) co_await collect();
 }
@@ -116,17 +116,17 @@ Task<void> Run::program() {
 // The program was started before; it gets its code, or the sign that its file is there.
 Task<bool> Run::waitingProgram() {
   stdin_stop_ = false;
-  wall_ = live_->limits().wall;
+  wall_ = housing_->limits().wall;
   onStarted();
   askForArtifacts();
-  const bool copied = live_->ahead() == Live::Ahead::kCopied;
+  const bool copied = housing_->ahead() == Housing::Ahead::kCopied;
   std::string_view input = copied ? std::string_view() : spec_.files.front().content;
   stdin_window_ = wire::kStdinWindow;
   const bool fed = addInput(frames_, kProgram, input);
   if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (!fed) {
-    spawn(live_->executor(), feed(kProgram, input));
+    spawn(housing_->executor(), feed(kProgram, input));
   }
   co_return co_await relay(kProgram);
 }
@@ -144,12 +144,12 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   report_.reset();
   started_ = false;
   stdin_stop_ = false;
-  wall_ = command.timeout.count() > 0 ? command.timeout : live_->limits().wall;
+  wall_ = command.timeout.count() > 0 ? command.timeout : housing_->limits().wall;
   armWall(wall_ + kStartGrace);
   if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (!fed) {
-    spawn(live_->executor(), feed(channel, input));
+    spawn(housing_->executor(), feed(channel, input));
   }
   co_return co_await relay(channel);
 }
@@ -158,10 +158,10 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
 Task<bool> Run::relay(uint32_t channel) {
   // Also once something else has ended it: the output until then is the program's.
   for (bool more = true; more;) {
-    const auto frame = co_await live_->channel().read();
+    const auto frame = co_await housing_->channel().read();
     if (!frame) {
       const bool ours = frame.error().code == Code::kInvalid;
-      stop(End::kRunnerLost, ours ? frame.error().message : live_->lost("the runner died"));
+      stop(End::kRunnerLost, ours ? frame.error().message : housing_->lost("the runner died"));
       break;
     }
     if (frame->channel != channel && frame->channel != 0) {
@@ -253,7 +253,7 @@ Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
   }
   model::CompileResult& result = *outcome_.compile;
   std::string& text = stream == model::Stream::kStdout ? result.stdout_text : result.stderr_text;
-  text.append(bytes.substr(0, live_->limits().output_bytes - text.size()));
+  text.append(bytes.substr(0, housing_->limits().output_bytes - text.size()));
 }
 
 // Appends what of the program's input the runner's window takes, and its end behind the last of it:
@@ -278,7 +278,7 @@ Task<void> Run::feed(uint32_t channel, std::string_view rest) {
     ended = addInput(out, channel, rest);
     if (out.empty()) {
       co_await stdin_changed_.wait();
-    } else if (!co_await live_->channel().write(out)) {
+    } else if (!co_await housing_->channel().write(out)) {
       break;
     }
   }
@@ -310,7 +310,7 @@ Task<void> Run::collect() {
   armWall(kCollectGrace);
   bool complete = false;
   for (bool more = true; more;) {
-    const auto frame = co_await live_->channel().read();
+    const auto frame = co_await housing_->channel().read();
     const auto next =
         frame ? co_await onCollectFrame(*frame) : Result<bool>(std::unexpected(frame.error()));
     complete = next && !*next;

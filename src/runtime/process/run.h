@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run: one exec in a live sandbox, from its files to its Outcome. Several things can end it; the
+// Run: one exec in a sandbox, from its files to its Outcome. Several things can end it; the
 // first cause is kept, and what the kernel says counts more than what the runner says.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "model/exec_spec.h"
 #include "model/outcome.h"
-#include "runtime/process/live.h"
+#include "runtime/process/housing.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
 
@@ -23,7 +23,7 @@ namespace cloister::runtime {
 class Run : public std::enable_shared_from_this<Run> {
  public:
   // `spec` and `observer` outlive go(). `on_started`: the program, or its compiler, runs now.
-  Run(std::shared_ptr<Live> live, const model::ExecSpec& spec, ExecObserver& observer,
+  Run(std::shared_ptr<Housing> housing, const model::ExecSpec& spec, ExecObserver& observer,
       std::function<void()> on_started);
 
   Task<Result<model::Outcome>> go();
@@ -59,7 +59,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void addHits(const linux::CgroupEvents& events);
   void measure();
 
-  std::shared_ptr<Live> live_;
+  std::shared_ptr<Housing> housing_;
   const model::ExecSpec& spec_;
   ExecObserver& observer_;
   std::function<void()> on_started_;

@@ -23,7 +23,7 @@ void Run::armWall(std::chrono::milliseconds after) {
     // A timer that had already fired when it was set anew reports no error.
     if (error || self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
     if (self->report_) {
-      self->live_->kill();  // the command has ended, whatever the runner still owes
+      self->housing_->kill();  // the command has ended, whatever the runner still owes
     } else if (self->started_) {
       self->stop(End::kTimedOut);
     } else {
@@ -34,9 +34,9 @@ void Run::armWall(std::chrono::milliseconds after) {
 
 // Out of memory: whatever the kernel kills first, the rest goes with it.
 void Run::watchMemory() {
-  const linux::Cgroup* group = live_->group();
+  const linux::Cgroup* group = housing_->group();
   if (group == nullptr || group->oomFd() < 0) return;
-  oom_.emplace(live_->executor(), ::fcntl(group->oomFd(), F_DUPFD_CLOEXEC, 0));
+  oom_.emplace(housing_->executor(), ::fcntl(group->oomFd(), F_DUPFD_CLOEXEC, 0));
   oom_->async_wait(asio::posix::descriptor_base::wait_read,
                    [self = shared_from_this()](const boost::system::error_code& error) {
                      if (!error) self->stopForMemory();
@@ -45,8 +45,8 @@ void Run::watchMemory() {
 
 void Run::stopForMemory() {
   if (cause_ || done_) return;
-  addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes,
-         std::max(live_->usage().memory_peak, peak_.memory_peak), "bytes", true);
+  addHit(outcome_, limit_name::kMemory, housing_->limits().memory_bytes,
+         std::max(housing_->usage().memory_peak, peak_.memory_peak), "bytes", true);
   stop(End::kLimit);
 }
 
@@ -60,20 +60,21 @@ void Run::watchUsage() {
 }
 
 void Run::checkUsage() {
-  if (live_->countedInside() && live_->events().oom_kills > 0) return stopForMemory();
-  const linux::CgroupUsage now = live_->usage();
+  if (housing_->countedInside() && housing_->events().oom_kills > 0) return stopForMemory();
+  const linux::CgroupUsage now = housing_->usage();
   peak_.memory_peak = std::max(peak_.memory_peak, now.memory_peak);
   peak_.pids_peak = std::max(peak_.pids_peak, now.pids_peak);
   peak_.cpu_micros = std::max(peak_.cpu_micros, now.cpu_micros);
-  const auto limit = millisOf(live_->limits().cpu_time);
+  const auto limit = millisOf(housing_->limits().cpu_time);
   const uint64_t used =
-      (peak_.cpu_micros - std::min(peak_.cpu_micros, live_->before().cpu_micros)) / 1000;
+      (peak_.cpu_micros - std::min(peak_.cpu_micros, housing_->before().cpu_micros)) / 1000;
   if (limit > 0 && used >= limit) {
     addHit(outcome_, limit_name::kCpuTime, limit, used, "ms", true);
     return stop(End::kLimit);
   }
   // Without a cgroup nobody else adds the processes up.
-  if (live_->group() == nullptr && now.memory_peak > live_->limits().memory_bytes) stopForMemory();
+  if (housing_->group() == nullptr && now.memory_peak > housing_->limits().memory_bytes)
+    stopForMemory();
   model::Usage usage;
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
   usage.cpu_ms = static_cast<int64_t>(used);
@@ -85,11 +86,11 @@ void Run::checkUsage() {
 void Run::compose() {
   outcome_.finished_at = base::wallMicros();
   measure();
-  const linux::CgroupEvents events = live_->events();
+  const linux::CgroupEvents events = housing_->events();
   // The kernel's word first: it may have killed the runner with the rest.
   const bool by_itself = !cause_ || *cause_ == End::kRunnerLost;
   if (by_itself && events.oom_kills > 0) {
-    addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes,
+    addHit(outcome_, limit_name::kMemory, housing_->limits().memory_bytes,
            outcome_.usage.max_rss_bytes, "bytes", true);
     outcome_.end = End::kLimit;
     outcome_.message.clear();
@@ -102,7 +103,7 @@ void Run::compose() {
 }
 
 void Run::judgeExit() {
-  const model::Limits& limits = live_->limits();
+  const model::Limits& limits = housing_->limits();
   outcome_.end = report_->signaled ? End::kSignaled : End::kExited;
   (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
   if (!report_->signaled) return;
@@ -121,7 +122,7 @@ void Run::judgeExit() {
 
 // What the program ran into without being ended by it.
 void Run::addHits(const linux::CgroupEvents& events) {
-  const model::Limits& limits = live_->limits();
+  const model::Limits& limits = housing_->limits();
   // Without a cgroup only a look at the right moment tells.
   if (events.pids_refused > 0 || peak_.pids_peak > limits.pids) {
     addHit(outcome_, limit_name::kPids, limits.pids, limits.pids + 1, "processes");
@@ -130,20 +131,20 @@ void Run::addHits(const linux::CgroupEvents& events) {
 }
 
 void Run::measure() {
-  const linux::CgroupUsage now = live_->usage();
+  const linux::CgroupUsage now = housing_->usage();
   const auto since = [](uint64_t value, uint64_t before) {
     return value - std::min(value, before);
   };
   model::Usage& usage = outcome_.usage;
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
   const uint64_t cpu = std::max(now.cpu_micros, peak_.cpu_micros);
-  usage.cpu_ms = static_cast<int64_t>(since(cpu, live_->before().cpu_micros) / 1000);
+  usage.cpu_ms = static_cast<int64_t>(since(cpu, housing_->before().cpu_micros) / 1000);
   usage.max_rss_bytes = std::max(now.memory_peak, peak_.memory_peak);
-  usage.io_read_bytes = since(now.io_read_bytes, live_->before().io_read_bytes);
-  usage.io_write_bytes = since(now.io_write_bytes, live_->before().io_write_bytes);
+  usage.io_read_bytes = since(now.io_read_bytes, housing_->before().io_read_bytes);
+  usage.io_write_bytes = since(now.io_write_bytes, housing_->before().io_write_bytes);
   const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
   usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
-  if (live_->toldFromInside() && report_) {
+  if (housing_->toldFromInside() && report_) {
     usage.max_rss_bytes = std::max(usage.max_rss_bytes, report_->max_rss);
     usage.processes = std::max(usage.processes, report_->reaped > 0 ? 1U : 0U);
   }

@@ -9,6 +9,7 @@
 #include <boost/asio/write.hpp>
 
 #include "linux/message.h"
+#include "model/escalation.h"
 
 namespace cloister::runtime {
 namespace {
@@ -95,6 +96,17 @@ Task<Result<>> RunnerChannel::writeWithFds(std::string_view frames, const std::v
     if (error) co_return fail(Code::kUnavailable, "writing to the runner: " + error.message());
   }
   co_return fail(Code::kUnavailable, "writing to the runner: it is closed");
+}
+
+Result<> checkHello(const RunnerFrame& frame) {
+  wire::Reader r(frame.payload);
+  const uint32_t number = r.u32();
+  if (frame.type == wire::FromRunner::kHello && r.done() && number == 1) return {};
+  const std::string what = model::safeText(r.bytes(), kMostSaid);
+  if (frame.type == wire::FromRunner::kStartFailed && r.done()) {
+    return fail(Code::kInternal, what);
+  }
+  return fail(Code::kInternal, "the runner broke its protocol");
 }
 
 std::optional<ExitReport> decodeExited(std::string_view payload) {

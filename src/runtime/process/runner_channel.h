@@ -55,6 +55,9 @@ std::optional<ExitReport> decodeExited(std::string_view payload);
 std::optional<Scratch> decodeScratch(std::string_view payload);
 std::optional<Counts> decodeCounts(std::string_view payload);
 
+// A runner's first frame: that it is there; or, of who was to become it, what failed.
+Result<> checkHello(const RunnerFrame& frame);
+
 class RunnerChannel {
  public:
   RunnerChannel(const boost::asio::any_io_executor& executor, Fd socket);

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/nester.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string.h>
+
+#include "base/fd.h"
+#include "guest/machine.h"
+#include "guest/relay.h"
+#include "guest/sandbox.h"
+#include "wire/guest.h"
+
+namespace cloister::guest {
+namespace {
+
+constexpr size_t kMostParameters = 16;
+
+struct Request {
+  char parameters[wire::guest::kMaxParameters];
+  size_t size = 0;
+  Fd stream;
+};
+Request the_request;
+char* the_environment[kMostParameters + 1];
+Sandbox the_sandbox;
+bool something_ended = true;
+
+void onChild(int /*signal*/) {
+  something_ended = true;
+}
+
+// False when nobody can ask any more. What is malformed has no stream.
+bool receive(int socket, Request& request) {
+  request.stream.reset();
+  iovec bytes{request.parameters, sizeof request.parameters};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+      header->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd = -1;
+    memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    request.stream.reset(fd);
+  }
+  request.size = static_cast<size_t>(n);
+  return n > 0;
+}
+
+// The request's parameters become this process's environment.
+void takeParameters(Request& request) {
+  constexpr char kPrefix[] = "cloister_";
+  size_t count = 0;
+  char* const end = request.parameters + request.size;
+  for (char* at = request.parameters; at < end;) {
+    char* const stop = static_cast<char*>(memchr(at, '\0', static_cast<size_t>(end - at)));
+    if (stop == nullptr || count == kMostParameters ||
+        strncmp(at, kPrefix, sizeof kPrefix - 1) != 0) {
+      powerOff("malformed parameters");
+    }
+    the_environment[count++] = at;
+    at = stop + 1;
+  }
+  environ = the_environment;
+}
+
+// One sandbox within, from its start to its end.
+[[noreturn]] void hold(const Ground& ground, int socket, unsigned number) {
+  close(socket);
+  signal(SIGCHLD, SIG_DFL);
+  endAlone(the_request.stream.get());
+  takeParameters(the_request);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) giveUp("socketpair");
+  const Fd ours(ends[0]);
+  the_sandbox.start(ground, {.number = number, .runner = Fd(ends[1]), .nester = Fd()});
+  relay(the_sandbox, ours.get(), the_request.stream.get());
+  the_request.stream.reset();
+  the_sandbox.end();
+  _exit(0);
+}
+
+}  // namespace
+
+void serveNester(const Ground& ground, int socket, pid_t runner) {
+  struct sigaction action{};
+  action.sa_handler = onChild;
+  sigaction(SIGCHLD, &action, nullptr);
+  sigset_t child;
+  sigset_t open;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, &open);
+  unsigned held = 0;
+  for (unsigned number = 0;;) {
+    while (something_ended) {
+      something_ended = false;
+      for (pid_t pid; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+        if (pid == runner) _exit(0);
+        if (held > 0) --held;
+      }
+    }
+    pollfd one{socket, POLLIN, 0};
+    if (ppoll(&one, 1, nullptr, &open) < 0) continue;
+    if (!receive(socket, the_request)) break;
+    if (!the_request.stream) continue;
+    const bool room = held < wire::guest::kMostWithin;
+    ++number;
+    const pid_t pid = room ? fork() : -1;
+    if (pid == 0) {
+      sigprocmask(SIG_SETMASK, &open, nullptr);
+      hold(ground, socket, number == 0 ? 1 : number);
+    }
+    if (pid > 0) ++held;
+    the_request.stream.reset();  // who got none sees its end
+  }
+  // The runner has gone: what this process started goes when it does, or with the machine.
+  while (runner > 0 && waitpid(runner, nullptr, 0) != runner && errno == EINTR) {
+  }
+  _exit(0);
+}
+
+}  // namespace cloister::guest

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guest/root.h"
+
+#include <errno.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "guest/machine.h"
+#include "guest/walls.h"
+#include "wire/guest.h"
+
+namespace cloister::guest {
+namespace {
+
+constexpr uid_t kUser = kSandboxUser;
+constexpr unsigned long kSafe = MS_NOSUID | MS_NODEV;
+
+void below(char (&path)[128], const char* name) {
+  snprintf(path, sizeof path, "%s%s", kRoot, name);
+}
+
+void mountAt(const char* name, const char* type, unsigned long flags, const char* options) {
+  char target[128];
+  below(target, name);
+  if (mount(type, target, type, flags, options) != 0) giveUp(target);
+}
+
+void makeDirectory(const char* path, mode_t mode) {
+  if (mkdir(path, mode) != 0 || chmod(path, mode) != 0) giveUp(path);
+}
+
+void makeDevices() {
+  struct Device {
+    const char* name;
+    unsigned minor;
+  };
+  mountAt("/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,nr_inodes=64,mode=755");
+  for (const Device device : {Device{"null", 3}, Device{"zero", 5}, Device{"full", 7},
+                              Device{"random", 8}, Device{"urandom", 9}}) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/dev/%s", kRoot, device.name);
+    if (mknod(path, S_IFCHR, makedev(1, device.minor)) != 0 || chmod(path, 0666) != 0) {
+      giveUp(path);
+    }
+  }
+  constexpr const char* kLinks[][2] = {{"/dev/fd", "/proc/self/fd"},
+                                       {"/dev/stdin", "/proc/self/fd/0"},
+                                       {"/dev/stdout", "/proc/self/fd/1"},
+                                       {"/dev/stderr", "/proc/self/fd/2"},
+                                       {"/dev/ptmx", "pts/ptmx"}};
+  for (const auto& [name, to] : kLinks) {
+    char path[128];
+    below(path, name);
+    if (symlink(to, path) != 0) giveUp(path);
+  }
+  for (const char* name : {"/dev/shm", "/dev/pts"}) {
+    char path[128];
+    below(path, name);
+    makeDirectory(path, 0755);
+  }
+  mountAt("/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=666,mode=620");
+  char dev[128];
+  below(dev, "/dev");
+  if (mount(nullptr, dev, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC,
+            nullptr) != 0) {
+    giveUp("sealing /dev");
+  }
+}
+
+struct Place {
+  const char* name;  // in what is shared
+  const char* target;
+  mode_t mode;
+  uid_t owner;
+};
+constexpr Place kPlaces[] = {{"workspace", "/workspace", 0755, kUser},
+                             {"tmp", "/tmp", 01777, 0},
+                             {"shm", "/dev/shm", 01777, 0}};
+
+unsigned long scratchFlags() {
+  return kSafe | (parameter(wire::guest::kNoExec) != 0 ? MS_NOEXEC : 0);
+}
+
+// One bounded file system behind all that is writable.
+void makeScratch() {
+  const unsigned long flags = scratchFlags();
+  char options[128];
+  snprintf(options, sizeof options, "size=%llu,nr_inodes=%llu,mode=755",
+           static_cast<unsigned long long>(parameter(wire::guest::kScratch)),
+           static_cast<unsigned long long>(parameter(wire::guest::kInodes)));
+  if (mount("tmpfs", kScratchPlace, "tmpfs", flags, options) != 0) giveUp("making the workspace");
+  for (const Place& place : kPlaces) {
+    char from[128];
+    char target[128];
+    snprintf(from, sizeof from, "%s/%s", kScratchPlace, place.name);
+    below(target, place.target);
+    makeDirectory(from, place.mode);
+    if (chown(from, place.owner, place.owner) != 0) giveUp(from);
+    if (mount(from, target, nullptr, MS_BIND, nullptr) != 0 ||
+        mount(nullptr, target, nullptr, MS_REMOUNT | MS_BIND | flags, nullptr) != 0) {
+      giveUp(target);
+    }
+  }
+}
+
+bool isKept(const char* entry) {
+  if (entry[0] == '.' || (entry[0] >= '0' && entry[0] <= '9')) return true;
+  for (const char* kept : {"cpuinfo", "filesystems", "loadavg", "meminfo", "mounts", "net", "self",
+                           "stat", "sys", "thread-self", "uptime", "version"}) {
+    if (strcmp(entry, kept) == 0) return true;
+  }
+  return false;
+}
+
+// What of the machine's /proc is not for programs is covered, as it is of a host's: an empty file
+// or directory that nobody may open.
+void coverProc() {
+  char proc[128];
+  below(proc, "/proc");
+  DIR* listing = opendir(proc);
+  if (listing == nullptr) giveUp(proc);
+  while (const dirent* entry = readdir(listing)) {
+    if (isKept(entry->d_name) || entry->d_type == DT_LNK) continue;
+    char path[128 + NAME_MAX];
+    snprintf(path, sizeof path, "%s/%s", proc, entry->d_name);
+    const char* cover = entry->d_type == DT_DIR ? kMaskDirectory : kMaskFile;
+    if (mount(cover, path, nullptr, MS_BIND, nullptr) != 0) giveUp(path);
+  }
+  closedir(listing);
+}
+
+// pivot_root(2) does not take the initial RAM file system; what is beneath the new root afterwards
+// is out of reach for one who may not mount.
+void enterImage() {
+  mountAt("/proc", "proc", kSafe | MS_NOEXEC, nullptr);
+  coverProc();
+  putUpWalls();
+  if (chdir(kRoot) != 0 || mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 || chroot(".") != 0 ||
+      chdir("/") != 0) {
+    giveUp("entering the image");
+  }
+}
+
+// gVisor has no file system that is mounted in several places, so each gets the bound.
+void coverScratch() {
+  for (const Place& place : kPlaces) {
+    char options[128];
+    snprintf(options, sizeof options, "size=%llu,mode=%o,uid=%u,gid=%u",
+             static_cast<unsigned long long>(parameter(wire::guest::kScratch)), place.mode,
+             place.owner, place.owner);
+    if (mount("tmpfs", place.target, "tmpfs", scratchFlags(), options) != 0) giveUp(place.target);
+  }
+}
+
+void mountOver(const char* target, const char* type, unsigned long flags) {
+  if (mount(type, target, type, flags, nullptr) != 0) giveUp(target);
+}
+
+}  // namespace
+
+void enterRoot(const Ground& ground, bool within) {
+  if (ground.machine) {
+    makeDevices();
+    makeScratch();
+    return enterImage();
+  }
+  mountOver("/proc", "proc", kSafe | MS_NOEXEC);
+  if (!within) return;
+  mountOver("/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC);
+  coverScratch();
+}
+
+}  // namespace cloister::guest

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The root file system of a sandbox, as its own processes see it. Called by the process that
+// becomes the runner, in a mount namespace of its own, while it is still root.
+#pragma once
+
+#include "guest/ground.h"
+
+namespace cloister::guest {
+
+// Who runs in a sandbox.
+inline constexpr unsigned kSandboxUser = 1000;
+
+// Makes what is the sandbox's own (/proc, /dev, what is writable, in the bounds of its parameters)
+// and goes there. `within`: for one within another, of which nothing is to be seen; of a container
+// the first one's is there already. Ends this process where any of it fails.
+void enterRoot(const Ground& ground, bool within);
+
+}  // namespace cloister::guest

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tool calls from within a session: a process in its sandbox asks (wire/files.h, `tools`), and each
+// call becomes a program in a sandbox of its own within the session's, decided, permitted and
+// recorded like any other. What comes is hostile: who breaks the form of it loses the line, and the
+// next is offered after a pause.
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "orchestrator/sessions_impl.h"
+#include "runtime/spawn.h"
+#include "wire/files_codec.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace json = base::json;
+namespace files = wire::files;
+
+constexpr auto kPause = std::chrono::seconds(1);
+constexpr auto kLook = Millis(1'000);
+constexpr size_t kPiece = size_t{64} << 10;
+
+json::object toObject(const Error& error) {
+  model::RunError said{.type = std::string(model::errorTypeOf(error.code)),
+                       .message = error.message,
+                       .details = {},
+                       .retryable = error.code == Code::kQuota || error.code == Code::kUnavailable};
+  if (!error.field.empty()) said.details["field"] = error.field;
+  return {{"error", toJsonObject(said)}};
+}
+
+}  // namespace
+
+// One line into a session's sandbox, while it lasts.
+class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
+ public:
+  ToolLine(std::shared_ptr<Impl> of, SessionPtr session, std::shared_ptr<FileCall> call)
+      : sessions_(std::move(of)),
+        session_(std::move(session)),
+        call_(std::move(call)),
+        changed_(sessions_->runs->executor) {}
+
+  Task<void> run() {
+    const auto self = shared_from_this();
+    const auto begun = co_await call_->next();
+    if (!begun || !*begun || !std::holds_alternative<files::EndOfEntries>(**begun)) co_return;
+    std::string heard;
+    for (bool going = true; going;) {
+      const auto piece = co_await call_->read();
+      if (!piece || piece->empty()) break;
+      heard += *piece;
+      going = take(heard);
+    }
+    call_->abandon();
+  }
+
+ private:
+  // The calls that are whole. False where they are not what a runner says.
+  bool take(std::string& heard) {
+    std::string_view rest = heard;
+    for (;;) {
+      auto call = files::takeToolCall(rest);
+      if (!call || (*call && std::exchange(asked_[(*call)->caller], true))) return false;
+      if (!*call) break;
+      runtime::spawn(sessions_->runs->executor, answer((*call)->caller, std::move((*call)->line)));
+    }
+    heard.erase(0, heard.size() - rest.size());
+    return true;
+  }
+
+  Task<void> answer(uint32_t caller, std::string line) {
+    const auto self = shared_from_this();
+    const auto execution = co_await perform(std::move(line));
+    const json::object said =
+        execution ? model::toJsonObject(*execution) : toObject(execution.error());
+    co_await send(caller, base::toJson(said) + "\n");
+  }
+
+  Task<Result<model::Execution>> perform(std::string line) {
+    json::value body = CO_TRY(base::parseJson(line, {.max_bytes = files::kMaxToolRequest}));
+    if (!body.is_object()) co_return fail(Code::kInvalid, "a call: must be a JSON object");
+    if (!body.get_object().contains("nested")) body.get_object()["nested"] = true;
+    model::ExecRequest request = CO_TRY(
+        model::parseExecRequest(body.get_object(), sessions_->config.requests, session_->record));
+    if (!request.run.nested) {
+      co_return fail(Code::kInvalid, "nested: a call from within is always so; leave it out",
+                     "nested");
+    }
+    const model::Principal principal = session_->record.principal;
+    const auto accepted =
+        CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
+    const auto log = sessions_->runs->findLog(principal, accepted.id);
+    while (log && !log->closed())
+      co_await log->wait(log->version(), kLook);
+    if (log) co_return log->withOutput();
+    co_return sessions_->runs->parts.store.get(store::Scope::of(principal), accepted.id);
+  }
+
+  // Whole, one after the other. Only then may the caller ask again.
+  Task<void> send(uint32_t caller, std::string text) {
+    while (sending_)
+      co_await changed_.wait();
+    sending_ = true;
+    asked_[caller] = false;
+    Result<> sent = co_await call_->send(files::toolAnswerHead(caller, text.size()));
+    for (size_t at = 0; sent && at < text.size(); at += kPiece)
+      sent = co_await call_->send(text.substr(at, kPiece));
+    sending_ = false;
+    changed_.notify();
+  }
+
+  std::shared_ptr<Impl> sessions_;
+  SessionPtr session_;
+  std::shared_ptr<FileCall> call_;
+  runtime::Signal changed_;
+  bool asked_[files::kMostToolCallers] = {};
+  bool sending_ = false;
+};
+
+// As long as the session is there: a line that ends, since somebody inside ended it or the session
+// was moved, is followed by another.
+Task<void> Sessions::Impl::serveTools(SessionPtr session) {
+  const auto self = shared_from_this();
+  while (!session->ending && !draining) {
+    FileRequest request{{"tools"}, true, ""};
+    request.stays = true;
+    auto call = co_await askFiles(session, session->record.principal, std::move(request));
+    if (call) co_await std::make_shared<ToolLine>(self, session, *std::move(call))->run();
+    if (session->ending) break;
+    co_await session->ended(base::monotonicNow() + kPause);
+  }
+}
+
+}  // namespace cloister::orchestrator

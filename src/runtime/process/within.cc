@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/process/within.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include "linux/message.h"
+#include "runtime/process/run.h"
+#include "runtime/process/session_run.h"
+#include "runtime/signal.h"
+#include "runtime/spawn.h"
+#include "wire/files.h"
+#include "wire/guest.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+using Socket = asio::local::stream_protocol::socket;
+constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
+constexpr size_t kPiece = 65'536;
+// Beyond what the run itself may take, which is watched where it is conducted.
+constexpr auto kTunnelGrace = std::chrono::minutes(5);
+
+// As pid 1 of the guest is told them, who holds memory and processes by other means.
+std::vector<std::string> parametersFor(const model::Limits& limits, const SandboxSpec& spec,
+                                       bool runs_own) {
+  namespace name = wire::guest;
+  const auto add = [](const char* key, const std::string& value) { return key + ("=" + value); };
+  std::string each;
+  for (const linux::ResourceLimit& of : std::span(spec.limits).first(spec.limit_count)) {
+    if (of.resource == RLIMIT_DATA || of.resource == RLIMIT_NPROC) continue;
+    if (!each.empty()) each += ',';
+    each += std::to_string(of.resource) + ":" + std::to_string(of.value);
+  }
+  return {add(name::kMemory, std::to_string(limits.memory_bytes)),
+          add(name::kPids, std::to_string(limits.pids + 1)),
+          add(name::kScratch, std::to_string(spec.scratch_bytes)),
+          add(name::kInodes, std::to_string(spec.scratch_inodes)),
+          add(name::kNoExec, runs_own ? "0" : "1"),
+          add(name::kLimits, each)};
+}
+
+class Within final : public Housing, public std::enable_shared_from_this<Within> {
+ public:
+  Within(std::shared_ptr<Live> live, const std::shared_ptr<Switchboard>& board,
+         const model::Limits& limits, bool runs_own)
+      : live_(std::move(live)), limits_(limits), ended_(live_->executor()) {
+    model::ExecSpec tunnel;
+    tunnel.run.argv = {wire::files::kNest};
+    for (std::string& each : parametersFor(limits, live_->specWithin(limits), runs_own))
+      tunnel.run.argv.push_back(std::move(each));
+    tunnel.for_files = true;
+    tunnel.keep_input = true;
+    model::Limits patient = live_->limits();
+    patient.wall = 2 * limits.wall + kTunnelGrace;  // its compiler has that time as well
+    tunnel_ = std::make_shared<SessionRun>(live_, board, std::move(tunnel), patient);
+  }
+
+  // Makes it: returns when its runner is there.
+  Task<Result<>> make() {
+    auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
+    channel_.emplace(executor(), std::move(ours));
+    channel_->takeCounts(told_);
+    far_.emplace(executor(), asio::local::stream_protocol(), theirs.release());
+    runtime::spawn(executor(), carryOut(shared_from_this()));
+    runtime::spawn(executor(), carryIn(shared_from_this()));
+    asio::steady_timer late(executor(), live_->guest()->patience());
+    late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (!error) self->kill();
+    });
+    const auto frame = co_await channel_->read();
+    if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + why_);
+    co_return checkHello(*frame);
+  }
+
+  // Ends it, and waits until the way to it is gone.
+  Task<void> bury() {
+    kill();
+    while (!out_ended_ || !in_ended_)
+      co_await ended_.wait();
+    channel_->close();
+  }
+
+  const asio::any_io_executor& executor() const override { return live_->executor(); }
+  const model::Limits& limits() const override { return limits_; }
+  RunnerChannel& channel() override { return *channel_; }
+  Ahead ahead() const override { return Ahead::kNone; }
+  const linux::Cgroup* group() const override { return nullptr; }
+  bool toldFromInside() const override { return true; }
+  bool countedInside() const override { return true; }
+  const linux::CgroupUsage& before() const override { return before_; }
+  linux::CgroupUsage usage() const override { return {.memory_peak = told_.memory_peak}; }
+  linux::CgroupEvents events() const override {
+    linux::CgroupEvents events;
+    events.pids_refused = told_.refused;
+    events.oom_kills = told_.killed;
+    return events;
+  }
+  void kill() override { tunnel_->cancel(); }
+  std::string lost(std::string what) const override { return what; }
+
+ private:
+  // What the program in the session says is what the runner within does.
+  class ToChannel final : public ExecObserver {
+   public:
+    explicit ToChannel(Within& of) : of_(of) {}
+    void onStarted() override {}
+    Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
+      if (stream != model::Stream::kStdout) co_return;
+      const auto [error, n] = co_await asio::async_write(*of_.far_, asio::buffer(bytes), kUse);
+      if (error) of_.kill();  // nobody reads it any more
+    }
+    Task<void> onFileBegin(std::string /*path*/, uint64_t /*size*/) override { co_return; }
+    Task<void> onFileData(std::string_view /*bytes*/) override { co_return; }
+    Task<void> onFileEnd() override { co_return; }
+
+   private:
+    Within& of_;
+  };
+
+  static Task<void> carryOut(std::shared_ptr<Within> self) {
+    ToChannel observer(*self);
+    const auto outcome = co_await self->tunnel_->run(observer);
+    self->why_ = outcome ? outcome->message : outcome.error().message;
+    boost::system::error_code ignored;
+    self->far_->shutdown(Socket::shutdown_both, ignored);
+    self->out_ended_ = true;
+    self->ended_.notify();
+  }
+
+  static Task<void> carryIn(std::shared_ptr<Within> self) {
+    std::string piece(kPiece, '\0');
+    for (;;) {
+      const auto [error, n] = co_await self->far_->async_read_some(asio::buffer(piece), kUse);
+      if (error || !co_await self->tunnel_->input(piece.substr(0, n))) break;
+    }
+    self->in_ended_ = true;
+    self->ended_.notify();
+  }
+
+  const std::shared_ptr<Live> live_;  // it is in that one's
+  const model::Limits limits_;
+  std::shared_ptr<SessionRun> tunnel_;
+  std::optional<RunnerChannel> channel_;
+  std::optional<Socket> far_;  // the other end of the channel
+  Counts told_;
+  linux::CgroupUsage before_;
+  std::string why_ = "it was not made in time";
+  bool out_ended_ = false;
+  bool in_ended_ = false;
+  Signal ended_;
+};
+
+class ExecWithin final : public Exec {
+ public:
+  ExecWithin(std::shared_ptr<Within> within, model::ExecSpec spec, std::shared_ptr<void> place)
+      : within_(std::move(within)),
+        spec_(std::make_shared<const model::ExecSpec>(std::move(spec))),
+        place_(std::move(place)) {}
+  ExecWithin(const ExecWithin&) = delete;
+  ExecWithin& operator=(const ExecWithin&) = delete;
+  ~ExecWithin() override { within_->kill(); }
+
+  Task<Result<model::Outcome>> run(ExecObserver& observer) override {
+    const auto within = within_;
+    const auto spec = spec_;
+    auto made = co_await within->make();
+    Result<model::Outcome> outcome;
+    if (!made) {
+      outcome = std::unexpected(std::move(made).error().within("making a sandbox within"));
+    } else {
+      run_ = std::make_shared<Run>(within, *spec, observer, [] {});
+      if (cancelled_) run_->stop(model::End::kCancelled);
+      outcome = co_await run_->go();
+    }
+    co_await within->bury();
+    if (!outcome && cancelled_) {
+      outcome = model::Outcome{};
+      outcome->end = model::End::kCancelled;
+    }
+    co_return outcome;
+  }
+
+  void cancel() override {
+    cancelled_ = true;
+    if (run_) return run_->stop(model::End::kCancelled);
+    within_->kill();
+  }
+
+  Task<Result<>> input(std::string /*bytes*/) override { co_return none("input"); }
+  Result<> signal(int /*number*/) override { return none("signals"); }
+  Result<> resize(model::TerminalSize /*size*/) override { return none("terminal"); }
+
+ private:
+  static std::unexpected<Error> none(std::string_view what) {
+    return fail(Code::kConflict,
+                "a program in a sandbox of its own within a session takes no " + std::string(what));
+  }
+
+  std::shared_ptr<Within> within_;
+  std::shared_ptr<const model::ExecSpec> spec_;
+  std::shared_ptr<void> place_;
+  std::shared_ptr<Run> run_;
+  bool cancelled_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Exec> makeExecWithin(std::shared_ptr<Live> live,
+                                     const std::shared_ptr<Switchboard>& board,
+                                     model::ExecSpec spec, WithinTraits traits) {
+  auto within = std::make_shared<Within>(std::move(live), board, traits.limits, traits.runs_own);
+  return std::make_unique<ExecWithin>(std::move(within), std::move(spec), std::move(traits.place));
+}
+
+}  // namespace cloister::runtime

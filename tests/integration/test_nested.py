@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandboxes within a session's: a whole agent process behind a kernel of its own, and each of its
+tool calls in a sandbox of its own inside that; asked for from outside, and from within."""
+
+import json
+import os
+import pathlib
+import unittest
+
+import harness
+from api_case import ApiTest, CONFIG
+from session_case import Session
+
+RUNSC = "/usr/bin/runsc"
+QEMU = "/usr/bin/qemu-system-x86_64"
+IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
+LACKS = {"gvisor": "" if os.path.exists(RUNSC) else f"no {RUNSC}: install Debian's from backports",
+         "microvm": f"no {QEMU}" if not os.path.exists(QEMU) else
+         "no image: CLOISTER_MICROVM names none" if not (IMAGE / "root.squashfs").exists() else ""}
+EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
+
+# What a program calls tools with; it needs nothing but a local socket.
+CALLS = '''
+import json, socket
+class Tools:
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect("\\0cloister-tools")
+        self.answers = self.socket.makefile("r")
+    def call(self, **request):
+        self.socket.sendall(json.dumps(request).encode() + b"\\n")
+        return json.loads(self.answers.readline())
+'''
+
+# An agent: three calls, of which each says where it is.
+AGENT = CALLS + '''
+import json
+import os
+open("secret.txt", "w").write("the agent's own")
+WHERE = """
+import json
+import os
+print(json.dumps({"pid_ns": os.readlink("/proc/self/ns/pid"), "mnt_ns": os.readlink("/proc/self/ns/mnt"),
+                  "net_ns": os.readlink("/proc/self/ns/net"), "sees": sorted(os.listdir("/workspace")),
+                  "comms": sorted({open(f"/proc/{p}/comm").read().strip() for p in os.listdir("/proc") if p.isdigit()}),
+                  "kernel": open("/proc/version").read()}))
+"""
+tools, answers = Tools(), []
+for i in range(3):
+    answers.append(tools.call(language="python", code="import json\\n" + WHERE + f"open('left-{i}', 'w')",
+                              memory_mb=96, metadata={"call": str(i)}))
+print(json.dumps({"answers": answers, "sees": sorted(os.listdir("/workspace")),
+                  "pid_ns": os.readlink("/proc/self/ns/pid"), "net_ns": os.readlink("/proc/self/ns/net"),
+                  "kernel": open("/proc/version").read()}))
+'''
+
+
+def setUpModule():
+    ApiTest.server = harness.Server(config=CONFIG + (EMULATED if not LACKS["microvm"] else ""))
+    unittest.enterModuleContext(ApiTest.server)
+
+
+class Nested:
+    """The cases; `runtime` is the outer sandbox's."""
+    runtime = ""
+    idle = 2  # seconds, more than it takes to make one
+
+    def setUp(self):
+        if LACKS[self.runtime]:
+            self.skipTest(LACKS[self.runtime])
+        super().setUp()
+
+    def session(self, **more):
+        return Session(self.server, language="python", runtime=self.runtime, nested=True,
+                       **{"memory_mb": 256, "timeout_seconds": 60} | more)
+
+    def agent(self, session, code, **more):
+        done = session.exec(code, timeout_seconds=60, **more)
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 0), done)
+        return json.loads(done["stdout"])
+
+    def test_an_agent_makes_three_tool_calls(self):
+        with self.session() as session:
+            said = self.agent(session, AGENT)
+            places = []
+            for answer in said["answers"]:
+                self.assertEqual(answer.get("status"), "completed", answer)
+                self.assertTrue(answer["provenance"]["nested"])
+                self.assertEqual(answer["provenance"]["runtime"], self.runtime)
+                self.assertEqual(answer["session_id"], session.id)
+                places.append(json.loads(answer["stdout"]))
+            # Each in a sandbox of its own, none of which is the agent's, on the same kernel.
+            for what in ("pid_ns", "net_ns"):
+                self.assertNotIn(said[what], {place[what] for place in places})
+            for place in places:
+                self.assertEqual(place["kernel"], said["kernel"])
+                self.assertEqual([name for name in place["sees"] if name == "secret.txt" or "left" in name], [])
+                self.assertLessEqual(set(place["comms"]), {"cloister-runner", "python3"})
+            self.assertEqual(said["sees"], [name for name in said["sees"] if "left" not in name])
+            self.assertIn("secret.txt", said["sees"])
+            self.see_the_nesting(session, said["answers"])
+
+    def see_the_nesting(self, session, answers):
+        """Both levels are in the audit: the session, and in it each call with its own permit."""
+        rows, after = [], 0
+        while after is not None:
+            page = self.call("GET", f"/v1/audit?after={after}&limit=1000", status=200).json()
+            rows += page["entries"]
+            after = page["next_after"]
+        made = [row for row in rows if row["subject"] == session.id]
+        self.assertTrue(any(row["action"] == "session.created" and row["details"].get("nested") for row in made), made)
+        permits = set()
+        for answer in answers:
+            mine = {row["action"]: row for row in rows if row["subject"] == answer["id"]}
+            for action in ("execution.accepted", "execution.started", "execution.finished"):
+                self.assertIs(mine[action]["details"].get("nested"), True, mine)
+                self.assertEqual(mine[action]["details"]["session_id"], session.id)
+            permits.add(mine["execution.started"]["details"]["permit"])
+        self.assertEqual(len(permits), len(answers))
+
+    def test_both_levels_limits_act(self):
+        with self.session() as session:
+            grow = "import time; x = bytearray(120 << 20); time.sleep(1); print(len(x))"
+            inner = session.exec(grow, nested=True, memory_mb=64, timeout_seconds=60)
+            self.assertEqual((inner["status"], inner["error"]["details"]["limit"]), ("failed", "memory_mb"),
+                             inner)
+            # What the inner one has beyond its limit is still within the outer one's.
+            outer = session.exec(grow, nested=True, timeout_seconds=60)
+            self.assertEqual(outer["stdout"], f"{120 << 20}\n", outer)
+            late = session.exec("import time; time.sleep(600)", nested=True, timeout_seconds=1)
+            self.assertEqual(late["status"], "timed_out")
+            self.assertEqual(session.exec("print('usable')")["stdout"], "usable\n")
+
+    def test_the_outer_limit_holds_what_is_within(self):
+        with self.session(memory_mb=96) as session:
+            grow = "import time; x = bytearray(1200 << 20); x[::4096] = b'x' * len(x[::4096]); print('got it')"
+            try:
+                done = session.exec(grow, nested=True, timeout_seconds=60)
+            except AssertionError:
+                return  # the outer sandbox has ended of it
+            self.assertNotEqual(done.get("stdout"), "got it\n", done)
+
+    def test_input_and_results_whole(self):
+        with self.session() as session:
+            code = "import sys; data = sys.stdin.read(); open('made.bin', 'w').write(data); print(len(data)); sys.exit(3)"
+            done = session.exec(code, nested=True, input="i" * 500_000, artifacts=["*.bin"])
+            self.assertEqual((done["stdout"], done["exit_code"]), ("500000\n", 3), done)
+            self.assertEqual([each["path"] for each in done["artifacts"]], ["made.bin"])
+            self.assertEqual(session.exec("import os; print('made.bin' in os.listdir())")["stdout"], "False\n")
+
+    def test_calls_beside_each_other(self):
+        with self.session() as session:
+            many = CALLS + '''
+import threading
+def one(i, out):
+    tools = Tools()
+    for k in range(2):
+        out.append((i, k, tools.call(command=["sh", "-c", f"sleep 0.1; echo {i}.{k}"])["stdout"]))
+out = []
+threads = [threading.Thread(target=one, args=(i, out)) for i in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(json.dumps(sorted(out)))
+'''
+            self.assertEqual(self.agent(session, many),
+                             [[i, k, f"{i}.{k}\n"] for i in range(4) for k in range(2)])
+
+    def test_a_tool_reaches_nothing_of_the_agent(self):
+        """Neither the agent's way to call tools, nor its servers, nor a process by its number."""
+        with self.session() as session:
+            job = session.start("import http.server; http.server.HTTPServer(('127.0.0.1', 8000), "
+                                "http.server.SimpleHTTPRequestHandler).serve_forever()", timeout_seconds=60)
+            reach = ("import socket, os, signal\n"
+                     "def tells(what, *args):\n"
+                     "    try: return str(what(*args))\n"
+                     "    except OSError as error: return type(error).__name__\n"
+                     "def connect(family, address):\n"
+                     "    s = socket.socket(family); s.connect(address); return 'reached'\n"
+                     "print(tells(connect, socket.AF_UNIX, '\\0cloister-tools'),\n"
+                     "      tells(connect, socket.AF_INET, ('127.0.0.1', 8000)),\n"
+                     "      sum(tells(os.kill, pid, 0) == 'None' for pid in range(3, 2000)) - 1)\n")
+            inside = "while True:\n    if tells(connect, socket.AF_INET, ('127.0.0.1', 8000)) == 'reached': break\n"
+            session.exec(reach + inside, timeout_seconds=60)  # until the server is there
+            done = session.exec(reach, nested=True)
+            self.assertEqual(done["stdout"].split()[:2], ["ConnectionRefusedError"] * 2, done)
+            self.assertLessEqual(int(done["stdout"].split()[2]), 1, done)
+            self.assertEqual(session.exec(reach)["stdout"].split()[:2], ["reached"] * 2)
+            session.call("DELETE", f"/v1/executions/{job}")
+
+    def test_what_is_wrong_is_said(self):
+        with self.session() as session:
+            said = self.agent(session, CALLS + '''
+tools = Tools()
+answers = [tools.call(code="print(1)", nested=False), tools.call(command=["true"], surprise=1), tools.call(command=["true"], memory_mb=4096)]
+tools.socket.sendall(b"no json\\n")
+answers.append(json.loads(tools.answers.readline()))
+tools.socket.sendall(b"x" * 300_000)
+answers.append(json.loads(tools.answers.readline()))
+again = Tools().call(command=["echo", "still"])
+print(json.dumps({"answers": answers, "again": again}))
+''')
+            for answer, words in zip(said["answers"], ("nested", "surprise", "memory", "", "at most")):
+                self.assertEqual(answer["error"]["type"], "INVALID_REQUEST", answer)
+                self.assertIn(words, answer["error"]["message"])
+            self.assertEqual(said["again"]["stdout"], "still\n")
+
+    def test_whoever_ends_the_way_out_gets_another(self):
+        with self.session() as session:
+            self.agent(session, CALLS + '''
+import os, signal
+for pid in os.listdir("/proc"):
+    if pid.isdigit() and pid != "1" and int(pid) != os.getpid():
+        if open(f"/proc/{pid}/comm").read().strip() == "cloister-runner": os.kill(int(pid), signal.SIGKILL)
+print("{}")
+''')
+            look = CALLS + '''
+import time
+for _ in range(300):
+    try: answer = Tools().call(command=["echo", "again"]); break
+    except OSError: time.sleep(0.1)
+print(json.dumps(answer["stdout"]))
+'''
+            self.assertEqual(self.agent(session, look), "again\n")
+
+    def test_refusals(self):
+        with Session(self.server, language="python", runtime=self.runtime) as plain:
+            answer = plain.post("print(1)", nested=True)
+            self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "nested"), answer.body)
+            self.assertIn('"nested": true', answer.json()["detail"])
+        with self.session() as session:
+            for field, more in (("kernel", {"kernel": "mine"}), ("tty", {"tty": {}}),
+                                ("keep_input", {"keep_input": True}), ("cwd", {"cwd": "/tmp"}),
+                                ("memory_mb", {"memory_mb": 100_000})):
+                body = {"code": "print(1)", "nested": True} | more
+                answer = session.call("POST", "/exec", body)
+                self.assertEqual((answer.status, answer.json()["error"]["details"]["field"].split("_")[0]),
+                                 (422, field.split("_")[0]), answer.body)
+
+    def test_an_idle_one_ends_all_the_same(self):
+        with self.session(idle_ttl_seconds=self.idle) as session:
+            ended = session.wait_ended(self.idle + 30)
+            self.assertEqual(ended["end_reason"]["details"]["limit"], "idle_ttl", ended["end_reason"])
+
+
+class InGvisor(Nested, ApiTest):
+    runtime = "gvisor"
+
+    def test_unasked_it_gets_a_runtime_that_can(self):
+        with Session(self.server, language="python", nested=True) as session:
+            self.assertEqual(session.made["provenance"]["runtime"], "gvisor")
+            self.assertTrue(session.made["nested"])
+            self.assertTrue(any("within" in each for each in session.made["provenance"]["weakened"]))
+
+    def test_the_process_runtime_is_too_weak(self):
+        answer = self.call("POST", "/v1/sessions", {"language": "python", "nested": True, "runtime": "process"})
+        self.assertEqual(answer.status, 403, answer.body)
+        self.assertIn("nested", answer.json()["detail"])
+
+
+class InMicrovm(Nested, ApiTest):
+    runtime = "microvm"
+    idle = 20
+
+
+if __name__ == "__main__":
+    unittest.main()
