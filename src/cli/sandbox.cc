@@ -69,6 +69,7 @@ std::string sandboxText(const json::object& sandbox) {
       {"Granted", joined(arrayOf(sandbox, "granted_operations"), "nothing")},
       {"Revoked", joined(arrayOf(sandbox, "revoked_operations"), "nothing")},
       {"Limits", limitText(objectOf(effective, "limits"))},
+      {"Sessions", boolOf(sandbox, "nested") ? "nested" : "as asked for"},
       {"Approved for a time", std::to_string(arrayOf(sandbox, "temporary_permissions").size())},
       {"Violations", textOf(sandbox, "violation_count")},
       {"Created",
@@ -100,7 +101,8 @@ Result<int> create(const Invocation& invocation) {
   const std::string level = TRY(levelFlag(invocation));
   HttpClient client = TRY(connect(invocation.globals));
   const json::object answer =
-      TRY(call(client, "POST", sandboxPath(invocation, agent), {{"level", level}}));
+      TRY(call(client, "POST", sandboxPath(invocation, agent),
+               {{"level", level}, {"nested", invocation.flags.has("nested")}}));
   return tell(
       invocation, answer,
       "Sandbox created for agent " + printable(agent) + " (level: " + printable(level) + ")");
@@ -220,6 +222,11 @@ constexpr Flag kLevelFlags[] = {
      .value = "LEVEL",
      .help = "unrestricted, standard, restricted, isolated or training"},
     kTenantFlag};
+constexpr Flag kCreateFlags[] = {
+    kAgentFlag,
+    kLevelFlags[1],
+    {.name = "nested", .value = "", .help = "its sessions have sandboxes for tools within them"},
+    kTenantFlag};
 constexpr Flag kWhoFlags[] = {kAgentFlag, kTenantFlag};
 constexpr Flag kUndoFlag = {.name = "undo", .value = "", .help = "take it back"};
 constexpr Flag kAllowFlags[] = {
@@ -254,7 +261,7 @@ const Command kSandboxCreate = {
     .name = "sandbox create",
     .summary = "give an agent a sandbox",
     .details = "From then on all it runs is held to the level: see docs/AGENTS.md.",
-    .flags = kLevelFlags,
+    .flags = kCreateFlags,
     .examples = "cloister sandbox create --agent alice --level restricted",
     .run = create};
 const Command kSandboxUpdate = {

@@ -125,6 +125,8 @@ json::object toRecord(const AgentSandbox& sandbox) {
   putIf(limits, "cpu_percent", sandbox.limits.cpu_percent);
   putIf(limits, "time_seconds", sandbox.limits.time_seconds);
   record["limits"] = std::move(limits);
+  // Only where it says something, so that the records of earlier versions stay what they were.
+  if (sandbox.nested) record["nested"] = true;
   json::object escalation;
   putIf(escalation, "auto_approve_safe", sandbox.escalation.auto_approve_safe);
   putIf(escalation, "require_human_approval", sandbox.escalation.require_human_approval);
@@ -162,6 +164,7 @@ Result<AgentSandbox> parseAgentRecord(const json::object& record) {
     ObjectReader inner(*object, "escalation");
     sandbox.escalation = TRY(readEscalation(inner));
   }
+  sandbox.nested = TRY(reader.boolean("nested")).value_or(false);
   sandbox.temporary_permissions = TRY(readTemporary(reader));
   sandbox.violation_count =
       static_cast<uint64_t>(TRY(reader.integer("violation_count", 0, kMost)).value_or(0));

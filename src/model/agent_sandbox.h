@@ -56,6 +56,7 @@ struct AgentSandbox {
   std::vector<std::string> granted_operations;  // of kAgentOperations; never in both lists
   std::vector<std::string> revoked_operations;
   AgentLimits limits;
+  bool nested = false;  // each of its sessions is (Session::nested)
   AgentEscalation escalation;
   std::vector<TemporaryPermission> temporary_permissions;
   std::string created_by;        // who: "user", else "app", else the credential

@@ -301,6 +301,7 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return AgentJudgement{};
   clamp(*rules, settings.limits);
+  settings.nested = settings.nested || rules->nested;
   Questions questions(*rules, principal);
   askEnvironment(*rules, settings.env, questions);
   askNetwork(*rules, settings.network_tier, questions);

@@ -8,6 +8,7 @@ import pathlib
 import unittest
 
 import harness
+from agent_case import AgentCase
 from api_case import ApiTest, CONFIG
 from session_case import Session
 
@@ -254,6 +255,25 @@ class InGvisor(Nested, ApiTest):
         answer = self.call("POST", "/v1/sessions", {"language": "python", "nested": True, "runtime": "process"})
         self.assertEqual(answer.status, 403, answer.body)
         self.assertIn("nested", answer.json()["detail"])
+
+
+@unittest.skipIf(LACKS["gvisor"], LACKS["gvisor"])
+class OfAnAgent(AgentCase):
+    def test_whose_sandbox_says_so(self):
+        """Every session of it is nested, and its limits hold what is within as well."""
+        made = self.give("unrestricted", nested=True, limits={"memory_mb": 128})
+        self.assertTrue(made["nested"])
+        with Session(self.server, key=self.secret(), language="python", memory_mb=128) as session:
+            self.assertTrue(session.made["nested"], session.made)
+            self.assertEqual(session.made["provenance"]["runtime"], "gvisor")
+            done = session.exec("print(1)", nested=True, memory_mb=64)
+            self.assertEqual((done["stdout"], done["provenance"]["nested"]), ("1\n", True), done)
+            answer = session.post("print(1)", nested=True, memory_mb=256)
+            self.assertEqual(answer.status, 422, answer.body)
+        changed = self.call("POST", self.path + ":update", {"nested": False}, status=200).json()
+        self.assertFalse(changed["nested"])
+        with Session(self.server, key=self.secret(), language="python", memory_mb=128) as session:
+            self.assertFalse(session.made["nested"])
 
 
 class InMicrovm(Nested, ApiTest):

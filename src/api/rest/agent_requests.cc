@@ -197,6 +197,7 @@ Result<> readAgentSandbox(const json::object& body, AgentSandbox& sandbox) {
   TRY(readAdded(reader, sandbox));
   TRY(readOperations(reader, "granted_operations", "revoked_operations", sandbox));
   TRY(readLimits(reader, sandbox.limits));
+  sandbox.nested = TRY(reader.boolean("nested")).value_or(false);
   TRY(readEscalation(reader, sandbox.escalation));
   return reader.finish();
 }
@@ -221,6 +222,7 @@ Result<> readAgentUpdate(const json::object& body, AgentSandbox& sandbox) {
   }
   TRY(readOperations(reader, "grant", "revoke", sandbox));
   TRY(readLimits(reader, sandbox.limits));
+  sandbox.nested = TRY(reader.boolean("nested")).value_or(sandbox.nested);
   TRY(readEscalation(reader, sandbox.escalation));
   if (body.empty()) return fail(Code::kInvalid, "request body: says nothing to change", "level");
   return reader.finish();
@@ -231,6 +233,7 @@ json::object agentObject(const AgentSandbox& sandbox, const policy::Levels& leve
   out["created_at"] = timeOrNull(sandbox.created_at);
   out["last_modified"] = timeOrNull(sandbox.last_modified);
   out.erase("level_since");
+  out["nested"] = sandbox.nested;
   json::array temporary;
   const int64_t now = base::wallMicros();
   for (const model::TemporaryPermission& one : sandbox.temporary_permissions) {

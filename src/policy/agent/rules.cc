@@ -74,6 +74,7 @@ Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level
 Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbox& sandbox) {
   AgentRules rules = TRY(makeLevelRules(levels, sandbox.level, sandbox.agent));
   TRY(addOwn(sandbox, rules.level));
+  rules.nested = sandbox.nested;
   rules.granted.insert(sandbox.granted_operations.begin(), sandbox.granted_operations.end());
   rules.revoked.insert(sandbox.revoked_operations.begin(), sandbox.revoked_operations.end());
   if (rules.granted.contains("command_execution")) {

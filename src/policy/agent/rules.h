@@ -24,6 +24,7 @@ struct AgentRules {
   std::set<std::string, std::less<>> granted;
   std::set<std::string, std::less<>> revoked;
   std::vector<model::TemporaryPermission> temporary;
+  bool nested = false;  // model::AgentSandbox
   bool auto_approve_safe = false;
   std::vector<std::string> require_human_approval;
 };
