@@ -69,6 +69,8 @@ WARM_SUITES = {"hostile": ("clients", "kernel", "processes", "residue"), "fault"
 # What runs once more in gVisor, and, emulated and so slowly, in virtual machines: the latter not in an
 # ordinary run.
 GUEST_SUITES = {"gvisor": ("kernel", "processes"), "microvm": ("kernel", "processes")}
+# And within a session's sandbox in gVisor, whose limits there are named in `weakened`.
+NESTED_SUITES = ("kernel",)
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -172,6 +174,8 @@ def release_suites(long, units):
                for folder, names in WARM_SUITES.items() for name in names]
     suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix=runtime, timeout=limit, CLOISTER_RUNTIME=runtime)
                for runtime, names in GUEST_SUITES.items() if units or runtime != "microvm" for name in names]
+    suites += [python_suite(HERE / "hostile" / f"test_{name}.py", prefix="nested", timeout=limit,
+                            CLOISTER_RUNTIME="gvisor", CLOISTER_NESTED="1") for name in NESTED_SUITES]
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py")], timeout=3600 if long else 1500))
     return suites
 

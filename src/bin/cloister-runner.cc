@@ -8,6 +8,7 @@
 
 #include "runner/filter.h"
 #include "runner/nest.h"
+#include "runner/process.h"
 #include "runner/runner.h"
 #include "wire/runner.h"
 
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
       if (!runner::enterFilter(argv[at + 1])) _exit(1);
     } else if (flag == wire::kWritesFlag) {
       writes = argv[at + 1];
+    } else if (flag == wire::kOwnLimitFlag) {
+      runner::setLimitsAnew();
     } else if (flag == wire::kNesterFlag) {
       runner::takeNester(atoi(argv[at + 1]));
     } else {

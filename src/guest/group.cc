@@ -78,8 +78,6 @@ void Group::make(unsigned number) {
     snprintf(path_, sizeof path_, "%s/within-%u", kFirst, number);
   }
   makeDirectory(path_);
-  putNumber(path_, "memory.max", parameter(wire::guest::kMemory));
-  putNumber(path_, "pids.max", parameter(wire::guest::kPids));
   const char* own = path_;
   if (number == 0) {
     put(kFirst, "cgroup.subtree_control", "+memory +pids");
@@ -87,6 +85,9 @@ void Group::make(unsigned number) {
     own = kFirstOwn;
     whole_pids_events_ = look(kFirst, "pids.events");
   }
+  // Now that what is in it has been made, which it would be charged for.
+  putNumber(path_, "memory.max", parameter(wire::guest::kMemory));
+  putNumber(path_, "pids.max", parameter(wire::guest::kPids));
   memory_peak_ = look(path_, "memory.peak");
   memory_events_ = look(own, "memory.events");
   pids_events_ = look(own, "pids.events");

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -63,6 +64,13 @@ void becomeNobody() {
   for (int each = 0; prctl(PR_CAPBSET_READ, each, 0, 0, 0) >= 0; ++each) {
     if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) != 0) giveUp("dropping capabilities");
   }
+  // Those that an execution could inherit (capabilities(7)) are not the user's to lose.
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2]{};
+  if (syscall(SYS_capget, &header, sets) != 0) giveUp("capget");
+  for (auto& set : sets)
+    set.inheritable = 0;
+  if (syscall(SYS_capset, &header, sets) != 0) giveUp("capset");
   if (syscall(SYS_setgroups, 0, nullptr) != 0 ||
       setresgid(kSandboxUser, kSandboxUser, kSandboxUser) != 0 ||
       setresuid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) {
@@ -116,8 +124,9 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
   char number[] = {'0' + wire::kNesterFd, '\0'};
   char name[] = "cloister-runner";
   char flag[16];
-  strcpy(flag, wire::kNesterFlag);
-  char* argv[] = {name, how.nester ? flag : nullptr, number, nullptr};
+  strcpy(flag, how.nester ? wire::kNesterFlag : wire::kOwnLimitFlag);
+  const bool told = how.nester || !ground.machine;
+  char* argv[] = {name, told ? flag : nullptr, number, nullptr};
   char* envp[] = {nullptr};
   syscall(SYS_execveat, kProgramFd, "", argv, envp, 0x1000 /* AT_EMPTY_PATH */);
   giveUp("executing the runner");

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,7 +81,13 @@ int failed(Child& child, const char* what, int error) {
 }
 
 // What every program is given. 0, or the exit code, with the reason in `child`.
+bool limits_anew = false;
+
 int settle(Child& child) {
+  rlimit time{};
+  if (limits_anew && (getrlimit(RLIMIT_CPU, &time) != 0 || setrlimit(RLIMIT_CPU, &time) != 0)) {
+    return failed(child, "setrlimit", errno);
+  }
   for (size_t i = 0; i < child.groups.count; ++i) {
     if (write(child.groups.files[i].get(), "0", 1) != 1) return failed(child, "cgroup", errno);
   }
@@ -175,6 +182,10 @@ void tellFailure(int fd, const char* what) {
 }
 
 }  // namespace
+
+void setLimitsAnew() {
+  limits_anew = true;
+}
 
 Spawned spawnOnTerminal(const Command& command, int terminal, const Groups& groups) {
   int ends[2];

@@ -14,6 +14,9 @@ namespace cloister::runner {
 // it.
 inline constexpr unsigned kLastFd = ~0U >> 1;
 
+// From now on each program that is started sets its limit of processor time anew (wire/runner.h).
+void setLimitsAnew();
+
 struct Command {
   char** argv = nullptr;  // argv[0] without a slash is looked up in the PATH of `envp`
   char** envp = nullptr;

@@ -152,14 +152,26 @@ TYPED_TEST_P(WithinSuite, ItsLimitsHoldInside) {
   EXPECT_EQ(this->saysInSession("head -c 40000000 /dev/zero | tail | wc -c"), "40000000\n");
 }
 
+TYPED_TEST_P(WithinSuite, ProcessorTimeIsALimitOfItsOwn) {
+  this->limits_.cpu_time = Millis{1'000};
+  const auto running = this->start(this->spec(Program::kSpin));
+  ASSERT_TRUE(running);
+  const model::Outcome outcome = this->finish(*running);
+  EXPECT_EQ(outcome.end, model::End::kLimit) << outcome.message;
+  ASSERT_FALSE(outcome.limits.empty());
+  EXPECT_EQ(outcome.limits[0].limit, model::limit_name::kCpuTime);
+  this->limits_ = {};
+  EXPECT_EQ(this->saysInSession("echo usable"), "usable\n");
+}
+
 TYPED_TEST_P(WithinSuite, CanDoNothingAProgramCannot) {
   EXPECT_EQ(this->saysWithin("mount -t tmpfs none /tmp 2>/dev/null || echo refused"), "refused\n");
   EXPECT_EQ(this->saysWithin("unshare -m true 2>/dev/null || echo refused"), "refused\n");
-  EXPECT_EQ(this->saysWithin(
-                "grep -E 'Cap(Prm|Eff|Bnd)' /proc/self/status | grep -vc 0000000000000000 || true"),
+  EXPECT_EQ(this->saysWithin("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -vc "
+                             "0000000000000000 || true"),
             "0\n");
-  EXPECT_EQ(this->saysInSession(
-                "grep -E 'Cap(Prm|Eff)' /proc/self/status | grep -vc 0000000000000000 || true"),
+  EXPECT_EQ(this->saysInSession("grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status | grep -vc "
+                                "0000000000000000 || true"),
             "0\n");
   EXPECT_EQ(this->saysWithin("touch /usr/made 2>/dev/null || echo refused"), "refused\n");
 }
@@ -188,7 +200,8 @@ REGISTER_TYPED_TEST_SUITE_P(WithinSuite, RunsAProgramAndSaysHowItEnded, BringsFi
                             HasNothingOfTheSession, LeavesNothingInTheSession,
                             SeesNoProcessOfTheSession, TheirProgramsAreBesideEachOther,
                             InputComesWhole, ATimeoutEndsItAndNothingElse, CancelEndsIt,
-                            ItsLimitsHoldInside, CanDoNothingAProgramCannot,
-                            SaysThatAProgramCannotBeStarted, TheSessionsEndIsItsEnd);
+                            ItsLimitsHoldInside, ProcessorTimeIsALimitOfItsOwn,
+                            CanDoNothingAProgramCannot, SaysThatAProgramCannotBeStarted,
+                            TheSessionsEndIsItsEnd);
 
 }  // namespace cloister::runtime

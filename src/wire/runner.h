@@ -16,6 +16,9 @@ inline constexpr int kRunnerFd = 3;
 inline constexpr const char* kFilterFlag = "--filter";
 // Before where programs may change files, "temporary" or "none" (runner/writes.h).
 inline constexpr const char* kWritesFlag = "--writes";
+// Before anything: each program sets its limit of processor time anew, as it is. In gVisor one that
+// was inherited does not hold.
+inline constexpr const char* kOwnLimitFlag = "--own-limit";
 // Before the number of the socket on which pid 1 makes sandboxes within (wire/guest.h).
 inline constexpr const char* kNesterFlag = "--nester";
 inline constexpr int kNesterFd = kRunnerFd + 1;

@@ -26,6 +26,8 @@ WARM = os.environ.get("CLOISTER_WARM") == "1"
 # And once more in each runtime with a kernel of its own, where the machine has it.
 RUNTIME = os.environ.get("CLOISTER_RUNTIME", "process")
 GVISOR, MICROVM = RUNTIME == "gvisor", RUNTIME == "microvm"
+# And in sandboxes within a session's in such a runtime.
+NESTED = os.environ.get("CLOISTER_NESTED") == "1"
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
 NEEDED = {"gvisor": pathlib.Path("/usr/bin/runsc"), "microvm": IMAGE / "root.squashfs"}
 EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
@@ -109,10 +111,19 @@ class HostileTest(unittest.TestCase):
         cls.server.request("POST", "/v1/executions?wait=120",
                            cls.in_runtime({"language": "bash", "code": ":"}), timeout=180)
 
+    def make_session(self):
+        answer = self.server.request("POST", "/v1/sessions", self.in_runtime(
+            {"nested": True, "memory_mb": 1024, "pids": 256, "ttl_seconds": 3600, "idle_ttl_seconds": 3600}), timeout=180)
+        assert answer.status == 201, answer.body[:2000]
+        return f"/v1/sessions/{answer.json()['id']}"
+
     def setUp(self):
         self.before = harness.Snapshot(self.server)
+        self.session = self.make_session() if NESTED else None
 
     def tearDown(self):
+        if self.session is not None:
+            self.server.request("DELETE", self.session, timeout=60)
         harness.assert_clean(self.before, self.server, seconds=30)
         self.assertEqual(self.canaries.problems(), [])
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
@@ -135,8 +146,10 @@ class HostileTest(unittest.TestCase):
         raise AssertionError("no run got a copy of a zygote")
 
     def run_once(self, request, key):
-        answer = self.server.request("POST", "/v1/executions?wait=120", self.in_runtime(request), key=key,
-                                     timeout=180)
+        path, body = "/v1/executions", self.in_runtime(request)
+        if self.session is not None:
+            path, body = self.session + "/exec", {"nested": True, **request}
+        answer = self.server.request("POST", path + "?wait=120", body, key=key, timeout=180)
         self.assertEqual(answer.status, 200, answer.body[:2000])
         result = answer.json()
         for stream in ("stdout", "stderr"):

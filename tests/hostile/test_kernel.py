@@ -5,7 +5,7 @@ import hashlib
 import re
 import unittest
 
-from hostile import AS_USER, CANARY_ENV, GVISOR, RUNTIME, HostileTest, harness
+from hostile import AS_USER, CANARY_ENV, GVISOR, NESTED, RUNTIME, HostileTest, harness
 
 EPERM, ENOSYS = 1, 38
 
@@ -117,6 +117,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
         lines = result["stdout"].splitlines()
         # What the sandbox is made with; in gVisor its runner and its filter are there.
         in_run = {"process": {"masked", "ahead"}, "gvisor": {"cloister-runner", "filter", "ahead"}, "microvm": set()}
+        in_run["gvisor"] |= {"cloister-guest"} if NESTED else set()
         ours = {"/var": {"tmp"}, "/run": in_run[RUNTIME]}
         for line in lines:
             if line.startswith("proc "):

@@ -60,7 +60,7 @@ json::object capabilities() {
   for (const char* each : {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
                            "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"})
     some.emplace_back(each);
-  return {{"bounding", some}, {"permitted", some}, {"effective", some}, {"inheritable", some}};
+  return {{"bounding", some}, {"permitted", some}, {"effective", some}};
 }
 
 // The runner; where sandboxes are made within, the one that starts it.

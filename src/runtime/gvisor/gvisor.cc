@@ -44,9 +44,12 @@ class Gvisor final : public Guest {
     return config_.guest.empty() ? Nesting::kNone : Nesting::kPrepared;
   }
   [[nodiscard]] std::vector<std::string> weakenedWithin() const override {
-    return {
-        "the memory of a sandbox within is looked at every 50 ms, what processes share for each",
-        "processes of a sandbox within count in the outer one's limit alone"};
+    std::vector<std::string> all = Guest::weakenedWithin();
+    all.emplace_back(
+        "the memory of a sandbox within is its processes', looked at every 50 ms; what "
+        "is in its files, pipes and shared memory counts in the outer limit alone");
+    all.emplace_back("processes of a sandbox within count in the outer limit alone");
+    return all;
   }
   [[nodiscard]] model::Finding finding() const override {
     return {"runtime", name(), State::kOk, version_ + ", systrap", ""};

@@ -60,7 +60,9 @@ class Guest {
   enum class Nesting : uint8_t { kNone, kPrepared, kAlways };
   [[nodiscard]] virtual Nesting nesting() const { return Nesting::kNone; }
   // What is weaker in those than their limits say, besides.
-  [[nodiscard]] virtual std::vector<std::string> weakenedWithin() const { return {}; }
+  [[nodiscard]] virtual std::vector<std::string> weakenedWithin() const {
+    return {"processor time of a sandbox within is limited for each of its processes"};
+  }
 
   // How long its runner may take to say its first word.
   [[nodiscard]] virtual std::chrono::seconds patience() const { return kRunnerPatience; }

@@ -137,7 +137,8 @@ void Run::measure() {
   };
   model::Usage& usage = outcome_.usage;
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
-  const uint64_t cpu = std::max(now.cpu_micros, peak_.cpu_micros);
+  uint64_t cpu = std::max(now.cpu_micros, peak_.cpu_micros);
+  if (housing_->toldFromInside() && report_) cpu = std::max(cpu, report_->cpu_micros);
   usage.cpu_ms = static_cast<int64_t>(since(cpu, housing_->before().cpu_micros) / 1000);
   usage.max_rss_bytes = std::max(now.memory_peak, peak_.memory_peak);
   usage.io_read_bytes = since(now.io_read_bytes, housing_->before().io_read_bytes);

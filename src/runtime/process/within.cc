@@ -33,6 +33,10 @@ constexpr size_t kPiece = 65'536;
 // Beyond what the run itself may take, which is watched where it is conducted.
 constexpr auto kTunnelGrace = std::chrono::minutes(5);
 
+uint64_t cpuSeconds(const model::Limits& limits) {
+  return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(limits.cpu_time).count());
+}
+
 // As pid 1 of the guest is told them, who holds memory and processes by other means.
 std::vector<std::string> parametersFor(const model::Limits& limits, const SandboxSpec& spec,
                                        bool runs_own) {
@@ -42,7 +46,9 @@ std::vector<std::string> parametersFor(const model::Limits& limits, const Sandbo
   for (const linux::ResourceLimit& of : std::span(spec.limits).first(spec.limit_count)) {
     if (of.resource == RLIMIT_DATA || of.resource == RLIMIT_NPROC) continue;
     if (!each.empty()) each += ',';
-    each += std::to_string(of.resource) + ":" + std::to_string(of.value);
+    // Nobody adds up the processor time of its processes: each has it.
+    const uint64_t value = of.resource == RLIMIT_CPU ? cpuSeconds(limits) : of.value;
+    each += std::to_string(of.resource) + ":" + std::to_string(value);
   }
   return {add(name::kMemory, std::to_string(limits.memory_bytes)),
           add(name::kPids, std::to_string(limits.pids + 1)),
