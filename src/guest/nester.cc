@@ -36,6 +36,20 @@ void onChild(int /*signal*/) {
   something_ended = true;
 }
 
+// Of several descriptors, for which there may be room, all are let go.
+void takeStream(const cmsghdr* header, Request& request) {
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
+    return;
+  }
+  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (size_t i = 0; i < count; ++i) {
+    int fd = -1;
+    memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+    Fd one(fd);
+    if (count == 1) request.stream = static_cast<Fd&&>(one);
+  }
+}
+
 // False when nobody can ask any more. What is malformed has no stream.
 bool receive(int socket, Request& request) {
   request.stream.reset();
@@ -48,13 +62,7 @@ bool receive(int socket, Request& request) {
   message.msg_controllen = sizeof control;
   const ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-      header->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd = -1;
-    memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    request.stream.reset(fd);
-  }
+  takeStream(CMSG_FIRSTHDR(&message), request);
   request.size = static_cast<size_t>(n);
   return n > 0;
 }

@@ -111,7 +111,7 @@ class HostileTest(unittest.TestCase):
         cls.server.request("POST", "/v1/executions?wait=120",
                            cls.in_runtime({"language": "bash", "code": ":"}), timeout=180)
 
-    def make_session(self):
+    def make_nest(self):
         answer = self.server.request("POST", "/v1/sessions", self.in_runtime(
             {"nested": True, "memory_mb": 1024, "pids": 256, "ttl_seconds": 3600, "idle_ttl_seconds": 3600}), timeout=180)
         assert answer.status == 201, answer.body[:2000]
@@ -119,11 +119,11 @@ class HostileTest(unittest.TestCase):
 
     def setUp(self):
         self.before = harness.Snapshot(self.server)
-        self.session = self.make_session() if NESTED else None
+        self.nest = self.make_nest() if NESTED else None
 
     def tearDown(self):
-        if self.session is not None:
-            self.server.request("DELETE", self.session, timeout=60)
+        if self.nest is not None:
+            self.server.request("DELETE", self.nest, timeout=60)
         harness.assert_clean(self.before, self.server, seconds=30)
         self.assertEqual(self.canaries.problems(), [])
         self.assertEqual(self.server.request("GET", "/healthz").status, 200)
@@ -147,8 +147,8 @@ class HostileTest(unittest.TestCase):
 
     def run_once(self, request, key):
         path, body = "/v1/executions", self.in_runtime(request)
-        if self.session is not None:
-            path, body = self.session + "/exec", {"nested": True, **request}
+        if self.nest is not None:
+            path, body = self.nest + "/exec", {"nested": True, **request}
         answer = self.server.request("POST", path + "?wait=120", body, key=key, timeout=180)
         self.assertEqual(answer.status, 200, answer.body[:2000])
         result = answer.json()

@@ -30,7 +30,7 @@ ANSWERS = {
     "plain": FINE, "silent": LOST, "exit_first": LOST, "output_first": LOST, "started_twice": LOST, "ends_twice": FINE,
     "greets_again": LOST, "unknown_type": LOST, "too_long": LOST, "far_too_long": LOST,
     "other_generation": LOST, "noise": LOST, "short_exit": LOST, "wild_exit": LOST, "breaks_off": LOST, "leaves": LOST,
-    "wrong_channel": LOST, "no_channel": LOST, "takes_more": LATE, "wild_usage": FINE, "drips": LATE, "floods": LATE,
+    "wrong_channel": LOST, "no_channel": LOST, "takes_more": LOST, "wild_usage": FINE, "drips": LATE, "floods": LATE,
     "floods_empty": LATE, "floods_scratch": LATE, "floods_taken": LATE, "haunts": FINE, "counts_short": LOST,
     "scratch_wild": ("completed", "RESOURCE_LIMIT_EXCEEDED"), "start_fails": NOT_STARTED, "files_fail": NOT_STARTED,
     "start_fails_wide": LOST, "files_early": LOST,

@@ -30,6 +30,9 @@ constexpr auto kCollectGrace = std::chrono::seconds(30);
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
 constexpr size_t kMaxPath = 4096;
+// Of the input, with the start: what the socket takes though nobody reads, so that a runner that
+// does not is heard all the same.
+constexpr size_t kFirstInput = size_t{64} << 10;
 
 }  // namespace
 
@@ -122,7 +125,7 @@ Task<bool> Run::waitingProgram() {
   const bool copied = housing_->ahead() == Housing::Ahead::kCopied;
   std::string_view input = copied ? std::string_view() : spec_.files.front().content;
   stdin_window_ = wire::kStdinWindow;
-  const bool fed = addInput(frames_, kProgram, input);
+  const bool fed = addInput(frames_, kProgram, input, kFirstInput);
   if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (!fed) {
@@ -140,7 +143,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   if (channel == kProgram) askForArtifacts();
   std::string_view input = spec_.input;
   stdin_window_ = wire::kStdinWindow;
-  const bool fed = !with_stdin || addInput(frames_, channel, input);
+  const bool fed = !with_stdin || addInput(frames_, channel, input, kFirstInput);
   report_.reset();
   started_ = false;
   stdin_stop_ = false;
@@ -256,15 +259,17 @@ Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
   text.append(bytes.substr(0, housing_->limits().output_bytes - text.size()));
 }
 
-// Appends what of the program's input the runner's window takes, and its end behind the last of it:
-// true once that is told.
-bool Run::addInput(std::string& out, uint32_t channel, std::string_view& rest) {
+// Appends what of the program's input the runner's window takes, `most` bytes at most, and its end
+// behind the last of it: true once that is told.
+bool Run::addInput(std::string& out, uint32_t channel, std::string_view& rest, size_t most) {
   for (;;) {
-    const size_t size = std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, stdin_window_});
+    const size_t size =
+        std::min<size_t>({rest.size(), wire::kRunnerMaxPayload, stdin_window_, most});
     if (size == 0 && !rest.empty()) return false;
     addFrame(out, ToRunner::kStdin, channel, rest.substr(0, size));
     rest.remove_prefix(size);
     stdin_window_ -= size;
+    most -= size;
     if (size == 0) return true;
   }
 }
@@ -275,7 +280,7 @@ Task<void> Run::feed(uint32_t channel, std::string_view rest) {
   feeding_ = true;
   for (bool ended = false; !ended && !stdin_stop_;) {
     std::string out;
-    ended = addInput(out, channel, rest);
+    ended = addInput(out, channel, rest, wire::kStdinWindow);
     if (out.empty()) {
       co_await stdin_changed_.wait();
     } else if (!co_await housing_->channel().write(out)) {

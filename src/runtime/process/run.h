@@ -43,7 +43,7 @@ class Run : public std::enable_shared_from_this<Run> {
   Task<bool> onFrame(const RunnerFrame& frame);
   Task<void> onOutput(model::Stream stream, std::string_view bytes);
   void onStarted();
-  bool addInput(std::string& out, uint32_t channel, std::string_view& rest);
+  bool addInput(std::string& out, uint32_t channel, std::string_view& rest, size_t most);
   Task<void> feed(uint32_t channel, std::string_view rest);
   void askForArtifacts();
   Task<void> collect();
