@@ -94,6 +94,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   // Ends it, and waits until the way to it is gone.
   Task<void> bury() {
     kill();
+    if (!far_) co_return;  // there is no way to it
     while (!out_ended_ || !in_ended_)
       co_await ended_.wait();
     channel_->close();
@@ -139,7 +140,8 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   static Task<void> carryOut(std::shared_ptr<Within> self) {
     ToChannel observer(*self);
     const auto outcome = co_await self->tunnel_->run(observer);
-    self->why_ = outcome ? outcome->message : outcome.error().message;
+    const std::string& said = outcome ? outcome->message : outcome.error().message;
+    if (!said.empty()) self->why_ = said;
     boost::system::error_code ignored;
     self->far_->shutdown(Socket::shutdown_both, ignored);
     self->out_ended_ = true;
@@ -163,7 +165,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   std::optional<Socket> far_;  // the other end of the channel
   Counts told_;
   linux::CgroupUsage before_;
-  std::string why_ = "it was not made in time";
+  std::string why_ = "it was refused, or not made in time";
   bool out_ended_ = false;
   bool in_ended_ = false;
   Signal ended_;
