@@ -344,10 +344,11 @@ class InGvisor(unittest.TestCase):
 
     def until(self, server, code, language="python"):
         for _ in range(20):
-            if self.run_on(server, code, language)["stdout"].lower() == "true\n":
+            last = self.run_on(server, code, language)
+            if last["stdout"].lower() == "true\n":
                 return
             time.sleep(1)
-        self.fail("no interpreter stands ready")
+        self.fail(f"no interpreter stands ready: {last['error']} {last['stderr']}")
 
     def test_python_that_waits_alone_is_as_one_that_starts_with_its_code(self):
         kept = f"gvisor:\n  ready: 2\npool:\n  idle_ms: 60000\n{harness.CALM}"
