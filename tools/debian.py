@@ -14,7 +14,7 @@ KERNEL_META = "linux-image-cloud-amd64"
 USRMERGE = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 LEFT_OUT = re.compile(r"^/(usr/share/(doc|man|info|locale|lintian|bash-completion|gtk-doc)|var/lib/dpkg|boot)/")
 ETC = ("passwd", "group", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitch.conf", "ssl", "python3.11",
-       "localtime", "protocols", "services", "ld.so.cache")
+       "protocols", "services")
 
 
 class Unavailable(Exception):
@@ -156,7 +156,11 @@ def copy_tree(paths, root):
 
 
 def link_alternatives(tree):
-    """The names that no package owns, as update-alternatives(1) makes them: /usr/bin/awk and the like."""
+    """The names that no package owns, as update-alternatives(1) makes them: /usr/bin/awk and the like. Those
+    of programs that are not in the tree go."""
+    for link in (tree / "etc/alternatives").iterdir():
+        if link.is_symlink() and not os.path.lexists(tree / os.readlink(link).lstrip("/")):
+            link.unlink()
     for folder in ("usr/bin", "usr/sbin"):
         for link in (pathlib.Path("/") / folder).iterdir():
             target = os.readlink(link) if link.is_symlink() else ""
@@ -191,6 +195,7 @@ def user_space(packages, tree):
         elif source.exists():
             shutil.copy2(source, tree / "etc" / name, follow_symlinks=True)
     link_alternatives(tree)
+    run("/sbin/ldconfig", "-r", tree, "-X", "-i")  # of this tree's libraries, not of all that are here
     for path in (tree / "tmp", tree / "var/tmp"):
         path.chmod(0o1777)
     mark.write_text(stamp)
