@@ -2,6 +2,8 @@
 #include "store/schema.h"
 
 #include <array>
+#include <span>
+#include <string>
 
 #include "store/migrations/m001_initial.h"
 #include "store/migrations/m002_sessions.h"
@@ -28,11 +30,13 @@ Result<int64_t> number(Database& db, const char* pragma) {
   return statement.integer(0);
 }
 
-Result<> apply(Database& db, size_t version) {
+// Together: an upgrade is made whole or not at all, and a new ledger reads its schema once.
+Result<> apply(Database& db, size_t from) {
   TRY(db.run("BEGIN IMMEDIATE"));
   auto applied = [&]() -> Result<> {
-    TRY(db.run(kMigrations[version - 1]));
-    TRY(db.run(("PRAGMA user_version=" + std::to_string(version)).c_str()));
+    for (const char* step : std::span(kMigrations).subspan(from))
+      TRY(db.run(step));
+    TRY(db.run(("PRAGMA user_version=" + std::to_string(kMigrations.size())).c_str()));
     TRY(db.run(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str()));
     return db.run("COMMIT");
   }();
@@ -54,9 +58,7 @@ Result<> migrate(Database& db) {
                                         " is newer than this program's " +
                                         std::to_string(kMigrations.size()));
   }
-  for (size_t next = version + 1; next <= kMigrations.size(); ++next)
-    TRY(apply(db, next));
-  return {};
+  return version == kMigrations.size() ? Result<>{} : apply(db, version);
 }
 
 }  // namespace cloister::store
