@@ -35,6 +35,16 @@ void onChild(int /*signal*/) {
   something_ended = true;
 }
 
+// What is written to it is written with this process's rights, so nothing else will do.
+bool isStream(int fd) {
+  int domain = 0;
+  int type = 0;
+  socklen_t size = sizeof domain;
+  socklen_t size_too = sizeof type;
+  return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+         getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size_too) == 0 && type == SOCK_STREAM;
+}
+
 // Of several descriptors, for which there may be room, all are let go.
 void takeStream(const cmsghdr* header, Request& request) {
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
@@ -45,7 +55,7 @@ void takeStream(const cmsghdr* header, Request& request) {
     int fd = -1;
     memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
     Fd one(fd);
-    if (count == 1) request.stream = static_cast<Fd&&>(one);
+    if (count == 1 && isStream(fd)) request.stream = static_cast<Fd&&>(one);
   }
 }
 

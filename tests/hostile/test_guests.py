@@ -252,6 +252,12 @@ class Process(Broken, unittest.TestCase):
 class Gvisor(Broken, unittest.TestCase):
     RUNTIME, PROGRAM, BESIDE = "gvisor", "cloister-runner", 3
 
+    def test_who_makes_sandboxes_within_takes_no_harm(self):
+        with Session(self.server, runtime="gvisor", language="bash", memory_mb=512, nested=True) as session:
+            done = self.exec(session, "asks_within", timeout_seconds=120)
+            self.assertEqual((done["status"], done["stdout"]), ("completed", "bounded\n"), done)
+            self.assertEnded(self.exec(session, "plain"), FINE)
+
 
 class Microvm(Broken, unittest.TestCase):
     RUNTIME, PROGRAM, BESIDE, CONFIG = "microvm", "cloister-guest", 2, EMULATED

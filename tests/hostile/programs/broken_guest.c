@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "broken_frames.h"
+#include "broken_nester.h"
 
 static void waitForever(void) {
   for (;;)
@@ -269,6 +270,18 @@ static void deaf(void) {
   waitForever();
 }
 
+static void asksWithin(void) {
+  started();
+  int stands = isServed();
+  askWildly(the_noise, sizeof the_noise);
+  stands = stands && isServed();
+  const int most = askForMany();
+  stands = stands && isServed();
+  if (stands && most > 0 && most <= kWithin) output("bounded\n");
+  ended(0, 0);
+  u32(kCollected, 0);
+}
+
 static const struct {
   const char* name;
   void (*act)(void);
@@ -321,6 +334,7 @@ static const struct {
     {"files_over", filesOver},
     {"files_never", filesNever},
     {"deaf", deaf},
+    {"asks_within", asksWithin},
 };
 
 // --- how it greets
@@ -379,6 +393,8 @@ static void greet(uint64_t open_files) {
 
 // --- the conversation
 
+static int makes_within;
+
 static void (*answerTo(const char* argument, size_t size))(void) {
   for (size_t at = size; at > 0; --at) {
     if (argument[at - 1] != '/') continue;
@@ -406,6 +422,7 @@ static void converse(void) {
       if (named != NULL) answer = named;
     } else if (head.type == kStart) {
       the_channel = head.channel;
+      if (answer == NULL && makes_within) continue;  // what listens for tool calls
       (answer != NULL ? answer : noise)();
       answer = NULL;
     }
@@ -454,9 +471,10 @@ static void startMachine(void) {
   the_port = openPort();
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   struct rlimit files = {0, 0};
   makeNoise();
+  makes_within = argc > 1 && strcmp(argv[1], "--nester") == 0;
   is_machine = getpid() == 1 && getenv("cloister_limits") != NULL;
   if (is_machine) startMachine();
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) leave();
