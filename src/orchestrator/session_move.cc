@@ -55,6 +55,7 @@ class Sessions::Impl::OnItsWay {
   OnItsWay& operator=(const OnItsWay&) = delete;
   ~OnItsWay() {
     session_->moving = false;
+    session_->changed.notify();
     sessions_.runs->places.giveSession(need());
     sessions_.runs->changed.notify();
     sessions_.runs->startWaiting();

@@ -118,17 +118,26 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
   bool sending_ = false;
 };
 
+// Until the next line is offered: at once in another sandbox, to which the session has moved.
+Task<void> Sessions::Impl::pauseTools(SessionPtr session, const runtime::Sandbox* was) {
+  const auto until = base::monotonicNow() + kPause;
+  const auto moved = [&] { return !session->moving && session->box.get() != was; };
+  while (!session->ending && !moved() && (session->moving || base::monotonicNow() < until))
+    co_await session->changed.wait(session->moving ? base::monotonicNow() + kPause : until);
+}
+
 // As long as the session is there: a line that ends, since somebody inside ended it or the session
 // was moved, is followed by another.
 Task<void> Sessions::Impl::serveTools(SessionPtr session) {
   const auto self = shared_from_this();
   while (!session->ending && !draining) {
+    const runtime::Sandbox* const in = session->box.get();
     FileRequest request{{"tools"}, true, ""};
     request.stays = true;
     auto call = co_await askFiles(session, session->record.principal, std::move(request));
     if (call) co_await std::make_shared<ToolLine>(self, session, *std::move(call))->run();
     if (session->ending) break;
-    co_await session->ended(base::monotonicNow() + kPause);
+    co_await pauseTools(session, in);
   }
 }
 

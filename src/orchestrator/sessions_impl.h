@@ -143,6 +143,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // Tool calls from within (session_tools.cc).
   class ToolLine;
   Task<void> serveTools(SessionPtr session);
+  static Task<void> pauseTools(SessionPtr session, const runtime::Sandbox* was);
   Task<Result<model::Execution>> exec(model::Principal principal, SessionPtr session,
                                       model::ExecRequest request, std::string idempotency_key);
 

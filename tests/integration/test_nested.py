@@ -257,6 +257,22 @@ class InGvisor(Nested, ApiTest):
         self.assertIn("nested", answer.json()["detail"])
 
 
+    def test_one_that_moves_is_nested_where_it_goes(self):
+        if LACKS["microvm"]:
+            self.skipTest(LACKS["microvm"])
+        with self.session() as session:
+            session.exec("open('kept', 'w').write('by the agent')")
+            moved = session.call("POST", ":move", {"runtime": "microvm"}, status=200).json()
+            self.assertEqual((moved["nested"], moved["provenance"]["runtime"]), (True, "microvm"), moved)
+            said = self.agent(session, AGENT)
+            self.assertIn("kept", said["sees"])
+            for answer in said["answers"]:
+                self.assertEqual((answer["status"], answer["provenance"]["runtime"]), ("completed", "microvm"), answer)
+                self.assertTrue(answer["provenance"]["nested"])
+            inner = session.exec("print(1)", nested=True, timeout_seconds=60)
+            self.assertEqual((inner["stdout"], inner["provenance"]["runtime"]), ("1\n", "microvm"), inner)
+
+
 @unittest.skipIf(LACKS["gvisor"], LACKS["gvisor"])
 class OfAnAgent(AgentCase):
     def test_whose_sandbox_says_so(self):
