@@ -6,6 +6,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -91,12 +92,14 @@ Result<Message> receiveMessage(int socket, std::span<char> buffer) {
 namespace {
 
 // Of the kernels before 6.3, none knows MFD_EXEC, which is their default.
-Result<Fd> memoryFile(const char* name, unsigned flags) {
+Result<Fd> newMemoryFile(const char* name, unsigned flags) {
   Fd file(::memfd_create(name, flags | MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file && errno == EINVAL && flags != 0) return memoryFile(name, 0);
+  if (!file && errno == EINVAL && flags != 0) return newMemoryFile(name, 0);
   if (!file) return failErrno("memfd_create");
   return file;
 }
+
+}  // namespace
 
 Result<> seal(const Fd& file) {
   constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
@@ -104,14 +107,12 @@ Result<> seal(const Fd& file) {
   return {};
 }
 
-}  // namespace
-
 Result<Fd> sealedProgram(const std::string& path) {
   const Fd from(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!from) return failErrno("opening " + path);
   struct stat status{};
   if (::fstat(from.get(), &status) != 0) return failErrno("reading " + path);
-  Fd copy = TRY(memoryFile("cloister-runner", MFD_EXEC));
+  Fd copy = TRY(newMemoryFile("cloister-runner", MFD_EXEC));
   for (off_t left = status.st_size; left > 0;) {
     const ssize_t n = ::sendfile(copy.get(), from.get(), nullptr, static_cast<size_t>(left));
     if (n <= 0) return failErrno("copying " + path, n == 0 ? EIO : errno);
@@ -123,7 +124,7 @@ Result<Fd> sealedProgram(const std::string& path) {
 }
 
 Result<Fd> sealedData(std::string_view content) {
-  Fd copy = TRY(memoryFile("cloister-data", 0));
+  Fd copy = TRY(newMemoryFile("cloister-data", 0));
   for (std::string_view rest = content; !rest.empty();) {
     const ssize_t n = ::write(copy.get(), rest.data(), rest.size());
     if (n <= 0) return failErrno("writing a file in memory");
@@ -132,6 +133,21 @@ Result<Fd> sealedData(std::string_view content) {
   if (::lseek(copy.get(), 0, SEEK_SET) != 0) return failErrno("lseek");
   TRY(seal(copy));
   return copy;
+}
+
+Result<Fd> memoryFile(uint64_t size) {
+  Fd file = TRY(newMemoryFile("cloister-memory", 0));
+  if (::ftruncate(file.get(), static_cast<off_t>(size)) != 0) {
+    return failErrno("sizing a file in memory");
+  }
+  return file;
+}
+
+Result<Fd> openAnew(const Fd& file) {
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  Fd anew(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!anew) return failErrno("opening a file in memory anew");
+  return anew;
 }
 
 }  // namespace cloister::linux

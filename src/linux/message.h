@@ -2,6 +2,7 @@
 // Descriptors between processes: Unix sockets, SCM_RIGHTS (unix(7)), and sealed memory files.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,5 +38,13 @@ Result<Fd> sealedProgram(const std::string& path);
 
 // `content` in memory, sealed likewise, for another process to read from the start.
 Result<Fd> sealedData(std::string_view content);
+
+// `size` bytes of memory as a file, for other processes to map and to change.
+Result<Fd> memoryFile(uint64_t size);
+// Seals it: from now on nobody changes its content or its size, whatever he holds open. Fails while
+// somebody can write to what he has mapped of it.
+Result<> seal(const Fd& file);
+// The same file opened anew, to be read: with an offset that nobody else has.
+Result<Fd> openAnew(const Fd& file);
 
 }  // namespace cloister::linux
