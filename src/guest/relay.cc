@@ -4,18 +4,23 @@
 #include "guest/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/random.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 
+#include <string.h>
 #include <time.h>
 
 #include "guest/machine.h"
 #include "wire/frame.h"
+#include "wire/guest.h"
 #include "wire/runner.h"
 
 namespace cloister::guest {
@@ -69,13 +74,18 @@ bool sayCounts(const Counts& counts, int node) {
   return writeAll(node, frame, sizeof frame);
 }
 
+// The next frame, into the_frame.
+bool readFrame(int from, wire::FrameHeader& header) {
+  if (!readAll(from, the_frame, wire::kHeaderBytes)) return false;
+  if (!wire::decodeHeader({the_frame, wire::kHeaderBytes}, header)) return false;
+  if (header.length > wire::kRunnerMaxPayload) return false;
+  return readAll(from, the_frame + wire::kHeaderBytes, header.length);
+}
+
 // One frame of the runner's. It is passed on as it is: the node judges it.
 bool carryFrame(const Sandbox& sandbox, int runner, int node) {
   wire::FrameHeader header;
-  if (!readAll(runner, the_frame, wire::kHeaderBytes)) return false;
-  if (!wire::decodeHeader({the_frame, wire::kHeaderBytes}, header)) return false;
-  if (header.length > wire::kRunnerMaxPayload) return false;
-  if (!readAll(runner, the_frame + wire::kHeaderBytes, header.length)) return false;
+  if (!readFrame(runner, header)) return false;
   if (header.type == static_cast<uint16_t>(wire::FromRunner::kExited) &&
       !sayCounts(sandbox.counts(), node)) {
     return false;
@@ -109,7 +119,52 @@ void carryOut(Sandbox& sandbox, int runner, int node) {
   }
 }
 
+// Of bytes that nobody else has had, all of which count, and of the processor's, as the kernel
+// mixes them in. What it has drawn ahead for anybody is void then.
+void seedRandom(const char* bytes, size_t size) {
+  alignas(rand_pool_info) char buffer[sizeof(rand_pool_info) + wire::guest::kWakeEntropy];
+  auto* const pool = reinterpret_cast<rand_pool_info*>(buffer);
+  pool->entropy_count = static_cast<int>(8 * size);
+  pool->buf_size = static_cast<int>(size);
+  memcpy(pool->buf, bytes, size);
+  const Fd random(open("/dev/urandom", O_WRONLY | O_CLOEXEC));
+  if (!random || ioctl(random.get(), RNDADDENTROPY, pool) != 0 ||
+      ioctl(random.get(), RNDRESEEDCRNG) != 0) {
+    giveUp("seeding random numbers");
+  }
+}
+
+void setClock(int64_t seconds, uint32_t nanoseconds) {
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(seconds);
+  time.tv_nsec = static_cast<long>(nanoseconds);
+  if (clock_settime(CLOCK_REALTIME, &time) != 0) giveUp("setting the clock");
+}
+
 }  // namespace
+
+void sleepUntilWoken(int runner, int node) {
+  using wire::guest::ToGuest;
+  wire::FrameHeader header;
+  if (!readFrame(runner, header) ||
+      !writeAll(node, the_frame, wire::kHeaderBytes + header.length)) {
+    powerOff("no word from the runner");
+  }
+  if (!readFrame(node, header)) powerOff(nullptr);
+  if (header.type != static_cast<uint16_t>(ToGuest::kWake) || header.channel != 0 ||
+      header.length != wire::guest::kWakeBytes) {
+    powerOff("woken by something else");
+  }
+  wire::Reader r({the_frame + wire::kHeaderBytes + wire::guest::kWakeEntropy,
+                  wire::guest::kWakeBytes - wire::guest::kWakeEntropy});
+  const int64_t seconds = r.i64();
+  seedRandom(the_frame + wire::kHeaderBytes, wire::guest::kWakeEntropy);
+  setClock(seconds, r.u32());
+  explicit_bzero(the_frame, sizeof the_frame);
+  char answer[wire::kHeaderBytes];
+  wire::encodeHeader(answer, static_cast<uint16_t>(wire::guest::FromGuest::kAwake), 0, 0);
+  if (!writeAll(node, answer, sizeof answer)) powerOff(nullptr);
+}
 
 void relay(Sandbox& sandbox, int runner, int node) {
   const pid_t other = fork();

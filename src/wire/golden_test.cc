@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "wire/frame.h"
+#include "wire/guest.h"
 #include "wire/node.h"
 #include "wire/runner.h"
 #include "wire/string_writer.h"
@@ -311,8 +312,19 @@ void addFromRunner(Golden& all) {
                                     }));
 }
 
+void addGuest(Golden& all) {
+  all["to_guest.wake"] = frame(guest::ToGuest::kWake, 0, payload([](auto& w) {
+                                 const std::string entropy(guest::kWakeEntropy, 'e');
+                                 w.raw(entropy.data(), entropy.size());
+                                 w.i64(1'700'000'000);
+                                 w.u32(999'999'999);
+                               }));
+  all["from_guest.awake"] = frame(guest::FromGuest::kAwake, 0, "");
+}
+
 TEST(Golden, EveryMessageIsAsItWas) {
   Golden all;
+  addGuest(all);
   addNodeMessages(all);
   addToRunner(all);
   addFromRunner(all);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cloister::wire::guest {
 
@@ -43,6 +44,23 @@ inline constexpr char kScratch[] = "cloister_scratch";  // bytes of all writable
 inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may be
 inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
 inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURCE:VALUE,...
+
+// Where a machine is to be one that others begin from (any value): pid 1 passes the runner's first
+// word on, then takes nothing from the node but one ToGuest::kWake, and answers it.
+inline constexpr char kSleeps[] = "cloister_sleeps";
+
+// Messages between node and pid 1 (frame.h), which the runner knows nothing of; channel 0.
+enum class ToGuest : uint16_t {
+  // kWakeEntropy raw bytes that nobody else has had, i64 seconds and u32 nanoseconds since the Unix
+  // epoch. What is told so goes on as a machine of its own.
+  kWake = 33,
+};
+enum class FromGuest : uint16_t {
+  // none: the kernel's random numbers and its clock are set.
+  kAwake = 97,
+};
+inline constexpr size_t kWakeEntropy = 64;
+inline constexpr size_t kWakeBytes = kWakeEntropy + 8 + 4;
 
 // Where the root lies in /root of the first one, instead of on the disk (any value).
 inline constexpr char kShown[] = "cloister_shown";
