@@ -171,6 +171,7 @@ runtime::MicrovmConfig microvmConfig(const Options& options) {
           .emulate = from.emulate,
           .probe_seconds = from.probe_seconds,
           .ready = from.ready,
+          .templates = from.templates,
           .overhead_bytes = uint64_t{from.overhead_mb} << 20,
           .programs = base::programDir(),
           .policies = base::shareDir() + "/policies/seccomp"};

@@ -131,6 +131,7 @@ constexpr Key kKeys[] = {
     {SAME(microvm.emulate)},
     {SAME(microvm.probe_seconds), "seconds", 1, 120},
     {SAME(microvm.ready), "sandboxes", 0, 4096},
+    {SAME(microvm.templates), "machines", 0, 64},
     {SAME(microvm.overhead_mb), "MiB", 192, 16 * 1024},
     {SAME(artifacts.max_mb), "MiB", 1, 16 * 1024 * 1024},
     {SAME(artifacts.quota_mb), "MiB", 1, 1024 * 1024 * 1024},

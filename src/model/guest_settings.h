@@ -29,6 +29,7 @@ struct MicrovmSettings {
   uint32_t probe_seconds = 10;  // that the first boot with KVM may take
   bool emulate = false;         // whether machines may be emulated, which is slow
   uint32_t ready = 0;           // sandboxes made ahead, at most
+  uint32_t templates = 2;       // machines that others begin as, at most; 0: none
   uint32_t overhead_mb = 256;   // of memory, for kernel and VMM beside each program's limit
 };
 

@@ -7,6 +7,7 @@ import os
 import pathlib
 import platform
 import signal
+import time
 import unittest
 
 import harness
@@ -110,6 +111,35 @@ class Levels(AgentCase):
         self.give("standard", forbidden_paths=["/etc/ssl/*"], forbidden_commands=["tac *"])
         held = self.tries(self.secret(), *asks, runtime="microvm")
         self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write"}, held)
+
+
+@needs_image
+class Templates(unittest.TestCase):
+    """Machines that begin as one that has booted."""
+
+    def run_in(self, server, command):
+        return server.run(language=None, command=["sh", "-c", command], runtime="microvm")
+
+    def test_runs_in_them_are_told_so_and_nothing_outlives_the_node(self):
+        config = EMULATED + f"  ready: 1\npool:\n  ready: 1\n  floor: 1\n{harness.CALM}"
+        with harness.Server(config=config) as server:
+            first = self.run_in(server, "date +%s")
+            self.assertFalse([each for each in first["provenance"]["weakened"] if "template" in each], first)
+            harness.wait_for("a template", lambda: "template made" in server.log.read_text(), 60)
+            harness.wait_for("a ready machine", lambda: len(machines(server)) == 1, 60)
+            said = set()
+            for _ in range(2):
+                done = self.run_in(server, "date +%s; cat /proc/sys/kernel/random/uuid")
+                self.assertEqual(done["status"], "completed", done)
+                self.assertTrue([each for each in done["provenance"]["weakened"] if "template" in each], done)
+                now, uuid = done["stdout"].split()
+                self.assertLess(abs(int(now) - time.time()), 20)
+                said.add(uuid)
+            self.assertEqual(len(said), 2)
+            harness.wait_for("a ready machine", lambda: len(machines(server)) == 1, 60)
+            (machine,) = machines(server)
+            os.kill(server.pid_of("cloister-node"), signal.SIGKILL)
+            harness.wait_for("the machine to be gone", lambda: not os.path.exists(f"/proc/{machine}"), 30)
 
 
 class Without(ApiTest):

@@ -80,7 +80,7 @@ void becomeMicrovm(Confinement confinement, Birth& birth) {
   fds.output = std::move(birth.fds[birth.request.guest_fds]);
   Given given(birth.fds, kCommand);
   const auto command = readCommand(given.next().get());
-  for (size_t i = 0; i < microvm::kOpened; ++i)
+  for (size_t i = 0; i < microvm::kOpened + filesOf(spec.guest_begins); ++i)
     fds.kept.push_back(given.next());
   if (spec.guest_program) confinement.runner = given.next();
   Fd devices;

@@ -19,6 +19,10 @@ inline constexpr int kKernelFd = kKeptFd;
 inline constexpr int kInitrdFd = kKeptFd + 1;
 inline constexpr int kDiskFd = kKeptFd + 2;
 inline constexpr uint32_t kOpened = 3;
+// Where spec.guest_begins is not kBoots (filesOf).
+inline constexpr int kMemoryFd = kKeptFd + 3;
+inline constexpr int kOrdersFd = kKeptFd + 4;
+inline constexpr int kStateFd = kKeptFd + 5;
 
 // As a file's name: "/proc/self/fd/5".
 std::string descriptorPath(int fd);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/microvm/microvm.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -18,7 +20,9 @@
 #include "runtime/microvm/devices.h"
 #include "runtime/microvm/image.h"
 #include "runtime/microvm/prove_kvm.h"
+#include "runtime/microvm/qmp.h"
 #include "runtime/microvm/vmm.h"
+#include "runtime/process/template.h"
 
 namespace cloister::runtime {
 namespace {
@@ -69,6 +73,13 @@ struct Processor {
   linux::SeccompProgram seccomp;
 };
 
+// With KVM a machine boots in a third of a second, and keeping it would take more requests of KVM
+// than its filter has.
+std::shared_ptr<Templates> templatesOf(const MicrovmConfig& config, const Vmm& vmm, bool kvm) {
+  if (!vmm.kind->keeps || kvm || config.templates == 0) return nullptr;
+  return std::make_shared<Templates>(config.templates);
+}
+
 class Microvm final : public Guest {
  public:
   Microvm(const MicrovmConfig& config, std::shared_ptr<const Vmm> vmm, Image image,
@@ -78,7 +89,8 @@ class Microvm final : public Guest {
         vmm_(std::move(vmm)),
         image_(std::move(image)),
         processor_(std::move(processor)),
-        machine_(machineOf(config, processor_.kvm)) {}
+        machine_(machineOf(config, processor_.kvm)),
+        templates_(templatesOf(config, *vmm_, processor_.kvm)) {}
   // With another image.
   Microvm(const Microvm& like, Image image)
       : ready_(like.ready_),
@@ -86,7 +98,8 @@ class Microvm final : public Guest {
         vmm_(like.vmm_),
         image_(std::move(image)),
         processor_(like.processor_),
-        machine_(like.machine_) {}
+        machine_(like.machine_),
+        templates_(like.templates_) {}
 
   [[nodiscard]] std::string name() const override { return "microvm"; }
   [[nodiscard]] SpawnRequest::What what() const override { return SpawnRequest::What::kMicrovm; }
@@ -156,13 +169,34 @@ class Microvm final : public Guest {
     return 1 + microvm::kOpened + (vmm_->program ? 1 : 0) + (processor_.kvm ? 2 : 0);
   }
 
+  [[nodiscard]] std::shared_ptr<Templates> templates() const override { return templates_; }
+  [[nodiscard]] uint64_t machineBytes(const SandboxSpec& spec) const override {
+    return microvm::mebibytesOf(machine_, spec) << 20;
+  }
+  [[nodiscard]] Result<Ordered> filesWith(const SandboxSpec& spec,
+                                          const Template& from) const override {
+    auto [ours, theirs] = TRY(linux::socketPair(SOCK_STREAM));
+    Ordered ordered{TRY(files(spec, "")), std::move(ours)};
+    ordered.files.push_back(TRY(microvm::another(from.memory())));
+    ordered.files.push_back(std::move(theirs));
+    if (spec.guest_begins == Beginning::kKept) return ordered;
+    ordered.files.push_back(TRY(linux::openAnew(from.state())));
+    TRY(linux::sendMessage(ordered.orders.get(), microvm::ordersToResume(microvm::kStateFd)));
+    return ordered;
+  }
+  Task<Result<>> save(boost::asio::any_io_executor executor, Fd orders,
+                      const Template& in) const override {
+    co_return co_await microvm::saveState(std::move(executor), std::move(orders), in.state().get());
+  }
+
   void describe(const SandboxSpec& spec, base::json::object& plan) const override {
     base::json::array argv;
     for (const std::string& argument : vmm_->command(machine_, spec))
       argv.emplace_back(argument);
     plan["microvm"] = {{"version", vmm_->title},
                        {"accelerator", processor_.kvm ? "kvm" : "tcg"},
-                       {"command", std::move(argv)}};
+                       {"command", std::move(argv)},
+                       {"templates", templates_ ? templates_->most() : 0}};
     if (!processor_.kvm) return;
     base::json::array devices;
     const bool shows = vmm_->kind->shows_root;
@@ -183,6 +217,7 @@ class Microvm final : public Guest {
   const Image image_;
   const Processor processor_;
   const microvm::Machine machine_;
+  const std::shared_ptr<Templates> templates_;  // one for all images
 };
 
 GuestFound lacks(std::string detail, std::string remedy) {

@@ -44,6 +44,7 @@ struct MicrovmConfig {
   bool emulate = false;         // whether a machine may be emulated
   uint32_t probe_seconds = 10;  // that the first boot with KVM may take
   uint32_t ready = 0;           // made ahead, at most
+  uint32_t templates = 0;       // kept, at most (process/template.h)
   uint64_t overhead_bytes = 0;  // of memory, for kernel and VMM beside the program
   std::string programs;         // the directory of cloister-guest, cloister-runner and the like
   std::string policies;         // that of sandbox.json, and of what adds KVM to it

@@ -33,6 +33,7 @@ MicrovmConfig configured() {
           .emulate = true,
           .probe_seconds = 10,
           .ready = 0,
+          .templates = 0,
           .overhead_bytes = uint64_t{256} << 20,
           .programs = base::programDir(),
           .policies = base::shareDir() + "/policies/seccomp"};

@@ -76,12 +76,33 @@ std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& sp
   };
 }
 
+constexpr char kMachine[] = "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off";
+
+// Its memory is a file's: all changes are there where it is to be kept, or none is where it begins
+// as what was.
+std::vector<std::string> memoryOf(const Machine& machine, const SandboxSpec& spec) {
+  if (spec.guest_begins == Beginning::kBoots) return {"-machine", kMachine};
+  const bool kept = spec.guest_begins == Beginning::kKept;
+  std::vector<std::string> arguments = {
+      "-object",
+      "memory-backend-file,id=memory,mem-path=" + descriptorPath(kMemoryFd) + ",share=" +
+          (kept ? "on" : "off") + ",size=" + std::to_string(mebibytesOf(machine, spec)) + "M",
+      "-machine",
+      std::string(kMachine) + ",memory-backend=memory",
+      "-chardev",
+      "socket,id=orders,fd=" + std::to_string(kOrdersFd),
+      "-mon",
+      "chardev=orders,mode=control"};
+  if (!kept) arguments.insert(arguments.end(), {"-incoming", "defer"});
+  return arguments;
+}
+
 }  // namespace
 
 std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& machine,
                                      const SandboxSpec& spec) {
-  std::vector<std::string> command = {
-      qemu, "-machine", "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off"};
+  std::vector<std::string> command = {qemu};
+  std::ranges::move(memoryOf(machine, spec), std::back_inserter(command));
   std::ranges::move(processorOf(machine), std::back_inserter(command));
   std::ranges::move(devicesOf(machine, spec), std::back_inserter(command));
   return command;
@@ -130,6 +151,7 @@ constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
                               .policy = "vmm.json",
                               .automatic = true,
                               .emulates = true,
+                              .keeps = true,
                               .stalled_at = qemuStalledAt,
                               .find = findQemu};
 

@@ -23,8 +23,9 @@ TEST(Stalled, IsWhatQemuSaysWhenItWaitsForAPerson) {
 
 class Command : public testing::TestWithParam<bool> {
  protected:
-  static std::vector<std::string> command(bool kvm) {
+  static std::vector<std::string> command(bool kvm, Beginning begins = Beginning::kBoots) {
     SandboxSpec spec;
+    spec.guest_begins = begins;
     spec.guest_memory_bytes = uint64_t{64} << 20;
     spec.guest_cpus = 1;
     return qemuCommand("/usr/bin/qemu", {.kvm = kvm, .tsc_kilohertz = 2'000'000}, spec);
@@ -64,6 +65,26 @@ TEST_F(Command, EmulatedIsToldItsClock) {
   EXPECT_THAT(after(tcg, "-accel"), HasSubstr("tcg,"));
   EXPECT_EQ(after(tcg, "-cpu"), "max");
   EXPECT_THAT(after(tcg, "-append"), HasSubstr(" tsc_early_khz=2000000 mitigations=off"));
+}
+
+TEST_F(Command, MemoryIsSharedWithItsFileOnlyToBeKept) {
+  EXPECT_EQ(after(command(false), "-object"), "");
+  EXPECT_EQ(after(command(false), "-mon"), "");
+  EXPECT_THAT(after(command(false), "-append"), Not(HasSubstr("cloister_sleeps")));
+  const auto kept = command(false, Beginning::kKept);
+  EXPECT_EQ(after(kept, "-object"),
+            "memory-backend-file,id=memory,mem-path=/proc/self/fd/8,share=on,size=64M");
+  EXPECT_THAT(after(kept, "-machine"), HasSubstr(",memory-backend=memory"));
+  EXPECT_EQ(after(kept, "-incoming"), "");
+  EXPECT_THAT(after(kept, "-append"), HasSubstr(" cloister_sleeps=1"));
+  auto resumes = command(false, Beginning::kResumes);
+  EXPECT_EQ(after(resumes, "-incoming"), "defer");
+  EXPECT_THAT(after(resumes, "-object"), HasSubstr("share=off"));
+  // Else it is the same machine, which its state depends on.
+  std::erase(resumes, "-incoming");
+  std::erase(resumes, "defer");
+  *std::ranges::find(resumes, after(resumes, "-object")) = after(kept, "-object");
+  EXPECT_EQ(resumes, kept);
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 // vmm.cc, and its word in model::Vmm.
 //
 // Every VMM gets the runner's socket as wire::kRunnerFd and, numbered as command.h says, the
-// kernel, the initial RAM file system and the disk. The guest's console is its stdout.
+// kernel, the initial RAM file system and the disk, and those of a template. The guest's console is
+// its stdout.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct VmmKind {
   std::string_view policy;    // what it may ask of the kernel with KVM: policies/seccomp/...
   bool automatic = false;     // taken where none is named and it was seen to boot
   bool emulates = false;      // it runs machines without KVM, too
+  bool keeps = false;         // emulated, it keeps machines and begins as those, by qmp.h
   bool sockets = false;       // it makes Unix sockets, in /tmp
   bool shows_root = false;    // it shows the sandbox's own root, by virtio-fs, and boots no image
   bool opens_disk = false;    // by name (/proc/self/fd), as the sandbox's user

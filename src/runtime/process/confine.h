@@ -34,6 +34,15 @@ struct Confinement {
   Fd runner;                             // sealed program
 };
 
+// How a guest's machine begins: it boots; it boots, and its memory and state are to be kept; or it
+// is what was kept (template.h).
+enum class Beginning : uint8_t { kBoots, kKept, kResumes };
+// The descriptors that its VMM opens by number for that: memory, orders, and what was kept.
+constexpr uint32_t filesOf(Beginning begins) {
+  constexpr uint32_t kFiles[] = {0, 2, 3};
+  return kFiles[static_cast<size_t>(begins)];
+}
+
 // What differs between sandboxes; travels from node to spawner as bytes, between two halves of the
 // same program.
 struct SandboxSpec {
@@ -62,6 +71,7 @@ struct SandboxSpec {
   bool guest_sockets = false;     // it may make sockets in /tmp
   bool guest_opens_disk = false;  // it opens its disk, which comes as a descriptor, by name
   bool guest_shows = false;       // it shows its machine the sandbox's root
+  Beginning guest_begins = Beginning::kBoots;
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
 };

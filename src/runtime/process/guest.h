@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/asio/any_io_executor.hpp>
+
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -21,8 +23,12 @@
 #include "model/plan.h"
 #include "runtime/process/confine.h"
 #include "runtime/process/spawn_loop.h"
+#include "runtime/runtime.h"
 
 namespace cloister::runtime {
+
+class Template;
+class Templates;
 
 // How long a runner may take over what it does at once on a machine that is not overloaded.
 inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
@@ -82,6 +88,28 @@ class Guest {
   [[nodiscard]] virtual Result<std::vector<Fd>> files(const SandboxSpec& spec,
                                                       const std::string& walls) const = 0;
   [[nodiscard]] virtual uint32_t fileCount() const = 0;
+
+  // Where those that were kept are (template.h); nullptr: none are.
+  [[nodiscard]] virtual std::shared_ptr<Templates> templates() const { return nullptr; }
+  // Of a machine of `spec`, as it is told the VMM.
+  [[nodiscard]] virtual uint64_t machineBytes(const SandboxSpec& /*spec*/) const { return 0; }
+  // As files(), where spec.guest_begins is not kBoots: with filesOf() more, those of `from`, and
+  // the other end of `orders`, on which its VMM is told things.
+  struct Ordered {
+    std::vector<Fd> files;
+    Fd orders;
+  };
+  [[nodiscard]] virtual Result<Ordered> filesWith(const SandboxSpec& /*spec*/,
+                                                  const Template& /*from*/) const {
+    return fail(Code::kUnsupported, name() + " keeps no machines");
+  }
+  // Has one that was to be kept, and whose runner has said its first word, leave its state in `in`.
+  // It stands still then, and is of no more use.
+  virtual Task<Result<>> save(boost::asio::any_io_executor /*executor*/, Fd /*orders*/,
+                              const Template& /*in*/) const {
+    co_return fail(Code::kUnsupported, name() + " keeps no machines");
+  }
+
   // What files() comes down to, for --dry-run.
   virtual void describe(const SandboxSpec& spec, base::json::object& plan) const = 0;
 };

@@ -3,6 +3,9 @@
 //   static GuestFound find();
 //   static std::string lacks(Program);   as the suites have it
 //   static constexpr bool kManyFiles     likewise
+// and may have
+//   static void prepare(host);           before any test
+//   static void configure(ProcessConfig&);
 #pragma once
 
 #include <memory>
@@ -55,7 +58,11 @@ class GuestHarness {
       config.cgroup_parent = "cloister-test-" + found.finding.name;
       if (!found.guest) return;
       config.guests = {found.guest};
+      if constexpr (requires { Kind::configure(config); }) Kind::configure(config);
       host = startProcessHost(config);
+      if constexpr (requires { Kind::prepare(*host); }) {
+        if (host) Kind::prepare(*host);
+      }
     }
   };
 

@@ -39,6 +39,7 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
     uint32_t slot = 0;
     model::Limits limits;
     std::shared_ptr<const Guest> guest;  // nullptr: on the host's kernel alone
+    bool resumed = false;                // its guest begins as a template
   };
   Live(boost::asio::any_io_executor executor, Parts parts);
   Live(const Live&) = delete;
@@ -75,6 +76,8 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   [[nodiscard]] bool countedInside() const override {
     return parts_.guest && parts_.guest->counts();
   }
+
+  [[nodiscard]] bool resumed() const { return parts_.resumed; }
 
   // The guest that it has, or nullptr, and what is built into a sandbox within it.
   [[nodiscard]] const Guest* guest() const { return parts_.guest.get(); }

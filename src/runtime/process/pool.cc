@@ -49,17 +49,25 @@ Task<Result<>> hello(Live& live) {
   co_return checkHello(*frame);
 }
 
-// The descriptors of a guest's request, and the other end of its pipe of complaints.
+// The descriptors of a guest's request, and the other ends of its pipe of complaints and of what
+// its VMM is told by.
 struct GuestFiles {
   std::vector<Fd> theirs;
   Fd complaints;
+  Fd orders;
 };
 
-Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec,
-                              const std::string& walls) {
+Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec, const std::string& walls,
+                              const Template* from) {
   GuestFiles files;
   if (guest == nullptr) return files;
-  files.theirs = TRY(guest->files(spec, walls));
+  if (from != nullptr) {
+    Guest::Ordered ordered = TRY(guest->filesWith(spec, *from));
+    files.theirs = std::move(ordered.files);
+    files.orders = std::move(ordered.orders);
+  } else {
+    files.theirs = TRY(guest->files(spec, walls));
+  }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return failErrno("pipe2");
   files.complaints.reset(ends[0]);
@@ -352,16 +360,20 @@ std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
 Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limits) {
   if (const auto zygote = zygoteFor(kind)) {
     const std::string key = kind.alike.key;
-    auto live = co_await make(limits, {}, zygote);
+    How by{.zygote = zygote};
+    auto live = co_await make(limits, {}, by);
     zygotes_->told(key, *zygote, live.has_value());
     if (live) counts_.copies++;
     if (live || live.error().code == Code::kUnavailable) co_return live;
     base::log(base::Level::kWarn, "no copy of a zygote", {{"reason", live.error().message}});
   }
-  co_return co_await make(limits, kind.alike);
+  if (auto resumed = co_await resume(kind, limits); !resumed || *resumed) co_return resumed;
+  How how;
+  co_return co_await make(limits, kind.alike, how);
 }
 
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
+  co_await keepTemplate(kind);
   auto live = CO_TRY(co_await makeNow(kind, kind.limits));
   live->settle();
   if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
@@ -393,6 +405,7 @@ Task<void> Pool::discard(std::shared_ptr<Live> live) {
 }
 
 void Pool::drop() {
+  forgetTemplates();
   for (Kind& kind : kinds_) {
     for (auto& live : std::exchange(kind.ready, {}))
       runtime::spawn(executor_, discard(std::move(live)));
@@ -435,13 +448,14 @@ void Pool::endPeriod() {
   if (!kinds_.empty() || !zygotes_->empty()) startPeriod();
 }
 
-Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike,
-                                               std::shared_ptr<SpawnQueue> zygote) {
+Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike, How& how) {
+  const auto zygote = how.zygote;
   const auto slot = host_->takeSlot();
   if (!slot) co_return fail(Code::kUnavailable, "provisioning: all sandboxes are in use");
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
   host_->addWalls(alike.walls, guest_.get(), plan.spec);
   plan.spec.nests = alike.nests;
+  plan.spec.guest_begins = how.begins;
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();
   const model::Limits roomy = toStartIn(limits);
@@ -450,11 +464,12 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
     host_->returnSlot(*slot);
     co_return std::unexpected(std::move(group).error().within("provisioning"));
   }
-  Live::Parts parts{host_, spawner_->root().spawner(), maker, *std::move(group), *slot, roomy,
-                    guest_};
+  Live::Parts parts{
+      host_,  spawner_->root().spawner(),       maker, *std::move(group), *slot, roomy,
+      guest_, how.begins == Beginning::kResumes};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
-  auto started = co_await start(*live, plan.spec, alike.walls, groups, zygote);
+  auto started = co_await start(*live, plan.spec, alike.walls, groups, how);
   if (started) co_return live;
   std::ignore = co_await live->bury();
   Error error = std::move(started).error().within("starting the sandbox");
@@ -463,10 +478,11 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
 }
 
 Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::string& walls,
-                           std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote) {
+                           std::span<const int> groups, How& how) {
+  const auto zygote = how.zygote;
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
-  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec, walls));
+  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec, walls, how.from.get()));
   for (const Fd& file : files.theirs)
     fds.push_back(file.get());
   const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();
@@ -479,7 +495,8 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
   theirs.reset();
   files.theirs.clear();
   live.hear(std::move(files.complaints));
-  if (auto said = co_await hello(live); !said) {
+  how.orders = std::move(files.orders);
+  if (auto said = co_await (live.resumed() ? wake(live) : hello(live)); !said) {
     co_return fail(said.error().code, live.lost(said.error().message));
   }
   if (zygote) CO_TRY(co_await adopt(live));

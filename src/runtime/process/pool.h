@@ -36,6 +36,7 @@
 #include "runtime/process/pressure.h"
 #include "runtime/process/prestart.h"
 #include "runtime/process/spawn_queue.h"
+#include "runtime/process/template.h"
 #include "runtime/process/zygote.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
@@ -92,6 +93,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     uint32_t claims = 0;                      // in this period
     uint32_t used = 0;                        // claims, those of each period before counting half
     bool failed = false;                      // to be made ahead, since the last claim or period
+    bool not_kept = false;                    // a template of it could not be made
     size_t fewest = 0;                        // that were ready at once in this period
 
     [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && serving == 0; }
@@ -124,11 +126,23 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
   Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
-  // By a zygote, or else by the spawner.
-  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, Alike alike,
-                                           std::shared_ptr<SpawnQueue> zygote = nullptr);
+  // How one comes to be: by a zygote, or else by the spawner, and how its guest begins.
+  struct How {
+    std::shared_ptr<SpawnQueue> zygote{};
+    Beginning begins = Beginning::kBoots;
+    std::shared_ptr<const Template> from{};  // or what it is to be kept in
+    Fd orders{};                             // to its VMM, once made
+  };
+  Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, Alike alike, How& how);
   Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,
-                       std::span<const int> groups, const std::shared_ptr<SpawnQueue>& zygote);
+                       std::span<const int> groups, How& how);
+  // Of pool_template.cc; nullptr where there is no template.
+  Task<Result<std::shared_ptr<Live>>> resume(const Kind& kind, model::Limits limits);
+  Task<void> keepTemplate(Kind& kind);
+  Task<Result<std::shared_ptr<Template>>> makeTemplate(const Kind& kind);
+  [[nodiscard]] std::shared_ptr<Templates> templatesFor(const Kind& kind) const;
+  [[nodiscard]] Templates::Shape shapeOf(const Kind& kind) const;
+  void forgetTemplates();
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   [[nodiscard]] bool hasWholeRoot(const Kind& kind) const;

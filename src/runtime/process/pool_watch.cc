@@ -53,6 +53,7 @@ void Pool::look() {
       giveUpOldest(*least);
       counts_.drained++;
     }
+    if (ready() == 0) forgetTemplates();
   }
   const bool more = owes();
   if (!more) kept_back_ = false;

@@ -16,6 +16,7 @@
 #include "runtime/process/pool.h"
 #include "runtime/process/process_session.h"
 #include "runtime/process/run.h"
+#include "runtime/process/template.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
 
@@ -176,6 +177,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   SandboxInfo info{fields.runtime, host_->config().node, target.image.name, digest, of.weakened};
+  if (live->resumed()) info.weakened.emplace_back(kWeakerFromTemplate);
   const std::string weaker = host_->weakenedWalls(fields.walls, of.guest.get());
   if (!weaker.empty()) info.weakened.push_back(weaker);
   if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
