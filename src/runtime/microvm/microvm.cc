@@ -73,8 +73,8 @@ struct Processor {
   linux::SeccompProgram seccomp;
 };
 
-// With KVM a machine boots in a third of a second, and keeping it would take more requests of KVM
-// than its filter has.
+// With KVM a boot is short, and keeping a machine takes requests of KVM that its filter does not
+// have.
 std::shared_ptr<Templates> templatesOf(const MicrovmConfig& config, const Vmm& vmm, bool kvm) {
   if (!vmm.kind->keeps || kvm || config.templates == 0) return nullptr;
   return std::make_shared<Templates>(config.templates);
