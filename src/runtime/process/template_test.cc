@@ -147,6 +147,7 @@ print(refused, 'refused', flush=True)
 
 class Impostor final : public Guest {
  public:
+  explicit Impostor(std::string program) : program_(std::move(program)) {}
   [[nodiscard]] std::string name() const override { return "microvm"; }
   [[nodiscard]] SpawnRequest::What what() const override { return SpawnRequest::What::kMicrovm; }
   [[nodiscard]] std::vector<std::string> weakened() const override { return {}; }
@@ -158,8 +159,8 @@ class Impostor final : public Guest {
   [[nodiscard]] Result<std::vector<Fd>> files(const SandboxSpec& /*spec*/,
                                               const std::string& /*walls*/) const override {
     std::vector<Fd> fds;
-    fds.push_back(TRY(
-        linux::sealedData(microvm::encodeCommand({"/usr/bin/python3", "-I", "-S", "-c", kTries}))));
+    fds.push_back(TRY(linux::sealedData(
+        microvm::encodeCommand({"/usr/bin/python3", "-I", "-S", "-c", program_}))));
     for (uint32_t i = 0; i < microvm::kOpened; ++i)
       fds.push_back(TRY(linux::sealedData("")));
     return fds;
@@ -177,6 +178,7 @@ class Impostor final : public Guest {
   void describe(const SandboxSpec& /*spec*/, base::json::object& /*plan*/) const override {}
 
  private:
+  const std::string program_;
   const std::shared_ptr<Templates> templates_ = std::make_shared<Templates>(2);
 };
 
@@ -184,56 +186,88 @@ class HostileVmm : public testing::Test {
  protected:
   void SetUp() override {
     if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no python3";
+  }
+
+  // Whether what runs `program` instead of what was kept is taken for a machine.
+  bool begins(const std::string& program, const std::shared_ptr<Template>& kept) {
+    const auto guest = std::make_shared<const Impostor>(program);
     ProcessConfig config = testbed::config();
     config.cgroup_parent = "cloister-test-template";
-    config.guests = {guest_};
-    auto host = startProcessHost(config);
-    if (!host) GTEST_SKIP() << host.error().message;
-    host_ = *std::move(host);
-  }
-
-  // What the one that is to begin as `kept` says. It boots nothing either, so there is no sandbox.
-  std::string against(const std::shared_ptr<Template>& kept) {
-    const auto spawner = std::make_shared<PresentQueue>(io_.get_executor(), host_->root(),
-                                                        host_->config().spawn_patience);
-    const auto pool = std::make_shared<Pool>(io_.get_executor(), host_, spawner, guest_);
+    config.guests = {guest};
+    const auto host = startProcessHost(config);
+    EXPECT_TRUE(host) << host.error().message;
+    if (!host) return false;
+    boost::asio::io_context io(1);
+    const auto spawner =
+        std::make_shared<PresentQueue>(io.get_executor(), (*host)->root(), config.spawn_patience);
+    const auto pool = std::make_shared<Pool>(io.get_executor(), *host, spawner, guest);
     model::Limits limits;
     model::settle(limits);
-    SandboxSpec spec = host_->planFor(limits, 0, guest_.get()).spec;
+    SandboxSpec spec = (*host)->planFor(limits, 0, guest.get()).spec;
     spec.ids = {};
-    guest_->templates()->keep({guest_.get(), host_->root()->spawner(), spec}, kept);
+    guest->templates()->keep({guest.get(), (*host)->root()->spawner(), spec}, kept);
     testing::internal::CaptureStderr();
-    const auto made = runTask(io_, pool->claim(limits, {}));
-    std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_FALSE(made);
-    EXPECT_THAT(said, HasSubstr("nothing begun from a template"));
-    EXPECT_EQ(guest_->templates()->count(), 0U);
-    return said;
+    const auto made = runTask(io, pool->claim(limits, {}));
+    said_ = testing::internal::GetCapturedStderr();
+    if (made) {
+      EXPECT_TRUE((*made)->resumed());
+      EXPECT_TRUE(runTask(io, (*made)->bury()));
+    } else {
+      EXPECT_THAT(said_, HasSubstr("nothing begun from a template"));
+      EXPECT_EQ(guest->templates()->count(), 0U);
+    }
+    return made.has_value();
   }
 
-  const std::shared_ptr<const Impostor> guest_ = std::make_shared<const Impostor>();
-  std::shared_ptr<ProcessHost> host_;
-  boost::asio::io_context io_{1};
+  std::string said_;
 };
 
 TEST_F(HostileVmm, ChangesNothingOfATemplate) {
   const auto kept = sealedOne();
   const std::string memory = contentOf(kept->memory());
   const std::string state = contentOf(kept->state());
-  const std::string said = against(kept);
-  EXPECT_THAT(said, HasSubstr("memory anew private"));
-  EXPECT_THAT(said, HasSubstr("state anew private"));
-  EXPECT_THAT(said, HasSubstr("38 refused"));
-  EXPECT_THAT(said, Not(HasSubstr("CHANGED")));
+  EXPECT_FALSE(begins(kTries, kept));
+  EXPECT_THAT(said_, HasSubstr("memory anew private"));
+  EXPECT_THAT(said_, HasSubstr("state anew private"));
+  EXPECT_THAT(said_, HasSubstr("38 refused"));
+  EXPECT_THAT(said_, Not(HasSubstr("CHANGED")));
   EXPECT_EQ(contentOf(kept->memory()), memory);
   EXPECT_EQ(contentOf(kept->state()), state);
 }
 
 // So the seals are what it is.
 TEST_F(HostileVmm, WouldChangeOneThatIsNotSealed) {
-  const std::string said = against(openOne());
+  EXPECT_FALSE(begins(kTries, openOne()));
   for (const char* way : {"write", "shrink", "grow", "map", "protect", "punch"})
-    EXPECT_THAT(said, HasSubstr(std::string("memory anew ") + way + " CHANGED"));
+    EXPECT_THAT(said_, HasSubstr(std::string("memory anew ") + way + " CHANGED"));
+}
+
+// Waits for the order on the runner's socket, and answers. One that boots is given none.
+std::string answering(const std::string& frame) {
+  return "import os, select, struct, time\n"
+         "if not select.select([3], [], [], 2)[0]: os._exit(1)\n"
+         "header = struct.pack('<IBBHI', 76, 1, 0, 33, 0)\n"
+         "order = os.read(3, 100)\n"
+         "assert order[:12] == header and len(order) == 88, order\n"
+         "now, nanoseconds = struct.unpack('<qI', order[76:])\n"
+         "assert abs(now - time.time()) < 60 and nanoseconds < 10**9\n"
+         "assert len(set(order[12:76])) > 32\n"
+         "os.write(3, " +
+         frame +
+         ")\n"
+         "time.sleep(60)\n";
+}
+
+TEST_F(HostileVmm, IsNoMachineUntilItHasSaidThatItIsAwake) {
+  EXPECT_TRUE(begins(answering("struct.pack('<IBBHI', 0, 1, 0, 97, 0)"), sealedOne())) << said_;
+  for (const char* frame : {"struct.pack('<IBBHII', 4, 1, 0, 65, 0, 1)",        // a runner's hello
+                            "struct.pack('<IBBHI', 0, 1, 0, 97, 1)",            // of a channel
+                            "struct.pack('<IBBHI', 1, 1, 0, 97, 0) + b'x'"}) {  // with more
+    EXPECT_FALSE(begins(answering(frame), sealedOne()));
+    EXPECT_THAT(said_, HasSubstr("it did not wake: it said something else")) << frame;
+  }
+  EXPECT_FALSE(begins("pass", sealedOne()));
+  EXPECT_THAT(said_, HasSubstr("it did not wake"));
 }
 
 }  // namespace
