@@ -95,6 +95,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   Task<void> bury() {
     kill();
     if (!far_) co_return;  // there is no way to it
+    hangUp();  // nobody reads what still comes, which may be more than the channel holds
     while (!out_ended_ || !in_ended_)
       co_await ended_.wait();
     channel_->close();
@@ -125,9 +126,11 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     explicit ToChannel(Within& of) : of_(of) {}
     void onStarted() override {}
     Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
-      if (stream != model::Stream::kStdout) co_return;
+      if (stream != model::Stream::kStdout || of_.hung_up_) co_return;
       const auto [error, n] = co_await asio::async_write(*of_.far_, asio::buffer(bytes), kUse);
-      if (error) of_.kill();  // nobody reads it any more
+      if (!error) co_return;
+      of_.hangUp();  // nobody reads it any more
+      of_.kill();
     }
     Task<void> onFileBegin(std::string /*path*/, uint64_t /*size*/) override { co_return; }
     Task<void> onFileData(std::string_view /*bytes*/) override { co_return; }
@@ -142,10 +145,16 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     const auto outcome = co_await self->tunnel_->run(observer);
     const std::string& said = outcome ? outcome->message : outcome.error().message;
     if (!said.empty()) self->why_ = said;
-    boost::system::error_code ignored;
-    self->far_->shutdown(Socket::shutdown_both, ignored);
+    self->hangUp();
     self->out_ended_ = true;
     self->ended_.notify();
+  }
+
+  // Once a write has failed, another may never return: a socket that is gone says so only once.
+  void hangUp() {
+    hung_up_ = true;
+    boost::system::error_code ignored;
+    far_->shutdown(Socket::shutdown_both, ignored);
   }
 
   static Task<void> carryIn(std::shared_ptr<Within> self) {
@@ -166,6 +175,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   Counts told_;
   linux::CgroupUsage before_;
   std::string why_ = "it was refused, or not made in time";
+  bool hung_up_ = false;
   bool out_ended_ = false;
   bool in_ended_ = false;
   Signal ended_;
