@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/vm_sockets.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
@@ -37,6 +38,7 @@ void say(const char* text) {
 }
 
 int the_stream = -1;
+pid_t the_sandbox = -1;
 
 [[noreturn]] void tellAndExit(const char* why) {
   char frame[wire::kHeaderBytes + 256];
@@ -45,7 +47,8 @@ int the_stream = -1;
   payload.bytes(why != nullptr ? why : "");
   const auto size = static_cast<uint32_t>(payload.view().size());
   wire::encodeHeader(frame, static_cast<uint16_t>(wire::FromRunner::kStartFailed), 0, size);
-  static_cast<void>(write(the_stream, frame, wire::kHeaderBytes + size) >= 0);
+  static_cast<void>(send(the_stream, frame, wire::kHeaderBytes + size, MSG_NOSIGNAL) >= 0);
+  if (the_sandbox > 0) kill(the_sandbox, SIGKILL);
   _exit(1);
 }
 
@@ -120,6 +123,10 @@ void mountRoot() {
 
 void endAlone(int stream) {
   the_stream = stream;
+}
+
+void endWith(pid_t sandbox) {
+  the_sandbox = sandbox;
 }
 
 void powerOff(const char* why) {

@@ -2,6 +2,8 @@
 // What makes a kernel that has just started one that a sandbox can be made on.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 
 #include "base/fd.h"
@@ -17,6 +19,8 @@ namespace cloister::guest {
 // What ends this process from now on is told as kStartFailed on `stream`, a runner's, and ends no
 // machine.
 void endAlone(int stream);
+// Such an end of this process is that of `sandbox`, its child, too.
+void endWith(pid_t sandbox);
 
 // Writes a file of the kernel's; gives up where it does not take it.
 void writeText(const char* path, const char* text);

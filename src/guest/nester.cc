@@ -29,6 +29,7 @@ struct Request {
 Request the_request;
 char* the_environment[kMostParameters + 1];
 Sandbox the_sandbox;
+pid_t the_holders[wire::guest::kMostWithin];  // each holds a sandbox; 0: there may be one more
 bool something_ended = true;
 
 void onChild(int /*signal*/) {
@@ -91,6 +92,11 @@ void takeParameters(Request& request) {
     at = stop + 1;
   }
   environ = the_environment;
+  // All of them now: there is no sandbox yet.
+  for (const char* each : {wire::guest::kMemory, wire::guest::kPids, wire::guest::kScratch,
+                           wire::guest::kInodes, wire::guest::kNoExec}) {
+    static_cast<void>(parameter(each));
+  }
 }
 
 // One sandbox within, from its start to its end.
@@ -103,10 +109,31 @@ void takeParameters(Request& request) {
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) giveUp("socketpair");
   const Fd ours(ends[0]);
   the_sandbox.start(ground, {.number = number, .runner = Fd(ends[1]), .nester = Fd()});
+  endWith(the_sandbox.runner());
+  signal(SIGPIPE, SIG_IGN);  // who asked may hear no more, and the sandbox is to end all the same
   relay(the_sandbox, ours.get(), the_request.stream.get());
   the_request.stream.reset();
   the_sandbox.end();
   _exit(0);
+}
+
+// Of those who hold sandboxes; others that this process inherits are no concern of theirs.
+pid_t* holder(pid_t pid) {
+  for (pid_t& each : the_holders) {
+    if (each == pid) return &each;
+  }
+  return nullptr;
+}
+
+// What has ended is let go. With `runner`, this process ends.
+void reap(pid_t runner) {
+  while (something_ended) {
+    something_ended = false;
+    for (pid_t pid; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
+      if (pid == runner) _exit(0);
+      if (pid_t* const held = holder(pid)) *held = 0;
+    }
+  }
 }
 
 }  // namespace
@@ -120,27 +147,20 @@ void serveNester(const Ground& ground, int socket, pid_t runner) {
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
   sigprocmask(SIG_BLOCK, &child, &open);
-  unsigned held = 0;
   for (unsigned number = 0;;) {
-    while (something_ended) {
-      something_ended = false;
-      for (pid_t pid; (pid = waitpid(-1, nullptr, WNOHANG)) > 0;) {
-        if (pid == runner) _exit(0);
-        if (held > 0) --held;
-      }
-    }
+    reap(runner);
     pollfd one{socket, POLLIN, 0};
     if (ppoll(&one, 1, nullptr, &open) < 0) continue;
     if (!receive(socket, the_request)) break;
     if (!the_request.stream) continue;
-    const bool room = held < wire::guest::kMostWithin;
+    pid_t* const place = holder(0);
     ++number;
-    const pid_t pid = room ? fork() : -1;
+    const pid_t pid = place != nullptr ? fork() : -1;
     if (pid == 0) {
       sigprocmask(SIG_SETMASK, &open, nullptr);
       hold(ground, socket, number == 0 ? 1 : number);
     }
-    if (pid > 0) ++held;
+    if (pid > 0) *place = pid;
     the_request.stream.reset();  // who got none sees its end
   }
   // The runner has gone: what this process started goes when it does, or with the machine.

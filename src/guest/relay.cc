@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +54,9 @@ bool readAll(int from, char* bytes, size_t size) {
   return true;
 }
 
-[[noreturn]] void carryIn(const Sandbox& sandbox, int node, int runner) {
+// It ends with `parent`, who waits for it else.
+[[noreturn]] void carryIn(const Sandbox& sandbox, int node, int runner, pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
   for (;;) {
     const ssize_t n = read(node, the_frame, sizeof the_frame);
     if (n < 0 && errno == EINTR) continue;
@@ -167,9 +170,10 @@ void sleepUntilWoken(int runner, int node) {
 }
 
 void relay(Sandbox& sandbox, int runner, int node) {
+  const pid_t self = getpid();
   const pid_t other = fork();
   if (other < 0) giveUp("fork");
-  if (other == 0) carryIn(sandbox, node, runner);
+  if (other == 0) carryIn(sandbox, node, runner, self);
   carryOut(sandbox, runner, node);
   static_cast<void>(sayCounts(sandbox.counts(), node));
   // The node's stream is nobody else's then, and closing it waits for what was written.

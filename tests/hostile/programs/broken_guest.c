@@ -275,9 +275,14 @@ static void asksWithin(void) {
   int stands = isServed();
   askWildly(the_noise, sizeof the_noise);
   stands = stands && isServed();
-  const int most = askForMany();
+  const int unbounded = askForMany(WITHIN(NO_MEMORY));
   stands = stands && isServed();
-  if (stands && most > 0 && most <= kWithin) output("bounded\n");
+  const int most = askForMany(WITHIN(FINE));
+  stands = stands && isServed();
+  char said[64];
+  snprintf(said, sizeof said, "%d and %d stood, served: %d\n", unbounded, most, stands);
+  const int bounded = stands && unbounded <= kWithin && most > 0 && most <= kWithin;
+  output(bounded ? "bounded\n" : said);
   ended(0, 0);
   u32(kCollected, 0);
 }
