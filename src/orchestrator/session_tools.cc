@@ -18,6 +18,9 @@ namespace json = base::json;
 namespace files = wire::files;
 
 constexpr auto kPause = std::chrono::seconds(1);
+// Before a caller hears that his call was refused, which has a record all the same: a program that
+// does nothing but ask is not to fill the ledger as fast as its disk is.
+constexpr auto kRefusalPause = Millis(250);
 constexpr auto kLook = Millis(1'000);
 constexpr size_t kPiece = size_t{64} << 10;
 
@@ -72,6 +75,9 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
   Task<void> answer(uint32_t caller, std::string line) {
     const auto self = shared_from_this();
     const auto execution = co_await perform(std::move(line));
+    if (!execution || execution->started_at == 0) {
+      co_await session_->ended(base::monotonicNow() + kRefusalPause);
+    }
     const json::object said =
         execution ? model::toJsonObject(*execution) : toObject(execution.error());
     co_await send(caller, base::toJson(said) + "\n");
@@ -88,6 +94,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
                      "nested");
     }
     const model::Principal principal = session_->record.principal;
+    CO_TRY(store::stillHolds(sessions_->runs->parts.store, principal));
     const auto accepted =
         CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
     const auto log = sessions_->runs->findLog(principal, accepted.id);

@@ -288,6 +288,10 @@ struct SqliteOptions {
   uint64_t checkpoint_every = 1000;
 };
 
+// Whether the credential of `principal` is still good, for what outlasts the request that it came
+// with; kDenied: it is revoked or expired. One that is no key, as a token, was good at the start.
+Result<> stillHolds(Store& store, const model::Principal& principal);
+
 // Opens or makes the ledger, migrates it (store/migrations), recovers, and starts its threads. A
 // ledger of a newer schema is refused.
 Result<std::unique_ptr<Store>> openSqlite(const SqliteOptions& options);

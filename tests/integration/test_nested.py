@@ -204,6 +204,40 @@ print(json.dumps({"answers": answers, "again": again}))
                 self.assertIn(words, answer["error"]["message"])
             self.assertEqual(said["again"]["stdout"], "still\n")
 
+    def test_a_revoked_key_calls_no_tools(self):
+        """What was made with it goes on, but nothing is begun in its name any more."""
+        key = self.new_key("leaver")
+        with Session(self.server, key=key["secret"], language="python", runtime=self.runtime, nested=True,
+                     memory_mb=256, timeout_seconds=60) as session:
+            running = session.start(CALLS + """
+tools = Tools()
+print(json.dumps(tools.call(command=["echo", "good"])["stdout"]), flush=True)
+import time
+while True:
+    answer = tools.call(command=["echo", "still"])
+    if "error" in answer and answer["error"]: break
+    time.sleep(0.2)
+print(json.dumps(answer), flush=True)
+""")
+            session.wait_output(running, "good")
+            self.call("DELETE", f"/v1/keys/{key['id']}", status=204)
+            session.key = None
+            done = session.wait(running)
+            answer = json.loads(done["stdout"].splitlines()[1])
+            self.assertEqual(answer["error"]["type"], "PERMISSION_DENIED", answer)
+            self.assertIn("revoked", answer["error"]["message"])
+
+    def test_who_is_refused_does_not_ask_in_haste(self):
+        """Each refusal has a record, and there are eight callers at once."""
+        with self.session() as session:
+            took = self.agent(session, CALLS + """
+import time
+tools, begun = Tools(), time.monotonic()
+for _ in range(8): assert tools.call(command=["true"], nested=False)["error"]
+print(time.monotonic() - begun)
+""")
+            self.assertGreater(took, 8 * 0.2)
+
     def test_whoever_ends_the_way_out_gets_another(self):
         with self.session() as session:
             self.agent(session, CALLS + '''

@@ -41,14 +41,7 @@ Result<> mayWrite(RestParts& parts, const model::Principal& principal) {
     return fail(Code::kDenied,
                 "this needs the permission " + std::string(model::permissionName(needed)));
   }
-  const auto key = parts.store.key(store::Scope::of(principal), principal.key_id);
-  if (!key && key.error().code == Code::kNotFound) return {};  // a token: it was good at the start
-  if (!key) return std::unexpected(key.error());
-  const bool over = key->expires_at != 0 && base::wallMicros() >= key->expires_at;
-  if (key->revoked_at != 0 || over) {
-    return fail(Code::kDenied, "the credential is expired or revoked");
-  }
-  return {};
+  return store::stillHolds(parts.store, principal);
 }
 
 // One message: what …/input, :signal and :resize take, with a `type`. That the program has ended is
