@@ -172,16 +172,24 @@ Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principa
 
 Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& moved,
                                           const model::Principal& by) {
+  while (session.changing)
+    co_await session.changed.wait();
+  if (session.ending) co_return std::unexpected(endedError(kDoing, session.ending->reason));
+  session.changing = true;
   Session record = session.now();
   describe(moved.box->info(), moved.permit, record.provenance);
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event =
       withRuling(movedEvent(record, session.record.provenance.runtime, by), moved.ruling);
-  CO_TRY(co_await runs->ledger.updateSession(std::move(record), std::move(event)));
-  session.record.provenance = provenance;
-  session.request = moved.request;
-  session.ruling = moved.ruling;
-  co_return Result<>{};
+  auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
+  session.changing = false;
+  if (written) {
+    session.record.provenance = provenance;
+    session.request = moved.request;
+    session.ruling = moved.ruling;
+  }
+  session.changed.notify();
+  co_return written;
 }
 
 Task<void> Sessions::Impl::giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id) {

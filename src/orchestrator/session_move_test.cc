@@ -101,6 +101,28 @@ TEST_F(SessionMoveTest, ALedgerThatRefusesLeavesItAsItWas) {
   runUntil([&] { return fake_->live() == 1; });
 }
 
+// Whichever is written last, neither takes back what the other has changed.
+TEST_F(SessionMoveTest, ARenewalMeanwhileKeepsBoth) {
+  open();
+  bool early = true;
+  for (int steps = 0; early; ++steps) {
+    const std::string id = created();
+    const auto moving = start(
+        sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
+    for (int i = 0; i < steps && !moving->done();)
+      i += static_cast<int>(io_->poll_one());
+    early = !moving->done();
+    const auto renewed = renew(id, Millis(7'000'000), Millis(500'000));
+    ASSERT_TRUE(renewed) << renewed.error().message;
+    const auto moved = finish(moving);
+    ASSERT_TRUE(moved) << moved.error().message;
+    const model::Session stored = storedSession(id);
+    EXPECT_EQ(stored.provenance.permit_id, moved->provenance.permit_id) << steps;
+    EXPECT_EQ(stored.ttl, Millis(7'000'000)) << steps;
+    ASSERT_TRUE(end(id));
+  }
+}
+
 TEST_F(SessionMoveTest, APolicyThatTightensStopsProgramsUntilItHasMoved) {
   open();
   const std::string id = created();

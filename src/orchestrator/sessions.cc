@@ -424,7 +424,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   const std::shared_ptr<Impl> impl = impl_;
   const std::string doing = "renewing a session";
   const SessionPtr session = CO_TRY(impl->findLive(principal, id, doing));
-  while (session->renewing)
+  while (session->changing)
     co_await session->changed.wait();
   const auto late = [&] {
     const auto reason = session->ending
@@ -441,14 +441,14 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   const Lease::Terms terms{renewal.ttl, renewal.idle_ttl};
   if (session->ending || !session->lease.renew(base::monotonicNow(), terms)) co_return late();
   // From here on the old deadline does not end it, however long the ledger takes.
-  session->renewing = true;
+  session->changing = true;
   Session renewed = session->now();
   renewed.ttl = renewal.ttl;
   renewed.idle_ttl = renewal.idle_ttl;
   renewed.running = 0;
   model::AuditEvent event = renewedEvent(renewed, principal);
   const auto written = co_await impl->runs->ledger.updateSession(renewed, std::move(event));
-  session->renewing = false;
+  session->changing = false;
   if (written) {
     session->record.ttl = renewal.ttl;
     session->record.idle_ttl = renewal.idle_ttl;

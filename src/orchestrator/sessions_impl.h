@@ -67,7 +67,7 @@ struct LiveSession final : Home {
   bool start_refused = false;  // by the ledger
   bool saving = false;         // its workspace is read for a snapshot
   bool moving = false;         // to another sandbox
-  bool renewing = false;       // a renewal is being recorded
+  bool changing = false;       // a change of its record is being written, one after the other
   bool closed = false;         // its end is recorded
   runtime::Signal changed;
 };
