@@ -106,24 +106,36 @@ model::OfferedImage StoredImages::describe(const images::Found& found) {
   return offered;
 }
 
+namespace {
+
+std::unexpected<Error> gone(const std::string& image) {
+  return fail(Code::kUnsupported, "image " + image +
+                                      " is not on this node any more; send the request again, or "
+                                      "import it (cloister image import)");
+}
+
+}  // namespace
+
 Result<runtime::ImageFiles> StoredImages::open(const std::string& digest) {
   std::ignore = offered();
   const auto found = std::ranges::find_if(
       found_, [&](const images::Found& each) { return each.image.digest == digest; });
-  if (found == found_.end()) {
-    return fail(Code::kUnsupported, "image " + digest +
-                                        " is not on this node any more; send the request again, or "
-                                        "import it (cloister image import)");
-  }
+  if (found == found_.end()) return gone(digest);
   Fd hold = TRY(store_.hold(found->image));
-  runtime::ImageFiles files{.digest = digest,
-                            .root = found->root,
-                            .squashfs = found->squashfs,
-                            .env = {},
-                            .hold = std::move(hold)};
+  return runtime::ImageFiles{
+      .digest = digest, .root = found->root, .squashfs = found->squashfs, .hold = std::move(hold)};
+}
+
+Result<std::vector<std::string>> StoredImages::env(const model::ImageRef& image) {
+  std::ignore = offered();
+  const auto found = std::ranges::find_if(found_, [&](const images::Found& each) {
+    return each.image.name == image.name && each.image.digest == image.digest;
+  });
+  if (found == found_.end()) return gone(image.name + "@" + image.digest);
+  std::vector<std::string> env;
   for (const auto& [name, value] : found->image.env)
-    files.env.push_back(name + "=" + value);
-  return files;
+    env.push_back(name + "=" + value);
+  return env;
 }
 
 }  // namespace cloister::node

@@ -22,6 +22,7 @@ class StoredImages final : public runtime::ImageSource {
 
   std::shared_ptr<const std::vector<model::OfferedImage>> offered() override;
   Result<runtime::ImageFiles> open(const std::string& digest) override;
+  Result<std::vector<std::string>> env(const model::ImageRef& image) override;
 
  private:
   // When the names were written last, as far as one can see.

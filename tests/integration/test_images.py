@@ -133,6 +133,16 @@ class Images(unittest.TestCase):
         other = self.server.run("echo $TOOLS; hello", "bash", image="oci", env={"TOOLS": "mine", "PATH": "/bin"})
         self.assertEqual((other["stdout"], other["exit_code"]), ("mine\n", 127))
 
+    def test_what_shares_its_files_has_its_own_variables(self):
+        """Images with the same files have one tree; variables are the name's."""
+        at = {each["name"]: each["digest"] for each in self.server.request("GET", "/v1/images").json()["images"]}
+        self.assertEqual(at["oci"], at["tools"])
+        for first, then in (("oci", "tools"), ("tools", "oci")):
+            for name in (first, then):
+                said = {"oci": "yes", "tools": "none"}[name]
+                done = self.server.run("echo ${TOOLS-none}", "bash", image=name)
+                self.assertEqual(done["stdout"], said + "\n", name)
+
     def test_what_policy_says(self):
         admin = self.server
         for agent, asked, got in (("fixed", {}, "tools"), ("fixed", {"image": "host"}, None), ("closed", {}, "host"),

@@ -74,6 +74,12 @@ Result<std::shared_ptr<ImagePlace>> ImagePlaces::get(const std::string& digest) 
   return place;
 }
 
+Result<std::vector<std::string>> ImagePlaces::env(const model::ImageRef& image) const {
+  if (image.isHost()) return std::vector<std::string>();
+  if (source_ == nullptr) return fail(Code::kUnsupported, "this node has no images");
+  return source_->env(image);
+}
+
 // A virtual machine's VMM is a program of the host's image; what differs is the machine's disk.
 Result<std::shared_ptr<ImagePlace>> ImagePlaces::make(const std::string& digest) {
   auto place = std::make_shared<ImagePlace>();

@@ -50,6 +50,8 @@ class ImagePlaces : public std::enable_shared_from_this<ImagePlaces> {
 
   // That of the image with this digest. A caller that is done with it drops its reference.
   Result<std::shared_ptr<ImagePlace>> get(const std::string& digest);
+  // The variables of an image; those of the node's own: none.
+  [[nodiscard]] Result<std::vector<std::string>> env(const model::ImageRef& image) const;
   std::shared_ptr<const std::vector<model::OfferedImage>> offered();
 
  private:

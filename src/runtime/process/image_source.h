@@ -9,16 +9,16 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "model/image_name.h"
 #include "model/plan.h"
 
 namespace cloister::runtime {
 
-// One image, which is not removed for as long as `hold` is open.
+// One tree, which is not removed for as long as `hold` is open.
 struct ImageFiles {
   std::string digest;
-  std::string root;              // path of its tree; nothing in it is ever changed
-  std::string squashfs;          // path of the same for virtual machines; "" if there is none
-  std::vector<std::string> env;  // NAME=value, for programs that have none of that name
+  std::string root;      // path of its tree; nothing in it is ever changed
+  std::string squashfs;  // path of the same for virtual machines; "" if there is none
   Fd hold;
 };
 
@@ -29,6 +29,9 @@ class ImageSource {
   virtual std::shared_ptr<const std::vector<model::OfferedImage>> offered() = 0;
   // The one with this digest; kUnsupported, with the remedy, where there is none.
   virtual Result<ImageFiles> open(const std::string& digest) = 0;
+  // NAME=value, for programs that have none of that name: images with the same tree may have
+  // others. kUnsupported, with the remedy, where the name is no more, or another tree's.
+  virtual Result<std::vector<std::string>> env(const model::ImageRef& image) = 0;
 };
 
 }  // namespace cloister::runtime

@@ -170,6 +170,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const Target target = CO_TRY(targetOf(fields));
   const Kind& of = *target.kind;
   const std::string digest = CO_TRY(co_await digestOf(target));
+  const std::vector<std::string> env = CO_TRY(places_->env(target.image));
   const bool nests = fields.nested && of.guest != nullptr;
   Pool::Alike alike{.key = fields.prestart,
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls),
@@ -182,7 +183,6 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!weaker.empty()) info.weakened.push_back(weaker);
   if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
-  const std::vector<std::string>& env = target.place->files.env;
   if (!fields.session_id.empty()) {
     of.pool->refill();  // no program may start in it for long
     SessionTraits traits{env, nests, fields.walls.runs_own};
