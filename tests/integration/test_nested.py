@@ -204,6 +204,27 @@ print(json.dumps({"answers": answers, "again": again}))
                 self.assertIn(words, answer["error"]["message"])
             self.assertEqual(said["again"]["stdout"], "still\n")
 
+    def test_terminals_are_no_others(self):
+        """What is typed into one is not for a tool to read, nor is its screen for a tool to write."""
+        with self.session() as session:
+            running = session.start("""
+import os, pty, select, time
+user, program = pty.openpty()
+print(os.ttyname(program), flush=True)
+os.write(user, b"secret\\n")
+time.sleep(600)
+""")
+            session.wait_output(running, "/dev/pts/")
+            path = session.get(running)["stdout"].strip()
+            done = session.exec(f"""
+import os
+there = sorted(set(os.listdir("/dev/pts")) - {{"ptmx"}})
+try: said = os.read(os.open({path!r}, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK), 100)
+except OSError as error: said = error.strerror
+print(there, said)
+""", nested=True)
+            self.assertEqual(done["stdout"], "[] No such file or directory\n", done)
+
     def test_a_revoked_key_calls_no_tools(self):
         """What was made with it goes on, but nothing is begun in its name any more."""
         key = self.new_key("leaver")
