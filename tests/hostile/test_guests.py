@@ -210,8 +210,12 @@ class Broken:
         return session.wait(made["id"], PATIENCE)
 
     def test_sessions_end_with_a_guest_that_breaks_the_rules(self):
-        answers = ("wrong_channel", "no_channel", "overflows", "noise", "exit_first", "deaf")
-        for answer in answers if harness.LONG or self.RUNTIME != "microvm" else answers[2:3]:
+        answers = ["wrong_channel", "no_channel", "noise", "exit_first", "deaf"]
+        if self.RUNTIME != "microvm":
+            answers.append("overflows")  # a machine that is emulated says no more than the node takes
+        elif not harness.LONG:
+            answers = ["noise"]
+        for answer in answers:
             with self.subTest(answer), self.session() as session:
                 self.assertEnded(self.exec(session, "plain"), FINE)
                 more = {"input": "x" * 4 * MIB} if answer == "deaf" else {}
