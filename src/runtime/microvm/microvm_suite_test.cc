@@ -4,12 +4,11 @@
 // directory that CLOISTER_MICROVM names, or no KVM that boots one.
 #include <sys/resource.h>
 
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 
 #include "runtime/microvm/archive.h"
 #include "runtime/microvm/command.h"
+#include "runtime/microvm/emulated_testing.h"
 #include "runtime/microvm/microvm.h"
 #include "runtime/microvm/qemu.h"
 #include "runtime/process/guest_harness.h"
@@ -21,26 +20,8 @@
 namespace cloister::runtime {
 namespace {
 
-MicrovmConfig configured() {
-  const char* image = std::getenv("CLOISTER_MICROVM");
-  return {.vmm = model::Vmm::kQemu,
-          .qemu = "/usr/bin/qemu-system-x86_64",
-          .firecracker = "",
-          .libkrun = "",
-          .image = image != nullptr ? image : "/nonexistent",
-          .image_root = "",
-          .accelerator = model::Accelerator::kTcg,
-          .emulate = true,
-          .probe_seconds = 10,
-          .ready = 0,
-          .templates = 0,
-          .overhead_bytes = uint64_t{256} << 20,
-          .programs = base::programDir(),
-          .policies = base::shareDir() + "/policies/seccomp"};
-}
-
 MicrovmConfig configuredWithKvm() {
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.accelerator = model::Accelerator::kKvm;
   config.emulate = false;
   return config;
@@ -48,7 +29,7 @@ MicrovmConfig configuredWithKvm() {
 
 struct MicrovmKind {
   static constexpr bool kManyFiles = false;  // an image made for tests
-  static GuestFound find() { return findMicrovm(configured()); }
+  static GuestFound find() { return findMicrovm(emulatedMachines()); }
   static std::string lacks(Program /*program*/) { return ""; }
 };
 using MicrovmHarness = GuestHarness<MicrovmKind>;
@@ -71,7 +52,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(MicrovmTest, WhatCannotBeUsedIsFoundMissingWithTheRemedy) {
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.qemu = "";
   EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("microvm.qemu"));
   config.qemu = "/nonexistent/qemu";
@@ -83,14 +64,14 @@ TEST(MicrovmTest, WhatCannotBeUsedIsFoundMissingWithTheRemedy) {
 
 TEST(MicrovmTest, AProgramThatIsNotQemuIsNone) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.qemu = "/bin/true";
   EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("nothing that is QEMU's"));
 }
 
 TEST(MicrovmTest, AVmmThatIsNamedIsUsedOrNone) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.firecracker = "/nonexistent/firecracker";
   config.vmm = model::Vmm::kFirecracker;
   GuestFound found = findMicrovm(config);
@@ -107,7 +88,7 @@ TEST(MicrovmTest, AVmmThatIsNamedIsUsedOrNone) {
 
 TEST(MicrovmTest, WhereNoneIsNamedTheFinalOneSaysWhyItIsNoOther) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.firecracker = "/nonexistent/firecracker";
   config.vmm = model::Vmm::kAuto;
   const GuestFound found = findMicrovm(config);
@@ -118,7 +99,7 @@ TEST(MicrovmTest, WhereNoneIsNamedTheFinalOneSaysWhyItIsNoOther) {
 
 TEST(MicrovmTest, WhoDoesNotAllowEmulationGetsNoMachine) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
-  MicrovmConfig config = configured();
+  MicrovmConfig config = emulatedMachines();
   config.emulate = false;
   const GuestFound found = findMicrovm(config);
   EXPECT_EQ(found.guest, nullptr);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "linux/message.h"
+#include "runtime/microvm/emulated_testing.h"
 #include "runtime/microvm/image.h"
 #include "runtime/microvm/microvm.h"
 #include "runtime/process/guest_harness.h"
@@ -33,21 +34,10 @@ using testing::HasSubstr;
 using testing::Not;
 
 MicrovmConfig configured(uint32_t templates) {
-  const char* image = std::getenv("CLOISTER_MICROVM");
-  return {.vmm = model::Vmm::kQemu,
-          .qemu = "/usr/bin/qemu-system-x86_64",
-          .firecracker = "",
-          .libkrun = "",
-          .image = image != nullptr ? image : "/nonexistent",
-          .image_root = "",
-          .accelerator = model::Accelerator::kTcg,
-          .emulate = true,
-          .probe_seconds = 10,
-          .ready = 1,
-          .templates = templates,
-          .overhead_bytes = uint64_t{256} << 20,
-          .programs = base::programDir(),
-          .policies = base::shareDir() + "/policies/seccomp"};
+  MicrovmConfig config = emulatedMachines();
+  config.ready = 1;
+  config.templates = templates;
+  return config;
 }
 
 // A pool over a host and a guest, which makes a ready one of each kind that was asked for.
