@@ -120,9 +120,4 @@ Result<> enterRoot(const std::string& path) {
   return {};
 }
 
-Result<> detachMount(const std::string& path) {
-  if (::umount2(path.c_str(), MNT_DETACH) != 0) return failErrno("detaching " + path);
-  return {};
-}
-
 }  // namespace cloister::linux

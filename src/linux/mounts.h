@@ -57,7 +57,4 @@ Result<> pivotHere();
 // chroot(2), and into it: for what is trusted not to leave it.
 Result<> enterRoot(const std::string& path);
 
-// umount2(2) MNT_DETACH.
-Result<> detachMount(const std::string& path);
-
 }  // namespace cloister::linux

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S01 to S10: hostile programs in sessions. What harms a session harms it alone, and is told; what ends
+"""S01 to S11: hostile programs in sessions. What harms a session harms it alone, and is told; what ends
 a program ends all of it, and nothing else."""
 import base64
 import concurrent.futures
@@ -54,6 +54,33 @@ for name, address in (("abstract", "\0left"), ("port", ("127.0.0.1", 47001))):
         if client.connect_ex(address) == 0: seen.append(name)
 others = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
 print(len(others), *seen)
+'''
+# What is opened of the image and the root, as long as nothing comes on stdin; and what it has locked itself.
+WATCH = r'''
+import ctypes, fcntl, json, os, struct, sys
+IN_OPEN = 0x20
+libc = ctypes.CDLL(None, use_errno=True)
+inotify = libc.inotify_init1(os.O_NONBLOCK)
+library = os.path.dirname(os.__file__)
+tops = ["/", "/etc", "/usr/bin", "/usr/lib", library, os.path.dirname(json.__file__), "/usr/bin/sha1sum"]
+places = {libc.inotify_add_watch(inotify, top.encode(), IN_OPEN): top for top in tops}
+assert len(places) == len(tops) and min(places) > 0, places
+held = [open(path) for path in ("/usr/bin/env", "/etc/passwd")]
+for each in held: fcntl.flock(each, fcntl.LOCK_EX)
+print("watching", flush=True)
+sys.stdin.read()
+open("/usr/bin/dirname").close()
+events, seen = os.read(inotify, 1 << 20), set()
+while events:
+    watch, _, _, length = struct.unpack_from("iIII", events)
+    seen.add(places[watch] + "/" + events[16:16 + length].rstrip(b"\0").decode())
+    events = events[16 + length:]
+print(*sorted(seen - {"/usr/bin/env", "/etc/passwd"}))
+'''
+LOCKS = r'''
+import fcntl, json.tool, wave
+for path in ("/usr/bin/env", "/etc/passwd"): fcntl.flock(open(path), fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("free")
 '''
 LEAVES_SLEEPERS = """
 import subprocess
@@ -286,6 +313,17 @@ class Sessions(HostileTest):
             self.assertEqual(hog.get(beside)["status"], "running")
             self.assertEqual(hog.exec("print('goes on')")["stdout"], "goes on\n")
         elsewhere()
+
+    def test_s11_the_image_tells_of_no_other(self):
+        """Neither which of its files another's programs open, nor by locks on them."""
+        first, second = self.open(), self.open()
+        execution = first.start(WATCH, keep_input=True, timeout_seconds=300)
+        first.wait_output(execution, "watching")
+        self.assertEqual(second.exec(command=["/usr/bin/sha1sum", "/dev/null"])["exit_code"], 0)
+        self.assertEqual(second.exec(LOCKS)["stdout"], "free\n")
+        self.assertEqual(self.server.run(LOCKS)["stdout"], "free\n")
+        first.send(execution, eof=True)
+        self.assertEqual(first.wait(execution)["stdout"], "watching\n/usr/bin/dirname\n")
 
 
 if __name__ == "__main__":

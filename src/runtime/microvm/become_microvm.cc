@@ -60,10 +60,10 @@ Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const F
   confinement.filter.resize(bytes.size() / sizeof(sock_filter));
   std::memcpy(confinement.filter.data(), bytes.data(), bytes.size());
   confinement.landlock = microvm::vmmRules(spec);
-  confinement.proc.push_back(microvm::attachDevices(devices.get()));
+  confinement.root.push_back(microvm::attachDevices(devices.get()));
   if (!spec.guest_shows) return {};
   for (MountStep& step : microvm::showRoot())
-    confinement.proc.push_back(std::move(step));
+    confinement.root.push_back(std::move(step));
   return {};
 }
 

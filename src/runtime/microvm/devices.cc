@@ -127,7 +127,7 @@ MountStep attachDevices(int mount) {
 std::vector<MountStep> showRoot() {
   using Op = MountStep::Op;
   constexpr uint64_t kSafe = linux::kReadOnly | linux::kNoSuid | linux::kNoDev;
-  std::vector<MountStep> steps = {{.op = Op::kBind,
+  std::vector<MountStep> steps = {{.op = Op::kTree,
                                    .target = kShownRoot,
                                    .source = "/",
                                    .why = "what the machine's programs see",

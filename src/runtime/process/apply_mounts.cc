@@ -35,9 +35,12 @@ Result<> makeNew(const MountStep& step) {
 
 Result<> bindHost(const MountStep& step) {
   // A place with locked mounts below it, as in a container, can only be had with them.
-  auto mount = linux::cloneMount(step.source, false);
-  const bool recursive = !mount;
-  if (recursive) mount = linux::cloneMount(step.source, true);
+  bool recursive = step.op == MountStep::Op::kTree;
+  auto mount = linux::cloneMount(step.source, recursive);
+  if (!mount && !recursive) {
+    recursive = true;
+    mount = linux::cloneMount(step.source, recursive);
+  }
   if (!mount) return std::unexpected(std::move(mount).error());
   TRY(linux::addAttributes(mount->get(), step.attributes, recursive));
   return linux::attachMount(mount->get(), at(step));
@@ -130,6 +133,7 @@ Result<> applyStep(const MountStep& step) {
     case MountStep::Op::kNew:
       return makeNew(step);
     case MountStep::Op::kBind:
+    case MountStep::Op::kTree:
       return bindHost(step);
     case MountStep::Op::kPlace:
       return linux::bindMount(step.source, step.target);
@@ -152,8 +156,8 @@ Result<> applyStep(const MountStep& step) {
       return seal(step);
     case MountStep::Op::kAttach:
       return linux::attachMount(step.mount, at(step));
-    case MountStep::Op::kDetach:
-      return linux::detachMount(step.target);
+    case MountStep::Op::kPivot:
+      return linux::pivotHere();
   }
   return {};
 }

@@ -2,10 +2,12 @@
 #include "runtime/process/become_spawner.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,7 +33,29 @@ Result<> buildRoot(const std::vector<MountStep>& steps) {
     auto applied = applyStep(step);
     if (!applied) return std::unexpected(std::move(applied).error().within("building the root"));
   }
-  return linux::pivotHere();
+  return {};
+}
+
+// Whether sandboxes can make their own roots of it: users may mount overlayfs since Linux 5.11, and
+// not everywhere.
+Result<> tryOwnRoot(const std::vector<MountStep>& steps) {
+  if (steps.front().source != "overlay") return {};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
+  const Fd told(ends[0]);
+  Fd tell(ends[1]);
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWUSER | CLONE_NEWNS));
+  if (child.pid == 0) {
+    const auto made = applyStep(steps.front());
+    const std::string text = made ? std::string(kDone) : made.error().message;
+    ::_exit(::write(tell.get(), text.data(), std::min(text.size(), kMaxAnswer)) < 0 ? 1 : 0);
+  }
+  tell.reset();
+  char text[kMaxAnswer];
+  const ssize_t n = ::read(told.get(), text, sizeof text);
+  const std::string_view said(text, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  if (said == kDone) return {};
+  return fail(Code::kUnsupported, "a sandbox's own root: " + std::string(said));
 }
 
 // What of the node a process has even so, when it is executed by a copy of it.
@@ -63,6 +87,7 @@ Result<SpawnerPlan> prepare() {
   resetProcess();
   SpawnerPlan plan = TRY(takePlan());
   TRY(buildRoot(plan.root));
+  TRY(tryOwnRoot(plan.confinement.root));
   return plan;
 }
 

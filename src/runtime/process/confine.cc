@@ -150,7 +150,7 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
   TRY(linux::nameHost(kHostname));
   TRY(startSession());
-  TRY(applySteps(confinement.proc));
+  TRY(applySteps(confinement.root));
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
   TRY(applySteps(scratchStepsOf(spec, fds.disk.get())));

@@ -26,7 +26,7 @@ inline constexpr uint32_t kSandboxUid = 1000;
 
 // The same for all sandboxes of a spawner.
 struct Confinement {
-  std::vector<MountStep> proc;
+  std::vector<MountStep> root;  // by which each makes its own (ownRootSteps)
   std::vector<linux::LandlockRule> landlock;
   int landlock_abi = 0;
   std::vector<sock_filter> filter;

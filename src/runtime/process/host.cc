@@ -39,7 +39,7 @@ Result<> ProcessHost::probe() {
   linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
   plan_.confinement.filter = std::move(seccomp.filter);
   seccomp_ = std::move(seccomp.description);
-  plan_.confinement.proc = procSteps(findProcMasks());
+  proc_ = procSteps(findProcMasks());
   plan_.confinement.landlock = landlockRules();
   plan_.confinement.landlock_abi = linux::landlockAbi();
   if (const int abi = plan_.confinement.landlock_abi; abi > 0) {
@@ -188,6 +188,7 @@ std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const 
 
 Result<std::shared_ptr<Spawner>> ProcessHost::startSpawner(const std::string& image_path) {
   plan_.root = rootOf(image_path);
+  plan_.confinement.root = ownRootSteps(plan_.root, proc_);
   return TRY(Spawner::start(plan_));
 }
 
@@ -198,8 +199,10 @@ Result<> ProcessHost::startSpawner() {
     layered_ = false;
     spawner = startSpawner("");
     if (spawner) {
-      weakened_.emplace_back("no overlayfs: mountinfo tells where the image lies");
-      note("overlayfs", State::kReduced, why, "");
+      weakened_.emplace_back(
+          "no overlayfs: mountinfo tells where the image lies, and sandboxes learn which of its "
+          "files others open");
+      note("overlayfs", State::kReduced, why, "have Linux 5.11, where users may mount overlayfs");
     }
   }
   if (!spawner) {
@@ -248,8 +251,8 @@ linux::IdMap ProcessHost::idsInZygote(uint32_t slot) const {
   return {kSandboxUid, 1 + slot * config_.uids_each, config_.uids_each};
 }
 
-Result<Fd> ProcessHost::zygotePlan(const ZygotePlan& plan) const {
-  return linux::sealedData(encodeZygotePlan(plan, plan_.confinement));
+Result<Fd> ProcessHost::zygotePlan(const ZygotePlan& plan, const Spawner& spawner) const {
+  return linux::sealedData(encodeZygotePlan(plan, plan_.confinement, spawner.ownRoot()));
 }
 
 bool ProcessHost::hasController(std::string_view name) const {
@@ -358,8 +361,9 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["ids"] = {{"inside", ids.inside},
                    {"outside", own_uids_ ? ids.outside : ::geteuid()},
                    {"count", ids.count}};
-  object["root"] = list(rootOf(image_path), step);
-  std::vector<MountStep> own = plan_.confinement.proc;
+  const std::vector<MountStep> root = rootOf(image_path);
+  object["root"] = list(root, step);
+  std::vector<MountStep> own = ownRootSteps(root, proc_);
   const auto scratch = scratchStepsOf(plan.spec, -1);
   own.insert(own.end(), scratch.begin(), scratch.end());
   object["mounts"] = list(own, step);

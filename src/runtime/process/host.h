@@ -73,9 +73,9 @@ class ProcessHost {
   };
   [[nodiscard]] uint32_t dying() const { return dying_; }
 
-  // What makes a zygote of this host, and the ids of a sandbox in one.
+  // What makes a zygote of this host, in the root of `spawner`, and the ids of a sandbox in one.
   [[nodiscard]] SpawnRequest zygoteRequest() const;
-  [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan) const;
+  [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan, const Spawner& spawner) const;
   [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
 
   // Whether what runs `prestart` in a guest finds in kAhead how to wait for its program alone.
@@ -110,6 +110,7 @@ class ProcessHost {
 
   ProcessConfig config_;
   SpawnerPlan plan_;
+  std::vector<MountStep> proc_;                 // of every sandbox
   base::json::object seccomp_;                  // what was compiled
   base::json::object disk_seccomp_;             // likewise, for workspaces on disk
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end

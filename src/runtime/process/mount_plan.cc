@@ -25,8 +25,10 @@ using linux::kNoSuid;
 using linux::kReadOnly;
 
 constexpr char kProcSys[] = "run/masked/sys";
-constexpr char kLower[] = "run/masked/lower";
+constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
+constexpr char kSkeleton[] = "run/masked/lower/skeleton";
 constexpr char kEmptyLayer[] = "run/masked/layer";
+constexpr char kOverlay[] = "overlay";
 
 // Of the host's /etc: what linkers, locales, certificates and languages need, and nothing that says
 // whose machine this is. Copied, so that no mount names the host's file system.
@@ -76,25 +78,35 @@ MountStep place(Op op, std::string source, std::string target, std::string_view 
   return {.op = op, .target = std::move(target), .source = std::move(source), .why = why};
 }
 
+bool isOverlay(const MountStep& step) {
+  return step.op == Op::kNew && step.source == kOverlay;
+}
+
+// overlayfs needs two lower layers when there is no upper one; the second is an empty file system.
+// `place`: of the tree that the layers are in.
+MountStep overlay(const std::string& target, const std::string& lower, std::string_view why,
+                  const std::string& place = {}) {
+  return {.op = Op::kNew,
+          .target = target,
+          .source = kOverlay,
+          .why = why,
+          .options = {{"lowerdir", place + lower + ":" + place + kEmptyLayer}},
+          .attributes = kReadOnly | kNoSuid | kNoDev};
+}
+
 // A read-only view of a host directory. Through overlayfs, mountinfo names neither the file system
-// nor the place it comes from, and locks and watches on its files stay inside. overlayfs needs two
-// lower layers when there is no upper one; the second is an empty directory.
+// nor the place it comes from. The layer below stays for the sandboxes' own views.
 void addLayer(std::vector<MountStep>& steps, const RootSource& source, const std::string& name) {
-  constexpr uint64_t kAttributes = kReadOnly | kNoSuid | kNoDev;
+  const std::string lower =
+      std::string(kLower) + "/" + std::to_string(std::ranges::count_if(steps, isOverlay));
   steps.push_back(directory(name, "mount point"));
+  if (source.layered) steps.push_back(directory(lower, "mount point"));
   steps.push_back({.op = Op::kBind,
-                   .target = source.layered ? kLower : name,
+                   .target = source.layered ? lower : name,
                    .source = source.image_root + "/" + name,
                    .why = "the programs and libraries of the image",
-                   .attributes = kAttributes});
-  if (!source.layered) return;
-  steps.push_back({.op = Op::kNew,
-                   .target = name,
-                   .source = "overlay",
-                   .why = "hides where the image lies and who else uses its files",
-                   .options = {{"lowerdir", std::string(kLower) + ":" + kEmptyLayer}},
-                   .attributes = kAttributes});
-  steps.push_back({.op = Op::kDetach, .target = kLower, .why = "overlayfs keeps its own hold"});
+                   .attributes = kReadOnly | kNoSuid | kNoDev});
+  if (source.layered) steps.push_back(overlay(name, lower, "hides where the image lies"));
 }
 
 // /bin, /lib and so on: links into /usr where directories are merged, else layers themselves.
@@ -165,6 +177,10 @@ void addEtcWhole(std::vector<MountStep>& steps, const std::string& image_root) {
     if (std::ranges::find(kNotTheirs, name) != std::end(kNotTheirs)) continue;
     steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "as in the image"));
   }
+}
+
+MountStep pivot() {
+  return {.op = Op::kPivot, .why = "nothing else is left"};
 }
 
 void addSynthesised(std::vector<MountStep>& steps) {
@@ -248,7 +264,14 @@ void addMaskSources(std::vector<MountStep>& steps) {
   steps.push_back(directory("run", "the service's own, for what is not the image's"));
   steps.push_back(directory("run/masked", kWhy));
   steps.push_back(directory(kLower, "where layers are put together"));
-  steps.push_back(directory(kEmptyLayer, "overlayfs wants a second layer"));
+  steps.push_back(directory(kSkeleton, "mount point"));
+  steps.push_back(directory(kEmptyLayer, "mount point"));
+  steps.push_back({.op = Op::kNew,
+                   .target = kEmptyLayer,
+                   .source = "tmpfs",
+                   .why = "overlayfs wants a second layer",
+                   .options = {{"size", "4k"}, {"nr_inodes", "1"}, {"mode", "755"}},
+                   .attributes = kReadOnly | kNoSuid | kNoDev | kNoExec});
   steps.push_back(file(kMaskFile, "", kWhy, 0));
   steps.push_back(directory(kMaskDirectory, kWhy, 0));
   steps.push_back(directory(kProcSys, "stands in for /proc/sys"));
@@ -303,6 +326,27 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
                    .attributes = kNoSuid | kNoDev | kNoExec});
   steps.push_back(
       {.op = Op::kSeal, .target = "", .why = "nothing can be changed", .attributes = kReadOnly});
+  if (source.layered) {
+    steps.push_back(place(Op::kPlace, ".", kSkeleton, "the layer of the sandboxes' own roots"));
+  }
+  steps.push_back(pivot());
+  return steps;
+}
+
+std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
+                                    const std::vector<MountStep>& proc) {
+  constexpr std::string_view kWhy = "hides who else uses the image's files";
+  std::vector<MountStep> steps;
+  for (const MountStep& step : root) {
+    if (!isOverlay(step)) continue;
+    const std::string& layers = step.options.front().second;
+    steps.push_back(overlay(step.target, layers.substr(0, layers.find(':')), kWhy, "/"));
+  }
+  if (steps.empty()) return proc;
+  steps.insert(steps.begin(), overlay("", kSkeleton, "a root of its own", "/"));
+  steps.push_back({.op = Op::kBind, .target = "dev", .source = "/dev", .why = "the devices"});
+  steps.insert(steps.end(), proc.begin(), proc.end());
+  steps.push_back(pivot());
   return steps;
 }
 
@@ -388,9 +432,9 @@ std::vector<MountStep> findProcMasks() {
 }
 
 base::json::object toJsonObject(const MountStep& step) {
-  static constexpr std::string_view kNames[] = {"mount",     "bind",    "bind",    "mask",
-                                                "directory", "file",    "symlink", "copy",
-                                                "device",    "remount", "detach",  "attach"};
+  static constexpr std::string_view kNames[] = {"mount",     "bind",   "rbind",   "bind", "mask",
+                                                "directory", "file",   "symlink", "copy", "device",
+                                                "remount",   "attach", "pivot"};
   base::json::object object;
   object["op"] = kNames[static_cast<size_t>(step.op)];
   object["target"] = "/" + step.target;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file system of a sandbox as data: a list of steps, printed by --dry-run and carried out by
-// applyStep(). Two lists: the root, built once by the spawner and shared read-only by all
-// sandboxes, and the few steps that each sandbox adds for itself.
+// applyStep(). Two lists: the root, built once by the spawner, and the steps by which each sandbox
+// makes one of its own of it, and adds what it alone has.
 #pragma once
 
 #include <sys/types.h>
@@ -21,6 +21,7 @@ struct MountStep {
   enum class Op : uint8_t {
     kNew,        // a new file system of type `source`
     kBind,       // the mount at host path `source`, with `attributes` on top
+    kTree,       // the same with all that is mounted below it
     kPlace,      // the directory or file `source` of this very tree, again
     kMask,       // like kPlace; nothing to do where the target does not exist
     kDirectory,  // mkdir with `mode`
@@ -29,8 +30,8 @@ struct MountStep {
     kCopy,       // host path `source`, whole, as data; nothing to do where it does not exist
     kDevice,     // character device `major`:`minor`; where it may not be made, the host's bound
     kSeal,       // mount_setattr: adds `attributes` to the mount
-    kDetach,     // umount2 MNT_DETACH
     kAttach,     // the mount that was made elsewhere and is open at `mount`
+    kPivot,      // what was put together becomes the root, and the one before goes
   };
   Op op = Op::kDirectory;
   std::string target{};  // relative to the new root; "" is the root itself
@@ -52,17 +53,26 @@ struct RootSource {
     std::string content;
   };
   std::string image_root;  // "" = the host's own, never `whole`
-  bool layered = true;     // /usr through overlayfs, which hides where it lies; else a bind
+  bool layered = true;     // through overlayfs, which hides where it lies; else binds
   bool whole = false;      // all of it, as an imported image is; else programs and what they need
   std::vector<File> ahead{};  // in /kAhead, for interpreters that are started ahead of their code
 };
 inline constexpr char kAhead[] = "run/ahead";
 
-// The root, up to and including its becoming read-only.
+// The root, up to and including its becoming read-only and the only one.
 std::vector<MountStep> rootSteps(const RootSource& source);
 
-// /proc, what is covered in it, and the one bounded tmpfs behind /workspace, /tmp and /dev/shm.
+// /proc, and what is covered in it.
 std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
+
+// In place of a layered `root` one of the sandbox's own: the same layers, through overlayfs once
+// more, whose files are no other sandbox's, so that a watch (inotify(7)) or a lock (flock(2)) on
+// one tells of none. The devices remain common. Then `proc`. Of a root that is not layered nothing
+// can be made, and all share it.
+std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
+                                    const std::vector<MountStep>& proc);
+
+// The one bounded tmpfs behind /workspace, /tmp and /dev/shm.
 // `attributes`: besides nosuid and nodev.
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
 // The same where they are on a disk of its own (disks.h), whose mount is open at `mount`.

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/id.h"
@@ -49,6 +51,40 @@ TEST(MountPlan, AnImageIsTakenWhole) {
     if (step.source.starts_with(root.string())) read.push_back(step.target);
   }
   EXPECT_EQ(read, (std::vector<std::string>{"opt", "usr", "var/lib", "etc/own.conf"}));
+}
+
+TEST(MountPlan, ASandboxHasItsOwnOfEachLayer) {
+  const auto root = rootSteps({.image_root = ""});
+  const auto own = ownRootSteps(root, {{.op = MountStep::Op::kMask, .target = "proc/sys"}});
+  const auto overlays = [](const std::vector<MountStep>& steps) {
+    std::vector<std::string> targets;
+    for (const MountStep& step : steps) {
+      if (step.source == "overlay") targets.push_back(step.target);
+    }
+    return targets;
+  };
+  std::vector<std::string> expected = overlays(root);
+  ASSERT_THAT(expected, testing::Contains("usr"));
+  expected.insert(expected.begin(), "");
+  EXPECT_EQ(overlays(own), expected);
+  EXPECT_EQ(own.back().op, MountStep::Op::kPivot) << "nothing of the common root is left";
+  EXPECT_EQ(own[own.size() - 2].target, "proc/sys");
+  // Each layer is one that the root has mounted, and they differ.
+  std::set<std::string> lower;
+  for (const MountStep& step : own) {
+    if (step.source != "overlay") continue;
+    const std::string& layers = step.options.front().second;
+    const std::string place = layers.substr(1, layers.find(':') - 1);
+    EXPECT_THAT(root, testing::Contains(testing::Field(&MountStep::target, place)));
+    EXPECT_TRUE(lower.insert(place).second) << place;
+  }
+}
+
+TEST(MountPlan, ARootWithoutLayersIsShared) {
+  const auto own =
+      ownRootSteps(rootSteps({.image_root = "", .layered = false}), {{.target = "proc"}});
+  ASSERT_EQ(own.size(), 1U);
+  EXPECT_EQ(own.front().target, "proc");
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ void PlanWriter::filter(const std::vector<sock_filter>& filter) {
   });
 }
 
-void PlanWriter::confinement(const Confinement& confinement) {
-  steps(confinement.proc);
+void PlanWriter::confinement(const Confinement& confinement, const std::vector<MountStep>& root) {
+  steps(root);
   number(static_cast<uint32_t>(confinement.landlock_abi));
   list(confinement.landlock, [this](const linux::LandlockRule& rule) {
     text(rule.path);
@@ -87,7 +87,7 @@ std::vector<sock_filter> readFilter(wire::Reader& r) {
 
 Confinement readConfinement(wire::Reader& r) {
   Confinement confinement;
-  confinement.proc = readSteps(r);
+  confinement.root = readSteps(r);
   confinement.landlock_abi = static_cast<int>(r.u32());
   confinement.landlock = readList<linux::LandlockRule>(r, [&] {
     std::string path(r.bytes());

@@ -41,7 +41,7 @@ class PlanWriter {
   void steps(const std::vector<MountStep>& steps);
   void filter(const std::vector<sock_filter>& filter);
   // But for the runner's program, and the filter for disks.
-  void confinement(const Confinement& confinement);
+  void confinement(const Confinement& confinement, const std::vector<MountStep>& root);
   std::string take() { return std::move(bytes_); }
 
  private:

@@ -75,6 +75,7 @@ Result<std::unique_ptr<Spawner>> Spawner::start(const SpawnerPlan& plan) {
   if (child->pid == 0) execute(plan, owner, theirs, orders);
   theirs.reset();
   auto spawner = std::make_unique<Spawner>(std::move(ours), std::move(child->pidfd));
+  spawner->own_root_ = plan.confinement.root;
   if (auto ready = spawner->ready(); !ready) {
     return std::unexpected(std::move(ready).error().within("starting the spawner"));
   }

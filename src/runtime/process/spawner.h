@@ -33,6 +33,8 @@ class Spawner {
 
   // False once it was found dead, or given up.
   [[nodiscard]] bool alive() const { return alive_; }
+  // By which each of its sandboxes makes its root, for zygotes that make some.
+  [[nodiscard]] const std::vector<MountStep>& ownRoot() const { return own_root_; }
   // A SOCK_SEQPACKET socket, not blocking once started.
   [[nodiscard]] int socket() const { return socket_.get(); }
   // Its first message: that it serves now, or why it does not. kUnavailable: none is there yet.
@@ -51,6 +53,7 @@ class Spawner {
  private:
   Fd socket_;
   Fd pidfd_;
+  std::vector<MountStep> own_root_;
   bool alive_ = true;
   bool given_up_ = false;
 };

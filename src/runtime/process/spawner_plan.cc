@@ -8,7 +8,7 @@ namespace cloister::runtime {
 std::string encodeSpawnerPlan(const SpawnerPlan& plan) {
   PlanWriter out;
   out.steps(plan.root);
-  out.confinement(plan.confinement);
+  out.confinement(plan.confinement, plan.confinement.root);
   out.filter(plan.confinement.disk_filter);
   return out.take();
 }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 SpawnerPlan plan() {
   SpawnerPlan plan;
   plan.root = rootSteps({"", true});
-  plan.confinement.proc = procSteps(findProcMasks());
+  plan.confinement.root = ownRootSteps(plan.root, procSteps(findProcMasks()));
   plan.confinement.landlock = landlockRules();
   plan.confinement.landlock_abi = 3;
   plan.confinement.filter = {{0x20, 0, 0, 4}, {0x06, 0, 0, 0x7FFF0000}};

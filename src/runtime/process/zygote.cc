@@ -140,7 +140,7 @@ Task<Result<std::shared_ptr<SpawnQueue>>> Zygotes::make(const ZygoteConfig& conf
                                                         const Prestart& prestart,
                                                         SpawnQueue& spawner) {
   const ZygotePlan files = CO_TRY(planOf(config, prestart));
-  const Fd plan = CO_TRY(host_->zygotePlan(files));
+  const Fd plan = CO_TRY(host_->zygotePlan(files, *spawner.spawner()));
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_SEQPACKET));
   if (::fcntl(ours.get(), F_SETFL, O_NONBLOCK) != 0) {
     co_return std::unexpected(base::errnoError("fcntl O_NONBLOCK", errno));

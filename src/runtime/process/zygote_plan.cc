@@ -5,7 +5,8 @@
 
 namespace cloister::runtime {
 
-std::string encodeZygotePlan(const ZygotePlan& plan, const Confinement& confinement) {
+std::string encodeZygotePlan(const ZygotePlan& plan, const Confinement& confinement,
+                             const std::vector<MountStep>& root) {
   PlanWriter out;
   out.texts(plan.argv);
   out.texts(plan.env);
@@ -13,7 +14,7 @@ std::string encodeZygotePlan(const ZygotePlan& plan, const Confinement& confinem
     out.text(file.name);
     out.text(file.content);
   });
-  out.confinement(confinement);
+  out.confinement(confinement, root);
   return out.take();
 }
 

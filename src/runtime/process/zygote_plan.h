@@ -29,8 +29,10 @@ struct ZygotePlan {
   std::vector<File> files;  // in its /workspace, which its sandboxes do not see
 };
 
-// The plan, with the confinement of its sandboxes but for the runner's program.
-std::string encodeZygotePlan(const ZygotePlan& plan, const Confinement& confinement);
+// The plan, with the confinement of its sandboxes but for the runner's program. `root`: that of
+// its spawner's, in place of the confinement's.
+std::string encodeZygotePlan(const ZygotePlan& plan, const Confinement& confinement,
+                             const std::vector<MountStep>& root);
 
 struct ZygoteOrders {
   ZygotePlan plan;
