@@ -47,6 +47,13 @@ Fd look(const char* directory, const char* name) {
   return file;
 }
 
+// None where the kernel has no such file.
+Fd lookIfThere(const char* directory, const char* name) {
+  char path[96];
+  join(path, directory, name);
+  return Fd(open(path, O_RDONLY | O_CLOEXEC));
+}
+
 void makeDirectory(const char* path) {
   if (mkdir(path, 0755) != 0) giveUp(path);
 }
@@ -83,7 +90,7 @@ void Group::make(unsigned number) {
     put(kFirst, "cgroup.subtree_control", "+memory +pids");
     makeDirectory(kFirstOwn);
     own = kFirstOwn;
-    whole_pids_events_ = look(kFirst, "pids.events");
+    whole_pids_events_ = lookIfThere(kFirst, "pids.events.local");
   }
   // Now that what is in it has been made, which it would be charged for.
   putNumber(path_, "memory.max", parameter(wire::guest::kMemory));
@@ -106,7 +113,8 @@ void Group::remove() {
     usleep(kPause);
 }
 
-// Which of the two files tells of what was refused is a matter of the kernel's version.
+// What was refused is told where it was asked for, and since Linux 6.11 where the limit is, whose
+// pids.events tells of those beneath as well.
 Counts Group::counts() const {
   return {.memory_peak = numberIn(memory_peak_, ""),
           .killed = numberIn(memory_events_, "oom_kill"),

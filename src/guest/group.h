@@ -38,7 +38,7 @@ class Group {
   Fd memory_events_;
   Fd memory_peak_;
   Fd pids_events_;
-  Fd whole_pids_events_;  // of the first: what all of it together was refused, on newer kernels
+  Fd whole_pids_events_;  // of the first: what its limit refused, on newer kernels
 };
 
 }  // namespace cloister::guest

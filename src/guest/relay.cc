@@ -85,15 +85,44 @@ bool readFrame(int from, wire::FrameHeader& header) {
   return readAll(from, the_frame + wire::kHeaderBytes, header.length);
 }
 
-// One frame of the runner's. It is passed on as it is: the node judges it.
-bool carryFrame(const Sandbox& sandbox, int runner, int node) {
-  wire::FrameHeader header;
-  if (!readFrame(runner, header)) return false;
-  if (header.type == static_cast<uint16_t>(wire::FromRunner::kExited) &&
+// What has come of the runner's next frame, in the_frame.
+struct Coming {
+  size_t have = 0;
+  wire::FrameHeader header;  // once there is all of it
+
+  [[nodiscard]] bool headed() const { return have >= wire::kHeaderBytes; }
+  [[nodiscard]] size_t size() const { return wire::kHeaderBytes + (headed() ? header.length : 0); }
+};
+
+// Takes what has come: a runner that stops half way through a frame must not keep its sandbox from
+// being looked at. False when there will be no more frames.
+bool take(Coming& coming, int runner) {
+  const bool headed = coming.headed();
+  const ssize_t n = read(runner, the_frame + coming.have, coming.size() - coming.have);
+  if (n < 0 && errno == EINTR) return true;
+  if (n <= 0) return false;
+  coming.have += static_cast<size_t>(n);
+  if (headed || !coming.headed()) return true;
+  return wire::decodeHeader({the_frame, wire::kHeaderBytes}, coming.header) &&
+         coming.header.length <= wire::kRunnerMaxPayload;
+}
+
+// Passes a whole frame of the runner's on as it is: the node judges it.
+bool pass(const Coming& whole, const Sandbox& sandbox, int node) {
+  if (whole.header.type == static_cast<uint16_t>(wire::FromRunner::kExited) &&
       !sayCounts(sandbox.counts(), node)) {
     return false;
   }
-  return writeAll(node, the_frame, wire::kHeaderBytes + header.length);
+  return writeAll(node, the_frame, whole.size());
+}
+
+// False at the end.
+bool carryFrame(Coming& coming, const Sandbox& sandbox, int runner, int node) {
+  if (!take(coming, runner)) return false;
+  if (!coming.headed() || coming.have < coming.size()) return true;
+  const bool passed = pass(coming, sandbox, node);
+  coming = {};
+  return passed;
 }
 
 int64_t now() {
@@ -105,6 +134,7 @@ int64_t now() {
 void carryOut(Sandbox& sandbox, int runner, int node) {
   uint64_t killed = 0;
   int64_t looked = 0;
+  Coming coming;
   for (;;) {
     pollfd fds[] = {{runner, POLLIN, 0}, {sandbox.events(), POLLPRI, 0}};
     const int ready = poll(fds, 2, sandbox.isLookedAt() ? kLookEvery : -1);
@@ -118,7 +148,9 @@ void carryOut(Sandbox& sandbox, int runner, int node) {
     const Counts counts = news ? sandbox.counts() : Counts{.killed = killed};
     if (counts.killed > killed && !sayCounts(counts, node)) return;
     killed = counts.killed;
-    if (ready > 0 && fds[0].revents != 0 && !carryFrame(sandbox, runner, node)) return;
+    if (ready > 0 && fds[0].revents != 0 && !carryFrame(coming, sandbox, runner, node)) {
+      return;
+    }
   }
 }
 
