@@ -2,15 +2,11 @@
 // /mcp through the router, in both eras, over the real service and the fake runtime.
 #include "api/mcp/server.h"
 
-#include <future>
-
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 
 #include "api/mcp/definitions.h"
-#include "auth/auth.h"
+#include "api/parts_fixture.h"
 #include "base/file.h"
-#include "orchestrator/session_fixture.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -40,56 +36,11 @@ struct Told {
   }
 };
 
-struct Collected final : BodyWriter {
-  Task<Result<>> write(std::string_view bytes) override {
-    body += bytes;
-    co_return Result<>{};
-  }
-  std::string body;
-};
-
-class McpTest : public orchestrator::SessionsTest {
+class McpTest : public PartsTest {
  protected:
-  ~McpTest() override {
-    router_.reset();
-    server_.reset();
-    parts_.reset();
-    escalations_.reset();
-    snapshots_.reset();
-    artifacts_.reset();
-  }
-
   void serve(bool fixtures = false) {
     open();
-    enrol();
-    authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *keyring_,
-                                                                 orchestrator::ArtifactConfig{});
-    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *sessions_,
-                                                                 orchestrator::SnapshotConfig{});
-    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
-    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
-    parts_.reset(new RestParts{.service = *service_,
-                               .sessions = *sessions_,
-                               .artifacts = *artifacts_,
-                               .port_links = *links_,
-                               .snapshots = *snapshots_,
-                               .escalations = *escalations_,
-                               .store = *store_,
-                               .authenticator = *authenticator_,
-                               .languages = languages_,
-                               .metrics = served_,
-                               .audit_key = key_,
-                               .checkpoint_file = {},
-                               .bounds = model::defaultBounds(),
-                               .session_bounds = {},
-                               .answer_within = Millis(300'000),
-                               .heartbeat = Millis(15'000),
-                               .openapi = {},
-                               .version = {},
-                               .background = background_});
+    makeParts();
     settings_.fixtures = fixtures;
     const auto text = base::readFile(CLOISTER_SOURCE_DIR "/spec/mcp.json");
     ASSERT_TRUE(text) << text.error().message;
@@ -98,19 +49,6 @@ class McpTest : public orchestrator::SessionsTest {
     ASSERT_TRUE(made) << made.error().message;
     server_ = *std::move(made);
     router_ = std::make_unique<Router>(server_->routes(), *authenticator_, served_);
-  }
-
-  void enrol() {
-    const auth::NewKey key = auth::makeKey(principal(), "test", 0);
-    secret_ = key.secret;
-    std::promise<bool> enrolled;
-    store_->putKey(key.record,
-                   {.action = "key.created",
-                    .subject = key.record.id,
-                    .principal = principal(),
-                    .details = {}},
-                   [&](Result<> result) { enrolled.set_value(result.has_value()); });
-    ASSERT_TRUE(enrolled.get_future().get());
   }
 
   Task<Told> answer(std::string method, std::string body, std::vector<Header> headers, bool key) {
@@ -166,17 +104,8 @@ class McpTest : public orchestrator::SessionsTest {
   }
 
   Settings settings_;
-  boost::asio::thread_pool background_{1};
-  ServiceMetrics served_;
-  std::unique_ptr<auth::Authenticator> authenticator_;
-  std::unique_ptr<orchestrator::ArtifactService> artifacts_;
-  std::unique_ptr<orchestrator::PortLinks> links_;
-  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
-  std::unique_ptr<orchestrator::EscalationService> escalations_;
-  std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Router> router_;
-  std::string secret_;
   std::function<void()> gone_;
 };
 

@@ -2,68 +2,23 @@
 // The table of routes and spec/openapi.yaml name the same permissions.
 #include <map>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gmock/gmock.h>
 #include <yaml-cpp/yaml.h>
 
-#include "api/rest/rest.h"
-#include "auth/auth.h"
-#include "orchestrator/session_fixture.h"
+#include "api/parts_fixture.h"
 
 namespace cloister::api {
 namespace {
 
 using ByRoute = std::map<std::string, std::string>;  // "GET /v1/pool" → "pool.read"
 
-class PermissionsTest : public orchestrator::SessionsTest {
+class PermissionsTest : public PartsTest {
  protected:
-  ~PermissionsTest() override {
-    escalations_.reset();
-    snapshots_.reset();
-    artifacts_.reset();
-  }
-
   std::vector<Route> routes() {
     open();
-    authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *keyring_,
-                                                                 orchestrator::ArtifactConfig{});
-    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *sessions_,
-                                                                 orchestrator::SnapshotConfig{});
-    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
-    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
-    parts_.reset(new RestParts{.service = *service_,
-                               .sessions = *sessions_,
-                               .artifacts = *artifacts_,
-                               .port_links = *links_,
-                               .snapshots = *snapshots_,
-                               .escalations = *escalations_,
-                               .store = *store_,
-                               .authenticator = *authenticator_,
-                               .languages = languages_,
-                               .metrics = served_,
-                               .audit_key = key_,
-                               .checkpoint_file = {},
-                               .bounds = model::defaultBounds(),
-                               .session_bounds = {},
-                               .answer_within = Millis(300'000),
-                               .heartbeat = Millis(15'000),
-                               .openapi = {},
-                               .version = {},
-                               .background = background_});
+    makeParts();
     return restRoutes(*parts_);
   }
-
-  boost::asio::thread_pool background_{1};
-  ServiceMetrics served_;
-  std::unique_ptr<auth::Authenticator> authenticator_;
-  std::unique_ptr<orchestrator::ArtifactService> artifacts_;
-  std::unique_ptr<orchestrator::PortLinks> links_;
-  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
-  std::unique_ptr<orchestrator::EscalationService> escalations_;
-  std::unique_ptr<RestParts> parts_;
 };
 
 ByRoute documented() {

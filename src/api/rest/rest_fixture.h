@@ -3,19 +3,15 @@
 #pragma once
 
 #include <algorithm>
-#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
-#include "api/rest/rest.h"
-#include "auth/auth.h"
-#include "orchestrator/session_fixture.h"
+#include "api/parts_fixture.h"
 
 namespace cloister::api {
 
@@ -36,63 +32,11 @@ struct Answer {
   }
 };
 
-struct Collected final : BodyWriter {
-  Task<Result<>> write(std::string_view bytes) override {
-    body += bytes;
-    co_return Result<>{};
-  }
-  std::string body;
-};
-
-class RestTest : public orchestrator::SessionsTest {
+class RestTest : public PartsTest {
  protected:
-  ~RestTest() override {
-    router_.reset();
-    parts_.reset();
-    escalations_.reset();
-    snapshots_.reset();
-    artifacts_.reset();
-  }
-
   void serve() {
     open();
-    model::Principal who = principal();
-    const auth::NewKey key = auth::makeKey(who, "test", 0);
-    secret_ = key.secret;
-    std::promise<bool> enrolled;
-    store_->putKey(
-        key.record,
-        {.action = "key.created", .subject = key.record.id, .principal = who, .details = {}},
-        [&](Result<> result) { enrolled.set_value(result.has_value()); });
-    ASSERT_TRUE(enrolled.get_future().get());
-    authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(
-        io_->get_executor(), background_, *store_, *keeper_, *keyring_,
-        orchestrator::ArtifactConfig{.quota = {.artifacts = 100, .bytes = 1 << 20}});
-    snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
-                                                                 *store_, *keeper_, *sessions_,
-                                                                 orchestrator::SnapshotConfig{});
-    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
-    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
-    parts_.reset(new RestParts{.service = *service_,
-                               .sessions = *sessions_,
-                               .artifacts = *artifacts_,
-                               .port_links = *links_,
-                               .snapshots = *snapshots_,
-                               .escalations = *escalations_,
-                               .store = *store_,
-                               .authenticator = *authenticator_,
-                               .languages = languages_,
-                               .metrics = served_,
-                               .audit_key = key_,
-                               .checkpoint_file = {},
-                               .bounds = model::defaultBounds(),
-                               .session_bounds = {},
-                               .answer_within = Millis(300'000),
-                               .heartbeat = Millis(15'000),
-                               .openapi = {},
-                               .version = {},
-                               .background = background_});
+    makeParts({.quota = {.artifacts = 100, .bytes = 1 << 20}});
     router_ = std::make_unique<Router>(restRoutes(*parts_), *authenticator_, served_);
   }
 
@@ -124,16 +68,7 @@ class RestTest : public orchestrator::SessionsTest {
     return "/v1/sessions/" + created.text("id");
   }
 
-  boost::asio::thread_pool background_{1};
-  ServiceMetrics served_;
-  std::unique_ptr<auth::Authenticator> authenticator_;
-  std::unique_ptr<orchestrator::ArtifactService> artifacts_;
-  std::unique_ptr<orchestrator::PortLinks> links_;
-  std::unique_ptr<orchestrator::SnapshotService> snapshots_;
-  std::unique_ptr<orchestrator::EscalationService> escalations_;
-  std::unique_ptr<RestParts> parts_;
   std::unique_ptr<Router> router_;
-  std::string secret_;
 };
 
 }  // namespace cloister::api
