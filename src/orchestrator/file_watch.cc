@@ -4,7 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/id.h"
 

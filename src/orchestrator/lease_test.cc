@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/lease.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>

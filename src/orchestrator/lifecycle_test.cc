@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens to a run when something happens to it: cancel, loss, restart, a full disk.
+#include <algorithm>
+
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <gmock/gmock.h>
 
 #include "orchestrator/node_link.h"

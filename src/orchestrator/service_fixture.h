@@ -3,6 +3,7 @@
 // restart after a crash.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's files: requests on their way in, answers on their way out.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "orchestrator/session_fixture.h"

@@ -4,6 +4,8 @@
 // directory that CLOISTER_MICROVM names, or no KVM that boots one.
 #include <sys/resource.h>
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "runtime/microvm/archive.h"

@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include <boost/asio/use_awaitable.hpp>
 #include <gmock/gmock.h>
 
 #include "base/file.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/process_runtime.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "model/escalation.h"
 #include "runtime/process/limit_hits.h"
 #include "runtime/process/prestart.h"
