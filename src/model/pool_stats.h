@@ -3,11 +3,9 @@
 // told to the control plane, shown by the API.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +21,8 @@ struct Durations {
   std::array<uint64_t, kBoundsMicros.size() + 1> counts{};  // the last: longer than every bound
   uint64_t sum_micros = 0;
 
-  void add(std::chrono::steady_clock::duration took) {
-    const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
-    const auto* const bound = std::ranges::lower_bound(kBoundsMicros, micros);
-    counts[static_cast<size_t>(bound - kBoundsMicros.begin())]++;
-    sum_micros += static_cast<uint64_t>(micros);
-  }
-  [[nodiscard]] uint64_t count() const {
-    return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-  }
+  void add(std::chrono::steady_clock::duration took);
+  [[nodiscard]] uint64_t count() const;
 
   friend bool operator==(const Durations&, const Durations&) = default;
 };
