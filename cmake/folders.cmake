@@ -57,6 +57,7 @@ function(cloister_program name)
   endif()
   list(TRANSFORM ARG_DEPS PREPEND cloister_)
   add_executable(${name} ${CMAKE_SOURCE_DIR}/src/bin/${name}.cc ${ARG_SOURCES})
+  target_precompile_headers(${name} REUSE_FROM precompiled)
   # What is used of a folder may need none of its libraries.
   target_link_options(${name} PRIVATE LINKER:--as-needed)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})

@@ -6,11 +6,11 @@ add_compile_options(-Xclang -fno-pch-timestamp)  # ccache goes by content
 set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
 
 add_library(precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
-target_link_libraries(precompiled PRIVATE asio Boost::json)
+target_link_libraries(precompiled PRIVATE asio Boost::json OpenSSL::SSL)
 target_precompile_headers(precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
 
 add_library(precompiled_test OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
-target_link_libraries(precompiled_test PRIVATE asio Boost::json GTest::gmock)
+target_link_libraries(precompiled_test PRIVATE asio Boost::json OpenSSL::SSL GTest::gmock)
 target_precompile_headers(precompiled_test PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h
   <gmock/gmock.h> <gtest/gtest.h>)
 target_compile_options(precompiled_test PRIVATE -O0)
