@@ -19,16 +19,18 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# Without the optimisation among them: what has options of its own, as the runner has, is then compiled alike in
+# every preset, and so once (ccache).
+foreach(language C CXX)
+  set(CMAKE_${language}_FLAGS_DEBUG "")
+  set(CMAKE_${language}_FLAGS_RELWITHDEBINFO "")
+endforeach()
 if(CLOISTER_SANITIZE)
-  set(CMAKE_CXX_FLAGS_DEBUG "")
-  set(CMAKE_C_FLAGS_DEBUG "")
   add_compile_options(-fsanitize=${CLOISTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
                       -gline-tables-only)
   add_link_options(-fsanitize=${CLOISTER_SANITIZE})
 else()
   add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection
-                      -D_FORTIFY_SOURCE=2 -gline-tables-only)
+                      -O2 -DNDEBUG -D_FORTIFY_SOURCE=2 -gline-tables-only)
   add_link_options(-Wl,-z,relro -Wl,-z,now)
-  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -DNDEBUG")
-  set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -DNDEBUG")
 endif()
