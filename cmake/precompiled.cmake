@@ -1,4 +1,4 @@
-# Two precompiled headers, one for the folders' libraries and one for their tests. They only save
+# Precompiled headers: for the folders' libraries, for those that sanitized builds do not optimise, and for tests. They only save
 # parsing: the check of clang-tidy reads every file without them, so a file still includes what it uses.
 file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cc "")
 add_compile_options(-Xclang -fno-pch-timestamp)  # ccache goes by content
@@ -8,6 +8,13 @@ set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -include-pch -Xclang <PCH_FILE>)
 add_library(precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
 target_link_libraries(precompiled PRIVATE asio Boost::json OpenSSL::SSL)
 target_precompile_headers(precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+
+if(CLOISTER_SANITIZE)
+  add_library(precompiled_unoptimized OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(precompiled_unoptimized PRIVATE asio Boost::json OpenSSL::SSL)
+  target_precompile_headers(precompiled_unoptimized PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+  target_compile_options(precompiled_unoptimized PRIVATE -O0)
+endif()
 
 add_library(precompiled_test OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
 target_link_libraries(precompiled_test PRIVATE asio Boost::json OpenSSL::SSL GTest::gmock)
@@ -31,4 +38,7 @@ function(cloister_precompiled_sum target)
   file(WRITE ${sum} "${digest}\n")
 endfunction()
 cloister_precompiled_sum(precompiled ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+if(CLOISTER_SANITIZE)
+  cloister_precompiled_sum(precompiled_unoptimized ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+endif()
 cloister_precompiled_sum(precompiled_test ${CMAKE_SOURCE_DIR}/cmake/precompiled.h gmock/gmock.h gtest/gtest.h)
