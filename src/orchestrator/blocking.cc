@@ -192,7 +192,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   }
   // What will wait is a run like any other; one that ends here is none.
   const bool waits = run->execution.session_id.empty();
-  if (auto within = waits ? countRun(*run) : Result<>(); !within) {
+  if (auto within = waits ? countRun(*run, run->facts.limits.memory_bytes) : Result<>(); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
   }
   auto asked = co_await recordAsked(run, std::move(record), wanted);

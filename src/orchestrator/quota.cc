@@ -113,7 +113,7 @@ Result<> Quotas::checkRate(const QuotaScope& scope) const {
   if (left >= 1) return {};
   const uint64_t bound = *quota.runs_per_minute;
   const double seconds = (1 - left) * 60 / static_cast<double>(bound);
-  return exceeded(scope, "runs_per_minute", bound, "so many were accepted within a minute",
+  return exceeded(scope, "runs_per_minute", bound, "so many were asked for within a minute",
                   std::max(1, static_cast<int>(std::ceil(seconds))));
 }
 

@@ -85,7 +85,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
                                               base::json::object details = {});
-  Result<> countRun(const Live& live);
+  Result<> countRun(const Live& live, uint64_t memory_bytes);
   void uncountRun(const Live& live);
   Result<> admit(const Live& live);
   // A retry of what was accepted is answered as that was, whatever is full by now.

@@ -154,11 +154,10 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     co_return earlierOr(*run, std::move(record), std::move(admitted).error());
   }
   Place place(queue, *run);
-  const store::Accepted accepted = CO_TRY(co_await accept(run, std::move(record)));
-  if (accepted.replayed) {
-    uncountRun(*run);
-    co_return accepted.execution;
-  }
+  auto recorded = co_await accept(run, std::move(record));
+  if (!recorded || recorded->replayed) uncountRun(*run);
+  const store::Accepted accepted = CO_TRY(std::move(recorded));
+  if (accepted.replayed) co_return accepted.execution;
   if (accepted.execution.status == model::Status::kRunning) {
     launch(run);
   } else {
@@ -235,6 +234,10 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
                                                        policy::Denied denied,
                                                        base::json::object details) {
+  // Its record stays as long as a run's, and has as much in it.
+  if (auto counted = countRun(*run, 0); !counted) {
+    co_return earlierOr(*run, std::move(record), std::move(counted).error());
+  }
   applyDenial(run->execution, denied);
   for (auto& [name, value] : details)
     run->execution.error->details[name] = std::move(value);
@@ -243,17 +246,18 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->execution.finished_at = base::wallMicros();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
-  const store::Accepted accepted = CO_TRY(co_await ledger.accept(
-      std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling)));
-  if (!accepted.replayed) parts.metrics.refused("denied");
-  co_return accepted.execution;
+  auto accepted = co_await ledger.accept(
+      std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling));
+  if (!accepted || accepted->replayed) uncountRun(*run);
+  if (!accepted) co_return std::unexpected(std::move(accepted).error());
+  if (!accepted->replayed) parts.metrics.refused("denied");
+  co_return std::move(accepted->execution);
 }
 
 // Counts it, if the quotas of whoever asks have room for one more.
-Result<> RunService::Impl::countRun(const Live& run) {
+Result<> RunService::Impl::countRun(const Live& run, uint64_t memory_bytes) {
   if (parts.quotas == nullptr) return {};
-  const bool alone = run.execution.session_id.empty();
-  return parts.quotas->admit(run.execution.principal, alone ? run.facts.limits.memory_bytes : 0);
+  return parts.quotas->admit(run.execution.principal, memory_bytes);
 }
 
 void RunService::Impl::uncountRun(const Live& run) {
@@ -263,7 +267,7 @@ void RunService::Impl::uncountRun(const Live& run) {
 Result<> RunService::Impl::admit(const Live& run) {
   const bool alone = run.execution.session_id.empty();
   if (alone) TRY(admitDisk(run.facts.limits));
-  TRY(countRun(run));
+  TRY(countRun(run, alone ? run.facts.limits.memory_bytes : 0));
   auto place = run.host->startsAtOnce() ? run.host->admit()
                                         : queue.reserve(run.execution.principal.tenant, run.bytes);
   if (place) return {};

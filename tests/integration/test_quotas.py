@@ -85,6 +85,18 @@ class Bounds(QuotaCase):
         self.assertEqual(told.returncode, 125)
         self.assertIn("runs_per_minute", told.stderr)
 
+    def test_what_is_denied_is_counted(self):
+        """Its record is kept like that of a run, so nobody fills the ledger with refusals."""
+        self.bound("carol", runs_per_minute=2)
+        carol = self.secret(agent="carol")
+        for _ in range(3):  # the same one
+            denied = self.ask(carol, headers={"Idempotency-Key": "once"}, network_policy={"tier": "full"})
+            self.assertEqual(denied.json()["status"], "denied", denied.body)
+        self.assertEqual(self.ask(carol, network_policy={"tier": "full"}).json()["status"], "denied")
+        self.over(self.ask(carol, network_policy={"tier": "full"}), "runs_per_minute")
+        again = self.ask(carol, headers={"Idempotency-Key": "once"}, network_policy={"tier": "full"})
+        self.assertEqual(again.json()["id"], denied.json()["id"])
+
     def test_sessions_and_their_programs(self):
         self.bound(sessions=1)
         key = self.secret()
