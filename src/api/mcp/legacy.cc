@@ -41,8 +41,7 @@ ExchangePtr LegacySession::stream(uint64_t number) const {
 LegacyPtr LegacySessions::open(const model::Principal& owner, std::string version,
                                json::object capabilities) {
   expire();
-  makeRoom(owner);
-  if (sessions_.size() >= bounds_.sessions) return nullptr;
+  if (!makeRoom(owner) || sessions_.size() >= bounds_.sessions) return nullptr;
   auto session = std::make_shared<LegacySession>();
   session->id = "mcp_" + base::randomHex(kIdBytes);
   session->version = std::move(version);
@@ -84,7 +83,8 @@ void LegacySessions::expire() {
   });
 }
 
-void LegacySessions::makeRoom(const model::Principal& owner) {
+// False where all that one may have are in use.
+bool LegacySessions::makeRoom(const model::Principal& owner) {
   size_t own = 0;
   LegacyPtr oldest;
   for (const auto& [id, session] : sessions_) {
@@ -92,7 +92,10 @@ void LegacySessions::makeRoom(const model::Principal& owner) {
     ++own;
     if (idle(*session) && (oldest == nullptr || session->used < oldest->used)) oldest = session;
   }
-  if (own >= bounds_.sessions_of_a_key && oldest != nullptr) end(oldest);
+  if (own < bounds_.sessions_of_a_key) return true;
+  if (oldest == nullptr) return false;
+  end(oldest);
+  return true;
 }
 
 }  // namespace cloister::api::mcp

@@ -68,7 +68,7 @@ class LegacySessions {
 
  private:
   void expire();
-  void makeRoom(const model::Principal& owner);
+  bool makeRoom(const model::Principal& owner);
 
   boost::asio::any_io_executor executor_;
   Bounds bounds_;

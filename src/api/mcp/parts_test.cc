@@ -251,5 +251,17 @@ TEST(McpSessions, AreOnesOwnAndBounded) {
   EXPECT_FALSE(sessions.find(other->id, someone("b")));
 }
 
+TEST(McpSessions, InUseAreNoMoreThanOneMayHave) {
+  boost::asio::io_context io;
+  LegacySessions sessions(io.get_executor(), {.sessions = 3, .sessions_of_a_key = 2});
+  for (int i = 0; i < 2; ++i) {
+    const LegacyPtr busy = sessions.open(someone("a"), "2025-06-18", {});
+    ASSERT_TRUE(busy);
+    busy->under_way.emplace("1", std::make_shared<Exchange>(io.get_executor()));
+  }
+  EXPECT_FALSE(sessions.open(someone("a"), "2025-06-18", {}));
+  EXPECT_TRUE(sessions.open(someone("b"), "2025-06-18", {}));
+}
+
 }  // namespace
 }  // namespace cloister::api::mcp
