@@ -33,7 +33,7 @@ struct HttpLimits {
   size_t connections = 1024;
   size_t head_bytes = size_t{32} << 10;
   size_t body_bytes = size_t{32} << 20;     // of a body that is held as a whole
-  size_t bodies_bytes = size_t{256} << 20;  // all bodies being held at once
+  size_t bodies_bytes = size_t{256} << 20;  // all bodies being held at once; half, of one tenant
   size_t body_rate = size_t{8} << 10;       // bytes a second that a body must keep up, on average
   Millis head_time{10'000};                 // from a head's first byte to its last
   Millis body_grace{10'000};                // on top of what `body_rate` allows
@@ -88,6 +88,8 @@ struct Request {
   std::vector<std::string> params;  // what the pattern's {…} stand for, in order
   model::Principal principal;       // of a route that needs a key
 
+  // What was in `body` has been read: it takes no room from other bodies while the answer is made.
+  std::function<void()> body_read = [] {};
   // From now on, close the connection when the peer goes away. For answers that take long.
   std::function<void()> watch_peer = [] {};
   // Calls this when the connection ends before the answer does.

@@ -283,7 +283,8 @@ Task<Response> Connection::answer(Request& request) {
         parser_->limitBody(request.stream_limit.value_or(shared_->limits.body_bytes));
     if (!small) refused = problem(small.error().status, small.error().message);
   }
-  if (!refused && request.has_body && !request.stream_limit) refused = co_await readBody();
+  if (!refused && request.has_body && !request.stream_limit)
+    refused = co_await readBody(request.principal.tenant);
   if (!refused) refused = co_await callHandler(request);
   // What is left of the body would be taken for the next request.
   if (!parser_->done()) keep_alive_ = false;
@@ -291,12 +292,12 @@ Task<Response> Connection::answer(Request& request) {
   co_return *std::move(refused);
 }
 
-Task<std::optional<Response>> Connection::readBody() {
-  while (holdBody()) {
+Task<std::optional<Response>> Connection::readBody(const std::string& tenant) {
+  while (holdBody(tenant)) {
     if (parser_->done()) co_return std::nullopt;
     if (auto failure = co_await receive()) co_return problem(failure->status, failure->message);
   }
-  co_return problem(503, "too many request bodies are being held; retry");
+  co_return problem(503, "too many request bodies are being held; retry").with("Retry-After", "1");
 }
 
 // Some more of the body into the parser, or why there is none. Only the time that the client takes
@@ -334,6 +335,7 @@ Task<Response> Connection::callHandler(Request& request) {
   } else {
     request.body = parser_->takeBody();
   }
+  request.body_read = [this] { releaseBody(); };
   request.watch_peer = [this] { watchPeer(); };
   request.when_closed = [this](std::function<void()> call) { when_closed_ = std::move(call); };
   try {
@@ -471,17 +473,33 @@ Task<void> Connection::linger() {
   }
 }
 
-bool Connection::holdBody() {
+// A tenant that only announces bodies keeps no other from sending theirs.
+bool Connection::holdBody(const std::string& tenant) {
   const size_t wanted = parser_->bodyBytes();
   if (wanted <= held_) return true;
-  if (shared_->bodies + (wanted - held_) > shared_->limits.bodies_bytes) return false;
-  shared_->bodies += wanted - held_;
-  held_ = wanted;
-  return true;
+  const HttpLimits& limits = shared_->limits;
+  const size_t share = std::max(limits.body_bytes, limits.bodies_bytes / 2);
+  const size_t more = wanted - held_;
+  const auto of_tenant = shared_->bodies_of.try_emplace(tenant).first;
+  const bool fits =
+      shared_->bodies + more <= limits.bodies_bytes && of_tenant->second + more <= share;
+  if (fits) {
+    shared_->bodies += more;
+    of_tenant->second += more;
+    held_ = wanted;
+    held_for_ = tenant;
+  } else if (of_tenant->second == 0) {
+    shared_->bodies_of.erase(of_tenant);
+  }
+  return fits;
 }
 
 void Connection::releaseBody() {
+  if (held_ == 0) return;
+  const auto of_tenant = shared_->bodies_of.find(held_for_);
   shared_->bodies -= held_;
+  of_tenant->second -= held_;
+  if (of_tenant->second == 0) shared_->bodies_of.erase(of_tenant);
   held_ = 0;
 }
 

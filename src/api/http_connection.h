@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ struct Shared {
   HttpHandler* handler = nullptr;
   std::list<Connection*> waiting;  // no complete head yet; the longest first
   size_t open = 0;                 // sockets
-  size_t bodies = 0;               // bytes of bodies held
+  size_t bodies = 0;               // bytes of bodies held, and of that by tenant
+  std::map<std::string, size_t, std::less<>> bodies_of;
   bool stopping = false;
 };
 
@@ -55,7 +57,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<bool> shakeHands();  // false: the connection is over
   Task<bool> readHead();    // false: the connection is over
   Task<Response> answer(Request& request);
-  Task<std::optional<Response>> readBody();
+  Task<std::optional<Response>> readBody(const std::string& tenant);
   Task<std::optional<ParseFailure>> receive();
   Task<bool> fill(size_t size);
   Task<bool> more();
@@ -68,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> refuseHead(ParseFailure failure);
   Task<void> linger();
 
-  bool holdBody();  // false: too much is held already
+  bool holdBody(const std::string& tenant);  // false: too much is held already
   void releaseBody();
   void wait();  // joins Shared::waiting
   void unwait();
@@ -92,6 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void()> when_closed_;
   std::optional<std::list<Connection*>::iterator> waiting_;
   size_t held_ = 0;
+  std::string held_for_;  // the tenant
   // Of the present request's body.
   size_t received_ = 0;
   base::Monotonic::duration waited_{};  // for the client to send it

@@ -46,6 +46,7 @@ class Handler : public HttpHandler {
   Task<std::optional<Response>> admit(Request& request) override {
     if (request.path[0] == "refused") co_return problem(401, "no");
     if (request.path[0] == "upload" || request.path[0] == "ignore") request.stream_limit = 1 << 20;
+    if (!request.query.empty()) request.principal.tenant = request.query[0].second;
     co_return std::nullopt;
   }
 
@@ -64,6 +65,7 @@ class Handler : public HttpHandler {
     if (path == "three") response.stream = [](BodyWriter& out) { return three(out); };
     if (path == "ws") response.websocket = [](WebSocket& out) { return greet(out); };
     if (path == "slow") {
+      request.body_read();
       request.watch_peer();
       co_await gate_.async_wait(kTuple);
     }
@@ -134,6 +136,11 @@ class HttpServerTest : public testing::Test {
     tcp::socket socket(context_);
     co_await socket.async_connect({asio::ip::address_v4::loopback(), port_}, asio::use_awaitable);
     co_return socket;
+  }
+
+  Task<void> pause(Millis time) {
+    asio::steady_timer timer(context_, time);
+    co_await timer.async_wait(kTuple);
   }
 
   static Task<void> send(tcp::socket& socket, std::string bytes) {
@@ -268,11 +275,8 @@ TEST_F(HttpServerTest, LeavesWithTheClientWhatAHandlerDoesNotAskFor) {
     co_await send(socket,
                   "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n"
                   "Connection: close\r\n\r\nx");
-    asio::steady_timer pause(context_);
-    while (handler_.taken == 0) {
-      pause.expires_after(Millis(1));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
+    while (handler_.taken == 0)
+      co_await pause(Millis(1));
     const size_t paused_at = handler_.taken;
     co_await send(socket, std::string(100'000, 'x'));  // fits into the kernel's buffers
     EXPECT_EQ(handler_.taken, paused_at);
@@ -300,8 +304,7 @@ TEST_F(HttpServerTest, TellsAHandlerOfABodyThatBreaksOff) {
     co_await send(socket, "POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx");
     EXPECT_EQ(co_await drain(socket), "");
     while (handler_.statuses.empty()) {
-      asio::steady_timer pause(context_, Millis(1));
-      co_await pause.async_wait(asio::use_awaitable);
+      co_await pause(Millis(1));
     }
     EXPECT_EQ(handler_.statuses.front(), 408);
     context_.stop();
@@ -360,11 +363,8 @@ TEST_F(HttpServerTest, BoundsAllBodiesTogether) {
   serve({.bodies_bytes = 100}, [&]() -> Task<void> {
     tcp::socket first = co_await connect();
     co_await send(first, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80\r\n\r\nx");
-    asio::steady_timer pause(context_);
-    while (handler_.open == 0) {
-      pause.expires_after(Millis(1));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
+    while (handler_.open == 0)
+      co_await pause(Millis(1));
     const std::string refused =
         co_await exchange("POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 80\r\n\r\n");
     EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
@@ -376,6 +376,38 @@ TEST_F(HttpServerTest, BoundsAllBodiesTogether) {
           "Connection: close\r\n\r\nabc");
     }
     EXPECT_THAT(answer, EndsWith("abc"));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, ATenantsBodiesLeaveRoomForOthers) {
+  serve({.body_bytes = 60, .bodies_bytes = 200}, [&]() -> Task<void> {
+    const std::string rest = " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\n";
+    const std::string whole = rest + "Connection: close\r\n\r\n" + std::string(60, 'x');
+    tcp::socket first = co_await connect();
+    co_await send(first, "POST /echo?as=acme" + rest + "\r\nx");
+    while (handler_.open == 0)
+      co_await pause(Millis(1));
+    const std::string refused = co_await exchange("POST /echo?as=acme" + whole);
+    EXPECT_THAT(refused, StartsWith("HTTP/1.1 503 "));
+    EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
+    EXPECT_THAT(co_await exchange("POST /echo?as=other" + whole), StartsWith("HTTP/1.1 200 "));
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, ABodyThatWasReadTakesNoRoom) {
+  serve({.body_bytes = 60, .bodies_bytes = 60}, [&]() -> Task<void> {
+    const std::string whole =
+        " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\nConnection: close\r\n\r\n" +
+        std::string(60, 'x');
+    tcp::socket waits = co_await connect();
+    co_await send(waits, "POST /slow" + whole);
+    while (handler_.handling == 0)
+      co_await pause(Millis(1));
+    EXPECT_THAT(co_await exchange("POST /echo" + whole), StartsWith("HTTP/1.1 200 "));
+    handler_.release();
+    EXPECT_THAT(co_await drain(waits), StartsWith("HTTP/1.1 200 "));
     context_.stop();
   });
 }
@@ -408,11 +440,8 @@ TEST_F(HttpServerTest, DropsAReaderThatDoesNotRead) {
     tcp::socket socket = co_await connect();
     socket.set_option(asio::socket_base::receive_buffer_size(4096));
     co_await send(socket, get("/stream"));
-    asio::steady_timer pause(context_);
-    while (handler_.statuses.empty()) {
-      pause.expires_after(Millis(5));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
+    while (handler_.statuses.empty())
+      co_await pause(Millis(5));
     EXPECT_EQ(handler_.open, 0u);
     EXPECT_LT(handler_.flooded, size_t{8} << 20);
     context_.stop();
@@ -450,17 +479,11 @@ TEST_F(HttpServerTest, LetsGoOfAClientThatLeaves) {
     {
       tcp::socket socket = co_await connect();
       co_await send(socket, get("/slow"));
-      asio::steady_timer pause(context_);
-      while (handler_.open == 0) {
-        pause.expires_after(Millis(1));
-        co_await pause.async_wait(asio::use_awaitable);
-      }
+      while (handler_.open == 0)
+        co_await pause(Millis(1));
     }
-    asio::steady_timer pause(context_);
-    while (handler_.open != 0) {  // the run's end is not awaited for that
-      pause.expires_after(Millis(1));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
+    while (handler_.open != 0)  // the run's end is not awaited for that
+      co_await pause(Millis(1));
     handler_.release();
     context_.stop();
   });
@@ -517,11 +540,8 @@ TEST_F(HttpServerTest, StopsInOrder) {
     tcp::socket idle = co_await connect();
     tcp::socket busy = co_await connect();
     co_await send(busy, get("/slow"));
-    asio::steady_timer pause(context_);
-    while (handler_.handling == 0) {
-      pause.expires_after(Millis(1));
-      co_await pause.async_wait(asio::use_awaitable);
-    }
+    while (handler_.handling == 0)
+      co_await pause(Millis(1));
     co_await server_->stop(Millis(0));
     EXPECT_EQ(co_await drain(idle), "");
     handler_.release();

@@ -204,7 +204,7 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
 
 Task<Result<Response>> Server::post(Request& request) {
   const size_t most = rest_.bounds.body_bytes;
-  const auto body = std::make_shared<const std::string>(std::exchange(request.body, {}));
+  auto body = std::make_shared<const std::string>(std::exchange(request.body, {}));
   std::expected<Message, Unreadable> message;
   if (body->size() < kLargeBody) {
     message = parseMessage(*body, most);
@@ -212,6 +212,8 @@ Task<Result<Response>> Server::post(Request& request) {
     message = co_await inBackground<std::expected<Message, Unreadable>>(
         rest_.background, [body, most] { return parseMessage(*body, most); });
   }
+  body.reset();
+  request.body_read();
   if (!message) co_return errorResponse(message.error().id, message.error().error);
   if (message->kind != Kind::kRequest) co_return tell(request, *message);
   Rpc<Call> call = readCall(request, *message);

@@ -20,7 +20,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   const bool dry_run = CO_TRY(queryFlag(request, "dry_run"));
   std::string key = CO_TRY(idempotencyKey(request));
   auto read = co_await readBody<model::RunRequest>(
-      parts, std::exchange(request.body, {}),
+      parts, request,
       [&parts](const json::object& body) { return model::parseRunRequest(body, parts.bounds); });
   model::RunRequest run = CO_TRY(std::move(read));
   if (dry_run) {
@@ -45,7 +45,7 @@ Task<Result<Response>> cancel(RestParts& parts, Request& request) {
 
 Task<Result<Response>> input(RestParts& parts, Request& request) {
   auto read = co_await readBody<model::ProgramInput>(
-      parts, std::exchange(request.body, {}),
+      parts, request,
       [&parts](const json::object& body) { return model::parseProgramInput(body, parts.bounds); });
   model::ProgramInput input = CO_TRY(std::move(read));
   CO_TRY(co_await parts.service.input(request.principal, request.params[0], std::move(input)));

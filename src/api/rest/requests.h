@@ -30,15 +30,19 @@ Result<base::json::object> parseObject(std::string_view body, const model::Reque
 // What `parse` makes of the body. A large one takes long enough to read that others would notice on
 // the io thread; `parse` runs on another then, and must not share anything that changes.
 template <class T>
-Task<Result<T>> readBody(RestParts& parts, std::string body,
+Task<Result<T>> readBody(RestParts& parts, Request& request,
                          std::function<Result<T>(const base::json::object&)> parse) {
   const auto whole = [&parts, parse = std::move(parse)](std::string_view text) -> Result<T> {
     return parse(TRY(parseObject(text, parts.bounds)));
   };
-  if (body.size() < kLargeBody) co_return whole(body);
-  const auto shared = std::make_shared<const std::string>(std::move(body));
-  co_return co_await inBackground<Result<T>>(parts.background,
-                                             [shared, whole] { return whole(*shared); });
+  auto body = std::make_shared<const std::string>(std::exchange(request.body, {}));
+  auto read = body->size() < kLargeBody
+                  ? whole(*body)
+                  : co_await inBackground<Result<T>>(
+                        parts.background, [body, whole] { return whole(*body); });
+  body.reset();
+  request.body_read();
+  co_return read;
 }
 
 // Lists are read newest first: the next page is before the last one's `seq`.

@@ -21,8 +21,8 @@ Response sessionResponse(int status, const model::Session& session) {
 
 Task<Result<Response>> create(RestParts& parts, Request& request) {
   std::string key = CO_TRY(idempotencyKey(request));
-  auto read = co_await readBody<model::SessionRequest>(
-      parts, std::exchange(request.body, {}), [&parts](const json::object& body) {
+  auto read =
+      co_await readBody<model::SessionRequest>(parts, request, [&parts](const json::object& body) {
         return model::parseSessionRequest(body, parts.bounds, parts.session_bounds);
       });
   model::SessionRequest wanted = CO_TRY(std::move(read));
@@ -91,7 +91,7 @@ Task<Result<Response>> exec(RestParts& parts, Request& request) {
   std::string key = CO_TRY(idempotencyKey(request));
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
   auto read = co_await readBody<model::ExecRequest>(
-      parts, std::exchange(request.body, {}), [&parts, session](const json::object& body) {
+      parts, request, [&parts, session](const json::object& body) {
         return model::parseExecRequest(body, parts.bounds, session);
       });
   model::ExecRequest wanted = CO_TRY(std::move(read));

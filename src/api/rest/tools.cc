@@ -209,8 +209,7 @@ Task<Result<Response>> call(RestParts& parts, Request& request) {
   const auto until = base::monotonicNow() + std::chrono::seconds(asked.value_or(kMaxWaitSeconds));
   std::string key = CO_TRY(idempotencyKey(request));
   auto read = co_await readBody<ToolCall>(
-      parts, std::exchange(request.body, {}),
-      [&tools](const json::object& body) { return parseCall(body, tools); });
+      parts, request, [&tools](const json::object& body) { return parseCall(body, tools); });
   ToolCall wanted = CO_TRY(std::move(read));
   wanted.key = std::move(key);
   request.watch_peer();
