@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "audit/rights.h"
 #include "store/checkpoint_file.h"
 
 namespace cloister::audit {
@@ -29,8 +30,10 @@ class Walk {
   }
 
   Report run() {
+    rights_ = Rights::read(store_);
     if (!loadCheckpoints() || !walkToHead() || !checkTail()) return std::move(report_);
     checkRecords();
+    if (report_.ok) checkRights();
     return std::move(report_);
   }
 
@@ -133,6 +136,7 @@ class Walk {
                                 base::toJson(entry.event.details));
     }
     if (!checkSealed(entry)) return false;
+    if (rights_) rights_->note(entry);
     last_ = entry.seq;
     ++report_.entries;
     report_.head = entry.hash;
@@ -192,6 +196,15 @@ class Walk {
     judge("escalation", store_.escalations().mismatches(0, 1));
   }
 
+  void checkRights() {
+    const auto problem = rights_ ? rights_->problem(store_) : std::unexpected(rights_.error());
+    if (!problem) {
+      bad(0, "reading keys and policies: " + problem.error().message);
+    } else if (!problem->empty()) {
+      bad(0, *problem);
+    }
+  }
+
   void judge(const std::string& what, const Result<std::vector<store::Mismatch>>& wrong) {
     if (!wrong) {
       bad(0, "reading the records: " + wrong.error().message);
@@ -205,6 +218,7 @@ class Walk {
   const std::string checkpoint_file_;
   std::map<uint64_t, std::string> checkpoints_;      // seq → hash
   std::set<std::pair<uint64_t, std::string>> gone_;  // sealed, and not there
+  Result<Rights> rights_;
   uint64_t last_ = 0;
   Report report_;
 };

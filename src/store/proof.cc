@@ -33,6 +33,26 @@ constexpr char kEscalationsAndRows[] =
     " FROM escalations e LEFT JOIN audit a ON a.seq=e.created_row"
     " LEFT JOIN audit b ON b.seq=e.state_row WHERE e.seq>? ORDER BY e.seq LIMIT ?";
 
+// What the log has the beginning of and no row is of: how many, the newest one's number and
+// subject; and how many retention has removed.
+constexpr char kGoneExecutions[] =
+    "SELECT count(*), max(a.seq), a.subject, (SELECT sum(json_extract(r.details, '$.deleted'))"
+    "  FROM audit r WHERE r.action='ledger.retained')"
+    " FROM audit a WHERE a.action IN ('execution.accepted', 'execution.blocked', "
+    "'execution.denied')"
+    " AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id=a.subject)";
+constexpr char kGoneSessions[] =
+    "SELECT count(*), max(a.seq), a.subject, (SELECT sum(json_extract(r.details, '$.sessions'))"
+    "  FROM audit r WHERE r.action='ledger.retained')"
+    " FROM audit a WHERE a.action='session.created'"
+    " AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id=a.subject)";
+constexpr char kGoneEscalations[] =
+    "SELECT count(*), max(a.seq), a.subject, (SELECT sum(json_extract(r.details, '$.escalations'))"
+    "  FROM audit r WHERE r.action='ledger.retained')"
+    " FROM audit a WHERE a.action='escalation.requested'"
+    " AND NOT EXISTS (SELECT 1 FROM escalations e WHERE e.id=a.subject"
+    "  AND e.tenant=ifnull(json_extract(a.details, '$.of_tenant'), a.tenant))";
+
 // Rows read in one go: a reader that stays keeps the log from being started over.
 constexpr int kChunk = 200;
 
@@ -40,6 +60,7 @@ struct Table {
   const char* rows_after;
   std::string_view beginning;              // what it is called
   std::string (*check)(const Statement&);  // what is wrong with the record, "" if nothing
+  const char* gone;
 };
 
 // A member of the audit row's details, "" if it is not there.
@@ -105,9 +126,24 @@ std::string checkEscalation(const Statement& row) {
   return unlikeItsColumns(row, *decoded, decoded->requester.tenant);
 }
 
-constexpr Table kExecutions = {kExecutionRows, "acceptance", checkExecution};
-constexpr Table kSessions = {kSessionRows, "creation", checkSession};
-constexpr Table kEscalations = {kEscalationsAndRows, "request", checkEscalation};
+constexpr Table kExecutions = {kExecutionRows, "acceptance", checkExecution, kGoneExecutions};
+constexpr Table kSessions = {kSessionRows, "creation", checkSession, kGoneSessions};
+constexpr Table kEscalations = {kEscalationsAndRows, "request", checkEscalation, kGoneEscalations};
+
+// Retention says how many it removes, not which: the newest is likely to be one that it did not.
+Result<std::optional<Mismatch>> findGone(Database& db, const Table& table) {
+  Statement row = TRY(db.use(table.gone));
+  TRY(row.step());
+  const uint64_t gone = row.natural(0);
+  const uint64_t removed = row.natural(3);
+  if (gone <= removed) return std::nullopt;
+  const std::string of = row.text(1);
+  return Mismatch{.seq = 0,
+                  .id = row.text(2),
+                  .problem = "its record, of audit entry " + of + ", is gone (" +
+                             std::to_string(gone) + " such are, of which retention removed " +
+                             std::to_string(removed) + ")"};
+}
 
 Result<std::vector<Mismatch>> find(Database& db, const Table& table, uint64_t after,
                                    uint32_t limit) {
@@ -123,6 +159,8 @@ Result<std::vector<Mismatch>> find(Database& db, const Table& table, uint64_t af
       out.push_back({.seq = after, .id = row.text(1), .problem = std::move(problem)});
     }
   }
+  if (out.size() >= limit) return out;
+  if (auto gone = TRY(findGone(db, table))) out.push_back(*std::move(gone));
   return out;
 }
 

@@ -22,6 +22,7 @@ MAY_ASK_ABOUT_ALL = {
     "src/store/store.h": "where it is declared",
     "src/store/store.cc": "where it is made",
     "src/audit/audit.cc": "verification walks the whole chain",
+    "src/audit/rights.cc": "verification looks at every key",
     "src/bin/cloisterd.cc": "the administrator's own key, before anyone is served",
     "src/orchestrator/artifact_service.cc": "a link has no principal; its signature has the tenant",
     "src/orchestrator/escalations.cc": "what is at its end, whoever asked",

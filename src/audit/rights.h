@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What gives rights, keys and versions of the policy, against what the log says of them. Their rows
+// are not hashed as records of executions are; but each was made, and each key was revoked, by an
+// entry that says so. For one verification, on its thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "store/store.h"
+
+namespace cloister::audit {
+
+class Rights {
+ public:
+  // Before the log is read: whatever is there by then is in the log.
+  static Result<Rights> read(store::Store& store);
+
+  // For each entry of the log, in order.
+  void note(const model::AuditEntry& entry);
+
+  // The first that the log does not bear out, "" if there is none. What was made while the log was
+  // read is not looked at.
+  Result<std::string> problem(store::Store& store) const;
+
+ private:
+  struct Key {
+    uint64_t made = 0;     // the entry that tells of it; 0: none
+    uint64_t revoked = 0;  // likewise
+    std::string roles;     // as canonical JSON; "" if it does not tell
+  };
+
+  [[nodiscard]] std::string problemOf(const store::KeyRecord& key) const;
+
+  std::set<std::string> ids_;                                         // of keys that there were
+  std::map<int64_t, std::string> digests_;                            // of versions that there were
+  std::map<std::string, Key> keys_;                                   // as the log has them
+  std::map<int64_t, std::pair<uint64_t, std::string>> applications_;  // version → entry, digest
+};
+
+}  // namespace cloister::audit

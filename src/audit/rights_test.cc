@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys and policies that somebody changed in the ledger, and what verification says of them.
+#include <functional>
+#include <utility>
+
+#include "audit/audit_fixture.h"
+#include "base/crypto.h"
+
+namespace cloister::audit {
+namespace {
+
+// One key that is good, one that was revoked, and two versions of the policy.
+class AuditRights : public AuditVerify {
+ protected:
+  void SetUp() override {
+    AuditVerify::SetUp();
+    open();
+    for (const std::string id : {"key_good", "key_gone"}) {
+      store::KeyRecord key;
+      key.id = key.name = id;
+      key.sha256 = base::sha256Hex(id);
+      key.principal = store::testing::principal("acme");
+      made(key.id, [&](const model::AuditEvent& event, store::Done<void> done) {
+        store_->putKey(key, event, std::move(done));
+      });
+    }
+    const auto revoked = store::testing::await<void>([&](store::Done<void> done) {
+      store_->revokeKey(store::Scope::allTenants(), "key_gone", event("key.revoked", "key_gone"),
+                        std::move(done));
+    });
+    ASSERT_TRUE(revoked) << revoked.error().message;
+    for (const std::string text : {"one", "two"}) {
+      store::NewPolicy policy;
+      policy.policy.document = text;
+      policy.policy.sha256 = base::sha256Hex(text);
+      policy.keep = 10;
+      const auto put = store::testing::await<int64_t>([&](store::Done<int64_t> done) {
+        store_->putPolicy(policy, event("policy.applied", ""), std::move(done));
+      });
+      ASSERT_TRUE(put) << put.error().message;
+    }
+    close();
+    ASSERT_TRUE(reopenAndVerify().ok);
+    close();
+  }
+
+  static model::AuditEvent event(const std::string& action, const std::string& about) {
+    return {.action = action,
+            .subject = about,
+            .principal = store::testing::admin(),
+            .details = {{"roles", {"agent"}}}};
+  }
+  void made(const std::string& id,
+            const std::function<void(const model::AuditEvent&, store::Done<void>)>& put) {
+    const auto done = store::testing::await<void>(
+        [&](store::Done<void> then) { put(event("key.created", id), std::move(then)); });
+    ASSERT_TRUE(done) << done.error().message;
+  }
+};
+
+TEST_F(AuditRights, FindsAKeyThatTheLogDoesNotBearOut) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"UPDATE api_keys SET revoked_at=0", "key key_gone: it is good, though audit entry "},
+      {"UPDATE api_keys SET roles='admin' WHERE id='key_good'",
+       "key key_good: its roles are not those of audit entry "},
+      {"UPDATE api_keys SET id='key_mine' WHERE id='key_good'",
+       "key key_mine: no audit entry tells that it was made"}};
+  for (const auto& [change, words] : cases) {
+    SCOPED_TRACE(change);
+    sql("CREATE TABLE kept AS SELECT * FROM api_keys; " + change);
+    expectBad(reopenAndVerify(), 0, words);
+    close();
+    sql("DELETE FROM api_keys; INSERT INTO api_keys SELECT * FROM kept; DROP TABLE kept");
+  }
+  EXPECT_TRUE(reopenAndVerify().ok);
+}
+
+TEST_F(AuditRights, FindsAPolicyThatNobodyApplied) {
+  sql("UPDATE policies SET sha256='" + base::sha256Hex("three") + "' WHERE version=2");
+  expectBad(reopenAndVerify(), 0, "policy version 2: it is not the document of audit entry ");
+  close();
+  sql("DELETE FROM policies WHERE version=2; UPDATE policies SET version=3");
+  expectBad(reopenAndVerify(), 0, "policy version 3: no audit entry tells that it was applied");
+}
+
+}  // namespace
+}  // namespace cloister::audit
