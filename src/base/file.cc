@@ -44,6 +44,15 @@ Result<> writeAll(int fd, std::string_view data, const std::string& path) {
   return {};
 }
 
+// A name is only found after a loss of power if its directory was synced.
+Result<> syncDirectoryOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string directory = parent.empty() ? "." : parent;
+  const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || syncFile(fd.get()) == 0) return {};  // one may be writable and not readable
+  return failErrno("syncing the directory " + directory);
+}
+
 bool the_syncs_are_skipped = false;
 
 }  // namespace
@@ -73,7 +82,7 @@ Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t 
     if (::fchmod(fd.get(), mode) != 0) return failErrno("setting the mode of " + path);
     if (syncFile(fd.get()) != 0) return failErrno("syncing " + path);
     if (::rename(temporary.c_str(), path.c_str()) != 0) return failErrno("renaming to " + path);
-    return {};
+    return syncDirectoryOf(path);
   }();
   if (!written) ::unlink(temporary.c_str());
   return written;

@@ -129,7 +129,9 @@ Result<> makeDir(const std::string& path, linux::User owner, mode_t mode) {
 Result<> makeKeyPair(const std::string& stem, linux::User owner) {
   const base::SigningKey key = TRY(base::SigningKey::loadOrCreate(stem + ".key"));
   TRY(give(stem + ".key", owner, 0600));
-  return base::writeFileAtomic(stem + ".pub", key.verifyKey().base64() + "\n", 0644);
+  const std::string shown = key.verifyKey().base64() + "\n";
+  if (base::readFile(stem + ".pub", 4096) == shown) return {};  // the disk may be full
+  return base::writeFileAtomic(stem + ".pub", shown, 0644);
 }
 
 Result<std::string> readLine(const std::string& path) {
@@ -141,7 +143,7 @@ Result<std::string> readLine(const std::string& path) {
 
 Result<> ensureAdminKey(const std::string& path) {
   const auto secret = readLine(path);
-  if (secret && !secret->empty()) return {};
+  if (secret && !secret->empty()) return checkAdminKey(*secret, path);
   if (!secret && secret.error().code != Code::kNotFound) return std::unexpected(secret.error());
   return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
 }
@@ -215,10 +217,9 @@ Result<Data> readData(const Options& options) {
   const std::string share = base::shareDir();
   const std::string policy_path =
       options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
-  std::string policy = TRY(base::readFile(policy_path));
-  const std::string& own_levels = options.config.agents.levels;
-  const std::string levels =
-      TRY(base::readFile(own_levels.empty() ? share + "/policies/levels.yaml" : own_levels));
+  std::string policy = TRY(readSetting("policy", options.config.policy, policy_path));
+  const std::string levels = TRY(
+      readSetting("agents.levels", options.config.agents.levels, share + "/policies/levels.yaml"));
   auto known_levels = TRY(policy::parseLevels(levels, "levels"));
   TRY(checkDefaultLevel(options.config, known_levels));
   auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
@@ -244,6 +245,7 @@ Result<> confine(const Options& options, const linux::SeccompProgram& seccomp) {
   const linux::User user = TRY(serviceUser(options.config));
   TRY(linux::setResourceLimit({RLIMIT_CORE, 0}));
   TRY(linux::dropTo(user.uid, user.gid));
+  TRY(checkReach(options.state, std::to_string(user.uid)));
   TRY(linux::hideMemory());
   return linux::installSeccomp(seccomp.filter);
 }

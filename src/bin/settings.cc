@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bin/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -174,6 +176,32 @@ model::SessionBounds sessionBounds(const model::Config& config) {
           .max_ttl = std::chrono::seconds(config.session.max_ttl_seconds)};
 }
 
+Result<std::string> readSetting(std::string_view key, const std::string& configured,
+                                const std::string& otherwise) {
+  if (configured.empty()) return base::readFile(otherwise);
+  auto text = base::readFile(configured);
+  if (!text) return std::unexpected(std::move(text).error().within(key));
+  return text;
+}
+
+Result<> checkAdminKey(const std::string& secret, const std::string& path) {
+  constexpr size_t kLeast = 16;
+  const bool seen = std::ranges::all_of(secret, [](char c) { return c > ' ' && c < 0x7f; });
+  if (seen && secret.size() >= kLeast) return {};
+  return fail(Code::kInvalid, "reading " + path +
+                                  ": it is damaged, or could be guessed: a key is at least 16 "
+                                  "visible characters; remove the file to get another");
+}
+
+Result<> checkReach(const std::string& state, const std::string& user) {
+  if (::access((state + "/ledger").c_str(), R_OK | W_OK | X_OK) == 0) return {};
+  auto denied = failErrno("using the state directory " + state + " as the user " + user);
+  denied.error().message +=
+      "; let others enter the directories above it (chmod o+x), or choose "
+      "another with --state";
+  return denied;
+}
+
 model::RequestBounds requestBounds(const model::Config& config) {
   model::RequestBounds bounds = model::defaultBounds();
   bounds.body_bytes = config.http.body_bytes;
@@ -197,8 +225,8 @@ api::mcp::Settings mcpSettings(const model::Config::Mcp& config) {
 
 Result<model::ToolSet> readTools(const model::Config& config) {
   const std::string own = base::shareDir() + "/policies/tools.yaml";
-  const std::string path = config.tools.empty() ? own : config.tools;
-  return model::ToolSet::parse(TRY(base::readFile(path, model::kMaxYamlBytes)), path);
+  const std::string text = TRY(readSetting("tools", config.tools, own));
+  return model::ToolSet::parse(text, config.tools.empty() ? own : config.tools);
 }
 
 }  // namespace cloister

@@ -320,6 +320,17 @@ Task<Result<>> RunService::Impl::insist(std::string id, std::function<Task<Resul
   co_return written;
 }
 
+Result<> RunService::Impl::orInsist(Result<> written, std::string id,
+                                    std::function<Task<Result<>>()> write) {
+  if (written || !isPassing(written.error())) return written;
+  const auto go_on = [](std::shared_ptr<Impl> self, std::string of,
+                        std::function<Task<Result<>>()> again) -> Task<void> {
+    std::ignore = co_await self->insist(std::move(of), std::move(again));
+  };
+  runtime::spawn(executor, go_on(shared_from_this(), std::move(id), std::move(write)));
+  return {};
+}
+
 Task<void> RunService::Impl::tearDown(LivePtr run) {
   const auto self = shared_from_this();
   // What is left takes the processor from those who answer; unless they take long.

@@ -163,7 +163,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<LivePtr>> programOf(model::Principal principal, std::string id,
                                   std::string_view doing);
   Result<> requeue(const store::Pending& pending);
-  Result<> writeNow(model::Execution execution);
+  Result<> settleNow(model::Execution execution);
+  // What was to be written before anything runs, where the ledger refuses it for now: it is tried
+  // on, and what can be read is served meanwhile. Only an error for good comes back.
+  Result<> orInsist(Result<> written, std::string id, std::function<Task<Result<>>()> write);
   Task<void> retainRegularly();
   [[nodiscard]] model::ArtifactQuota roomOf(const std::string& tenant) const;
 

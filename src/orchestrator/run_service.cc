@@ -371,24 +371,25 @@ Result<> RunService::recover() {
     } else {
       applyCause(pending.execution, Cause::kStopping);
     }
-    TRY(impl_->writeNow(std::move(pending.execution)));
+    TRY(impl_->settleNow(std::move(pending.execution)));
   }
   impl_->startWaiting();
   return {};
 }
 
 // Nothing runs yet, so this thread may wait for the ledger's.
-Result<> RunService::Impl::writeNow(Execution execution) {
+Result<> RunService::Impl::settleNow(Execution execution) {
   execution.finished_at = base::wallMicros();
   const model::AuditEvent event = finishedEvent(execution);
   Result<> written;
   std::latch done(1);
-  parts.store.update(std::move(execution), event, [&](Result<void> result) {
+  parts.store.update(execution, event, [&](Result<void> result) {
     written = std::move(result);
     done.count_down();
   });
   done.wait();
-  return written;
+  return orInsist(std::move(written), execution.id,
+                  [this, execution, event] { return ledger.update(execution, event); });
 }
 
 void RunService::setNode(NodeState node) {

@@ -94,6 +94,7 @@ class ServiceTest : public testing::Test {
     auto opened = store::openSqlite(options);
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = std::make_unique<BrittleStore>(*std::move(opened));
+    store_->full = full_;
     keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
@@ -197,6 +198,7 @@ class ServiceTest : public testing::Test {
   }
 
   std::string dir_;
+  bool full_ = false;  // the ledger's disk, when the service is opened
   model::LanguageSet languages_;
   policy::Current policy_;
   EmbeddedEngine embedded_{policy_};

@@ -171,22 +171,24 @@ Result<> Sessions::recover() {
     session.end = endOfService().reason;
     session.expires_at = 0;
     session.ended_at = base::wallMicros();
-    TRY(impl_->writeNow(std::move(session)));
+    TRY(impl_->settleNow(std::move(session)));
   }
   return {};
 }
 
 // Nothing runs yet, so this thread may wait for the ledger's.
-Result<> Sessions::Impl::writeNow(Session session) {
+Result<> Sessions::Impl::settleNow(Session session) {
   const model::AuditEvent event = endedEvent(session, session.principal);
   Result<> written;
   std::latch done(1);
-  runs->parts.store.updateSession(std::move(session), event, [&](Result<void> result) {
+  runs->parts.store.updateSession(session, event, [&](Result<void> result) {
     written = std::move(result);
     done.count_down();
   });
   done.wait();
-  return written;
+  return runs->orInsist(std::move(written), session.id, [on = runs, session, event] {
+    return on->ledger.updateSession(session, event);
+  });
 }
 
 Task<void> Sessions::drain() {

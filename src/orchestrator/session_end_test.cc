@@ -163,6 +163,24 @@ TEST_F(SessionsTest, ARestartEndsWhatWasThere) {
   EXPECT_TRUE(store_->sessionMismatches(0, 10)->empty());
 }
 
+TEST_F(SessionsTest, ARestartOnAFullDiskServesWhatThereIs) {
+  open();
+  const std::string id = created();
+  const std::string held = running(id, {"hold"});
+  close();
+  full_ = true;
+  open();
+  EXPECT_EQ(stored(held).status, model::Status::kRunning);
+  runUntil([&] {
+    const auto ready = service_->ready();
+    return !ready && ready.error().message.contains("the ledger refuses 2 records");
+  });
+  store_->full = false;
+  runUntil([&] { return service_->ready().has_value(); });
+  EXPECT_EQ(stored(held).error->type, error_type::kServerRestart);
+  EXPECT_EQ(reason(storedSession(id)), error_type::kServerRestart);
+}
+
 TEST_F(SessionsTest, ARestartEndsWhatWasBeingMade) {
   open();
   fake_->holdProvisions(true);

@@ -134,7 +134,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   void retire(const SessionPtr& session);
   Task<void> watchLease(SessionPtr session);
   Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
-  Result<> writeNow(model::Session session);
+  Result<> settleNow(model::Session session);
   // A request to the session's file server; it has been admitted.
   Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
                                                    FileRequest request);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk of the state directory is full: writes are refused with the reason, reads work, and when
 space returns everything goes on without a restart."""
+import contextlib
 import ctypes
+import http.client
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,6 +73,24 @@ class DiskFull(unittest.TestCase):
         self.assertTrue(report["ok"], report)
         for execution in self.server.request("GET", "/v1/executions?limit=200").json()["executions"]:
             self.server.wait_end(execution["id"])
+
+    def test_a_control_plane_that_dies_meanwhile_serves_what_there_is(self):
+        running = self.server.submit("sleep 300", "bash", wait=0, timeout_seconds=600).json()["id"]
+        self.server.wait_status(running, "running")
+        ballast = self.fill()
+        harness.wait_for("a refusal", lambda: self.server.submit(ECHO.format("no"), LANGUAGE, wait=0).status == 507, 30)
+        os.kill(self.server.pid_of("cloisterd"), signal.SIGKILL)
+
+        def read():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self.server.request("GET", f"/v1/executions/{self.before['id']}", timeout=5).status == 200
+
+        harness.wait_for("reads", read, 20)
+        os.unlink(ballast)
+        self.assertEqual(self.server.wait_end(running, 30)["error"]["type"], "SERVER_RESTART")
+        harness.wait_for("readiness", lambda: self.server.request("GET", "/readyz").status == 200, 30)
+        self.assertEqual(self.server.run(ECHO.format("after"), LANGUAGE)["stdout"], "after\n")
+        self.assertTrue(self.server.request("GET", "/v1/audit/verify").json()["ok"])
 
 
 @unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")

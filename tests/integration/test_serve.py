@@ -422,6 +422,30 @@ class RealParts(unittest.TestCase):
                                ("ledger", 0o700), ("blobs", 0o700), ("run", 0o750)):
                 self.assertEqual((server.state / name).stat().st_mode & 0o777, mode, name)
 
+    def refused(self, folder, config=""):
+        """What `serve` says that does not start on `folder`/state."""
+        pathlib.Path(f"{folder}/config.yaml").write_text(config)
+        done = subprocess.run(
+            [harness.BIN / "cloister", "serve", "--listen", "127.0.0.1:0", "--state", f"{folder}/state",
+             "--config", f"{folder}/config.yaml"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr
+
+    def test_what_keeps_it_from_starting_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            for key, config in (("policy", "policy: /nonexistent"), ("tools", "tools: /nonexistent"),
+                                ("agents.levels", "agents:\n  levels: /nonexistent")):
+                self.assertIn(f'"{key}: opening /nonexistent: ', self.refused(folder, config))
+            for key in ("x", "sixteen or more, in part not seen"):
+                pathlib.Path(f"{folder}/state/admin.key").write_text(f"{key}\n")
+                self.assertIn("remove the file to get another", self.refused(folder))
+
+    @unittest.skipUnless(harness.ROOT, "the control plane is who started it")
+    def test_a_state_directory_that_its_user_cannot_come_to(self):
+        with tempfile.TemporaryDirectory() as folder:  # which only root may enter
+            self.assertIn("chmod o+x", self.refused(folder))
+
 
 def names(server):
     return [harness.program_of(pid) for pid in server.pids()]
