@@ -439,8 +439,10 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
   std::set<std::string> seen;
   const std::string doing = "reading " + std::string(name);
   try {
-    const YAML::Node document = YAML::Load(std::string(yaml));
-    Result<> good = applyMap(document, "", seen, config);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
+    if (documents.size() > 1) return fail(Code::kInvalid, doing + ": has more than one document");
+    Result<> good;
+    if (!documents.empty()) good = applyMap(documents.front(), "", seen, config);
     if (good) good = agree(config);
     if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {

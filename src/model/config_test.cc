@@ -69,6 +69,7 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("listen: a\nlisten: b\n"), HasSubstr("listen: given twice"));
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));
   EXPECT_THAT(problem("a: [b\n"), HasSubstr("reading c.yaml"));
+  EXPECT_THAT(problem("run: {queue: 5}\n---\nrun: {queue: 6}\n"), HasSubstr("one document"));
 }
 
 TEST(Config, DefaultsLieInTheirRanges) {
