@@ -541,11 +541,11 @@ void Connection::watchPeer() {
     char byte = 0;
     const ssize_t n = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) return self->close();
-    if (n > 0 && self->stream_.secured()) self->watchAgain();
+    if (n > 0) self->watchAgain();
   });
 }
 
-// What has come may be TLS's farewell, behind which the end of the connection hides.
+// What has come may be the next request, or TLS's farewell: behind it the connection's end hides.
 void Connection::watchAgain() {
   watch_timer_.expires_after(kWatchAgain);
   watch_timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {

@@ -476,14 +476,18 @@ TEST_F(HttpServerTest, TurnsAwayWhenAllConnectionsAreAtWork) {
 
 TEST_F(HttpServerTest, LetsGoOfAClientThatLeaves) {
   serve({}, [&]() -> Task<void> {
-    {
-      tcp::socket socket = co_await connect();
-      co_await send(socket, get("/slow"));
-      while (handler_.open == 0)
+    for (const std::string next : {"", "GET /hello"}) {  // sent while it waits
+      {
+        tcp::socket socket = co_await connect();
+        const size_t before = handler_.handling;
+        co_await send(socket, get("/slow"));
+        while (handler_.handling == before)
+          co_await pause(Millis(1));
+        co_await send(socket, next);
+      }
+      while (handler_.open != 0)  // the run's end is not awaited for that
         co_await pause(Millis(1));
     }
-    while (handler_.open != 0)  // the run's end is not awaited for that
-      co_await pause(Millis(1));
     handler_.release();
     context_.stop();
   });
