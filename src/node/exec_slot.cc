@@ -12,8 +12,8 @@ using wire::FromNode;
 
 namespace {
 
-// Ends of file, or empty pieces, that wait.
-constexpr size_t kMaxPieces = 1024;
+// That wait: full ones, as small ones are joined, or ends of file.
+constexpr size_t kMaxPieces = 64;
 
 }  // namespace
 
@@ -71,7 +71,14 @@ bool ExecSlot::input(std::string bytes) {
     return false;
   }
   input_bytes_ += static_cast<uint32_t>(bytes.size());
-  input_.push_back(std::move(bytes));
+  // A client may send it byte by byte to a program that does not read.
+  const bool joins = !bytes.empty() && !input_.empty() && !input_.back().empty() &&
+                     input_.back().size() + bytes.size() <= wire::kInputPiece;
+  if (joins) {
+    input_.back() += bytes;
+  } else {
+    input_.push_back(std::move(bytes));
+  }
   feedOn();
   return true;
 }

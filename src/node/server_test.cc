@@ -265,6 +265,25 @@ TEST_F(ServerTest, HoldsASessionsProgramUntilItMayGo) {
   }
 }
 
+// Only the window bounds it, in whatever pieces it comes.
+TEST_F(ServerTest, InputMayComeInAnyPieces) {
+  const auto connection = withSession();
+  auto hold = spec({"hold"});
+  hold.keep_input = true;
+  say(*connection, ToNode::kOpen, 2, opening(hold, hold));
+  say(*connection, ToNode::kGo, 2);
+  expectHears(*connection, FromNode::kStarted);
+  say(*connection, ToNode::kInput, 2, std::string(wire::kInputPiece, 'x'));  // all that it takes
+  for (int i = 0; i < 5'000; ++i)
+    say(*connection, ToNode::kInput, 2, "x");
+  say(*connection, ToNode::kTeardown, 2);
+  auto frame = hear(*connection);
+  while (frame && frame->type == static_cast<uint16_t>(FromNode::kInputTaken))
+    frame = hear(*connection);
+  ASSERT_TRUE(frame) << frame.error().message;
+  EXPECT_EQ(frame->type, static_cast<uint16_t>(FromNode::kTornDown));
+}
+
 TEST_F(ServerTest, AHeldProgramOfASandboxThatIsGoneIsRefused) {
   const auto connection = withSession();
   const auto echo = spec({"echo", "x"});

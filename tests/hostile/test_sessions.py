@@ -11,6 +11,7 @@ import unittest
 
 from hostile import PROGRAMS, HostileTest, harness
 from session_case import Session
+from websocket import TEXT, WebSocket
 
 MIB = 1 << 20
 # Answers each line of input; forks nothing, so that a full pids cgroup does not hold it up.
@@ -235,6 +236,21 @@ class Sessions(HostileTest):
             sender.join(30)
             self.assertFalse(sender.is_alive())
         self.assertEqual(set(answers) - {200}, {409})
+        beside()
+
+    def test_s05_input_byte_by_byte(self):
+        """Many small pieces wait for a program that does not read: they are bounded by their bytes, not their number."""
+        session = self.open()
+        beside = self.echo(session)
+        execution = session.start(command=["sleep", "29"], keep_input=True)
+        path = f"/v1/executions/{execution}/events"
+        with WebSocket(self.server.host, self.server.port, path, {"Authorization": f"Bearer {self.server.key}"}) as client:
+            for _ in range(5):  # what its pipe and its runner take
+                self.assertEqual(session.send(execution, b"x" * (64 << 10)).status, 200)
+            for _ in range(5000):
+                client.send(TEXT, b'{"type":"input","data":"x"}')
+            client.send(TEXT, b'{"type":"signal","signal":"SIGTERM"}')
+            self.assertEqual(session.wait(execution)["signal"], "SIGTERM")
         beside()
 
     def test_s06_many_time_outs(self):
