@@ -81,8 +81,8 @@ Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
   }
   const Impl::OnItsWay moving(*impl, session);
   CO_TRY(co_await impl->clear(session, to.end_programs));
-  const Impl::Moved moved = CO_TRY(co_await impl->makeStronger(*session, to));
-  CO_TRY(co_await impl->carryOver(session, principal, moved));
+  Impl::Moved moved = CO_TRY(co_await impl->makeStronger(*session, to));
+  CO_TRY(co_await impl->carryOver(session, principal, std::move(moved)));
   session->log->publish(session->now());
   co_return session->now();
 }
@@ -149,20 +149,25 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   if (done) done = co_await recordMove(*session, moved, principal);
   // A session that ended meanwhile has given up the one that it had last.
   const bool there = session->box != nullptr;
-  if (there) session->box = done ? moved.box : before;
+  const bool has_new = there ? done.has_value() : moved.entered;
+  if (there) session->box = has_new ? moved.box : before;
   if (!done) session->runtime = runtime_before;
-  const bool keeps_new = there ? done.has_value() : true;
-  runtime::spawn(runs->executor, giveUp(keeps_new ? before : moved.box, session->record.id));
+  runtime::spawn(runs->executor, giveUp(has_new ? before : moved.box, session->record.id));
   if (done) runtime::spawn(runs->executor, watchSandbox(session, moved.box));
   co_return done;
 }
 
 // What is asked of the session's files goes to the new sandbox from the second request on.
 Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principal principal,
-                                             const Moved& moved) {
+                                             Moved& moved) {
+  const auto too_late = [&] {
+    return std::unexpected(endedError(kDoing, session->ending->reason));
+  };
+  if (session->ending) co_return too_late();  // while the other sandbox was made
   const auto from = CO_TRY(co_await askFiles(session, principal, {{"save"}, false, ""}));
-  if (session->ending) co_return std::unexpected(endedError(kDoing, session->ending->reason));
+  if (session->ending) co_return too_late();
   session->box = moved.box;
+  moved.entered = true;
   session->runtime = moved.permit.runtime;
   const auto into = CO_TRY(co_await askFiles(session, principal, {{"unpack", ""}, true, ""}));
   auto copied = co_await copyAll(*from, *into);

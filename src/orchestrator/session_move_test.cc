@@ -123,6 +123,43 @@ TEST_F(SessionMoveTest, ARenewalMeanwhileKeepsBoth) {
   }
 }
 
+// Wherever it is on its way, both sandboxes are given up.
+TEST_F(SessionMoveTest, ItsEndMeanwhileLeavesNothing) {
+  open();
+  bool early = true;
+  for (int steps = 0; early; ++steps) {
+    const std::string id = created();
+    const auto moving = start(
+        sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
+    for (int i = 0; i < steps && !moving->done();)
+      i += static_cast<int>(io_->poll_one());
+    early = !moving->done();
+    const auto ending = start(sessions_->end(principal(), id));
+    finish(moving);  // or not: its end may come too late for that
+    const auto ended = finish(ending);
+    ASSERT_TRUE(ended) << ended.error().message;
+    EXPECT_EQ(ended->status, model::SessionStatus::kEnded);
+    runUntil([&] { return fake_->live() == 0; });
+  }
+}
+
+TEST_F(SessionMoveTest, ItsEndWhileTheOtherSandboxIsMade) {
+  open();
+  const std::string id = created();
+  fake_->holdProvisions(true);
+  const auto moving = start(
+      sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
+  settle();
+  const auto ended = end(id);
+  ASSERT_TRUE(ended) << ended.error().message;
+  EXPECT_FALSE(moving->done());
+  fake_->holdProvisions(false);
+  const auto moved = finish(moving);
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, Code::kConflict);
+  runUntil([&] { return fake_->live() == 0; });
+}
+
 TEST_F(SessionMoveTest, APolicyThatTightensStopsProgramsUntilItHasMoved) {
   open();
   const std::string id = created();

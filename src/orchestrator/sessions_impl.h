@@ -115,12 +115,13 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
     model::PermitFields permit;
     model::RunRequest request;
     Ruling ruling;
+    bool entered = false;  // it is the session's, if only for the time being
   };
   class OnItsWay;
   Task<Result<>> clear(SessionPtr session, bool end_programs);
   Task<Result<Moved>> makeStronger(LiveSession& session, const model::SessionMove& to);
   Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
-  Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, const Moved& moved);
+  Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, Moved& moved);
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
 
