@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a runner says that has been broken, and what becomes of its program.
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
@@ -100,6 +103,30 @@ TEST_F(BrokenRunnerTest, AProgramThatExitedHasWhateverFilesBreakOff) {
   const model::Outcome outcome = run();
   EXPECT_EQ(outcome.end, End::kExited);
   EXPECT_TRUE(outcome.artifacts_truncated);
+}
+
+// However much is asked of a program whose runner does not read: one signal of a number waits, and
+// the last size.
+TEST_F(BrokenRunnerTest, WhatItIsToBeToldDoesNotPileUp) {
+  constexpr uint16_t kLast = 20'000;
+  const auto board = std::make_shared<Switchboard>(live_);
+  const auto line = board->open();
+  for (uint16_t columns = 1; columns <= kLast; ++columns) {
+    board->resize(line, {.cols = columns, .rows = 24});
+    board->signal(line, SIGUSR1);
+    io_.poll();
+  }
+  const std::string last("\x20\x4e\x18\0", 4);
+  std::string told;
+  for (bool all = false; !all; all = told.contains(last)) {
+    char bytes[65'536];
+    const ssize_t n = ::recv(runner_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    told.append(bytes, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    io_.restart();
+    io_.poll();
+    ASSERT_LT(told.size(), 400'000U) << "as much as the socket holds";
+    ASSERT_TRUE(n > 0 || told.contains(last));
+  }
 }
 
 // It would never be read, and an answer to it never taken.

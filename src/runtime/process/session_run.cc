@@ -338,9 +338,7 @@ Result<> SessionRun::signal(int number) {
     return fail(Code::kConflict, done_ ? "sending a signal: the program has ended"
                                        : "sending a signal: the program has not started");
   }
-  spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
-    std::ignore = co_await board->send(std::move(out));
-  }(board_, numberFrame(ToRunner::kSignal, line_->number, static_cast<uint32_t>(number))));
+  board_->signal(line_, number);
   return {};
 }
 
@@ -349,15 +347,7 @@ Result<> SessionRun::resize(model::TerminalSize size) {
     return fail(Code::kConflict, done_ ? "resizing a terminal: the program has ended"
                                        : "resizing a terminal: the program has none now");
   }
-  char payload[4];
-  wire::Writer w(payload, sizeof payload);
-  w.u16(size.cols);
-  w.u16(size.rows);
-  std::string frame;
-  addFrame(frame, ToRunner::kResize, line_->number, w.view());
-  spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
-    std::ignore = co_await board->send(std::move(out));
-  }(board_, std::move(frame)));
+  board_->resize(line_, size);
   return {};
 }
 

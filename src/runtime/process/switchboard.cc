@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/switchboard.h"
 
+#include <bit>
 #include <utility>
 
 #include "runtime/spawn.h"
@@ -141,6 +142,44 @@ Task<Result<>> Switchboard::sendWithFds(std::string frames, std::vector<int> fds
   auto sent = co_await live_->channel().writeWithFds(frames, fds);
   endWriting();
   co_return sent;
+}
+
+void Switchboard::signal(const std::shared_ptr<Line>& line, int number) {
+  line->signals |= uint64_t{1} << (number - 1);
+  tellSoon(line);
+}
+
+void Switchboard::resize(const std::shared_ptr<Line>& line, model::TerminalSize size) {
+  line->size = size;
+  tellSoon(line);
+}
+
+void Switchboard::tellSoon(const std::shared_ptr<Line>& line) {
+  if (std::exchange(line->telling, true)) return;
+  spawn(live_->executor(), tell(shared_from_this(), line));
+}
+
+Task<void> Switchboard::tell(std::shared_ptr<Switchboard> self, std::shared_ptr<Line> line) {
+  while (line->signals != 0 || line->size) {
+    co_await self->beginWriting();
+    if (self->ended_) co_return;
+    std::string frames;
+    if (const auto size = std::exchange(line->size, std::nullopt)) {
+      char payload[4];
+      wire::Writer w(payload, sizeof payload);
+      w.u16(size->cols);
+      w.u16(size->rows);
+      addFrame(frames, wire::ToRunner::kResize, line->number, w.view());
+    }
+    for (uint64_t left = std::exchange(line->signals, 0); left != 0; left &= left - 1) {
+      const auto number = static_cast<uint32_t>(std::countr_zero(left)) + 1;
+      addFrame(frames, wire::ToRunner::kSignal, line->number, u32Payload(number));
+    }
+    const auto sent = co_await self->live_->channel().write(frames);
+    self->endWriting();
+    if (!sent) co_return;
+  }
+  line->telling = false;
 }
 
 Task<Switchboard::Turn> Switchboard::turn() {

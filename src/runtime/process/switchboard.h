@@ -9,11 +9,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "model/terminal_size.h"
 #include "runtime/process/live.h"
 #include "runtime/process/runner_channel.h"
 #include "runtime/runtime.h"
@@ -37,7 +39,12 @@ struct Line {
   uint32_t taken = 0;      // of these, read from the inbox
   uint32_t stdin_window = wire::kStdinWindow;
   bool stdin_closed = false;  // by us, or because the program has ended
-  Signal changed;             // a frame more, or a wider window, or the end
+  // What the runner is still to be told: of each number one signal, as the kernel has it, and the
+  // last size. So what waits for a slow runner does not grow with what is asked.
+  uint64_t signals = 0;  // bit N - 1 is signal N
+  std::optional<model::TerminalSize> size;
+  bool telling = false;
+  Signal changed;  // a frame more, or a wider window, or the end
 };
 
 class Switchboard : public std::enable_shared_from_this<Switchboard> {
@@ -56,6 +63,10 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   Task<Result<>> send(std::string frames);
   // A few frames, kMaxWithFds bytes, with descriptors.
   Task<Result<>> sendWithFds(std::string frames, std::vector<int> fds);
+
+  // To the line's program, some time soon.
+  void signal(const std::shared_ptr<Line>& line, int number);
+  void resize(const std::shared_ptr<Line>& line, model::TerminalSize size);
 
   // A start is several frames between which those of another start may not come. Held while it
   // lives.
@@ -84,6 +95,8 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
 
  private:
   Task<void> listen();
+  void tellSoon(const std::shared_ptr<Line>& line);
+  static Task<void> tell(std::shared_ptr<Switchboard> self, std::shared_ptr<Line> line);
   Result<> deliver(const RunnerFrame& frame);
   Task<void> beginWriting();
   void endWriting();

@@ -98,6 +98,8 @@ class Link : public std::enable_shared_from_this<Link> {
     connection_->post(static_cast<uint16_t>(type), number, std::move(payload));
   }
 
+  [[nodiscard]] bool congested() const { return connection_->congested(); }
+
   struct Opened {
     uint32_t number;
     std::shared_ptr<Channel> channel;
@@ -346,6 +348,7 @@ class RemoteExec final : public Exec {
     if (peer.channel().state != State::kRunning) {
       return fail(Code::kConflict, "sending a signal: the program does not run");
     }
+    if (peer.link().congested()) return tooMany("sending a signal");
     peer.link().post(ToNode::kSignal, peer.number(), u32Payload(static_cast<uint32_t>(number)));
     return {};
   }
@@ -355,6 +358,7 @@ class RemoteExec final : public Exec {
     if (peer.channel().state != State::kRunning || !has_terminal_) {
       return fail(Code::kConflict, "resizing a terminal: the program has none now");
     }
+    if (peer.link().congested()) return tooMany("resizing a terminal");
     std::string payload(4, '\0');
     wire::Writer w(payload.data(), payload.size());
     w.u16(size.cols);
@@ -371,6 +375,11 @@ class RemoteExec final : public Exec {
     bool sending = false;
     bool input_ended = false;
   };
+
+  // What is posted has no window, and would end the connection where the node falls far behind.
+  static std::unexpected<Error> tooMany(const std::string& doing) {
+    return fail(Code::kQuota, doing + ": the node has too much to do; try again");
+  }
 
   // As far as the window allows.
   static Task<Result<>> send(Shared& state, std::string_view rest) {
