@@ -81,6 +81,7 @@ class ArtifactService::Upload {
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
   ~Upload() {
+    if (sent_) *sent_ -= size_;
     if (kept_ == nullptr) return;
     // Its bytes may be on their way still where only its coroutine was destroyed.
     if (busy_ || !content_->good() || content_->size() == 0) {
@@ -104,6 +105,10 @@ class ArtifactService::Upload {
   std::shared_ptr<KeptUploads> kept_;  // where it is, as name_; null: nowhere
   UploadName name_;
   bool busy_ = false;  // another thread has content_
+  // Bytes of all that the tenant sends now, and how many of them are this one's.
+  std::shared_ptr<uint64_t> sent_;
+  uint64_t size_ = 0;
+  uint64_t room_ = 0;  // of the tenant, when this one began
 };
 
 ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
@@ -145,9 +150,34 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     upload->kept_ = kept_;
   }
   // What is kept of this one does not count any more.
-  const uint64_t room = TRY(roomFor(principal.tenant, before + now));
-  upload->content_->allow(std::min(config_.max_bytes, room));
+  upload->room_ = TRY(roomFor(principal.tenant, before + now));
+  upload->content_->allow(std::min(config_.max_bytes, upload->room_));
+  upload->sent_ = sentBy(principal.tenant);
+  TRY(count(*upload, upload->content_->size()));
   return upload;
+}
+
+std::shared_ptr<uint64_t> ArtifactService::sentBy(const std::string& tenant) {
+  std::erase_if(sent_, [](const auto& each) { return each.second.expired(); });
+  std::weak_ptr<uint64_t>& known = sent_[tenant];
+  auto sent = known.lock();
+  if (!sent) known = sent = std::make_shared<uint64_t>(0);
+  return sent;
+}
+
+// Many at once are not to fill the disk with what the ledger refuses one by one at their ends.
+Result<> ArtifactService::count(Upload& upload, uint64_t more) {
+  const auto fits = [&](uint64_t sent) {
+    return more <= upload.room_ - std::min(upload.room_, sent);
+  };
+  if (fits(upload.size_) && !fits(*upload.sent_)) {  // alone it would be its own bound's affair
+    return fail(Code::kQuota,
+                "uploading: what the tenant uploads now has used up its room for artifacts "
+                "(artifacts.quota_mb)");
+  }
+  *upload.sent_ += more;
+  upload.size_ += more;
+  return {};
 }
 
 // What was kept of it, or a new one; null for one that has ended.
@@ -194,6 +224,7 @@ ArtifactService::Task<Result<>> ArtifactService::write(std::shared_ptr<Upload> u
     co_return fail(Code::kConflict, "uploading: it has ended as artifact " + upload->ended_,
                    "query.offset");
   }
+  CO_TRY(count(*upload, bytes.size()));
   const auto piece = std::make_shared<const std::string>(std::move(bytes));
   upload->busy_ = true;
   auto written = co_await inBackground<Result<>>(

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -105,6 +106,9 @@ class ArtifactService {
   [[nodiscard]] model::ArtifactQuota quotaOf(const std::string& tenant) const;
   // Bytes that the tenant may still keep; `size` has to fit in.
   Result<uint64_t> roomFor(const std::string& tenant, uint64_t size);
+  // The bytes that its requests send now; and so many more of one of them, or kQuota.
+  std::shared_ptr<uint64_t> sentBy(const std::string& tenant);
+  static Result<> count(Upload& upload, uint64_t more);
 
   boost::asio::thread_pool& background_;
   store::Store& store_;
@@ -114,6 +118,7 @@ class ArtifactService {
   Scanner* scanner_;  // null: none
   Ledger ledger_;
   Shares at_once_;
+  std::map<std::string, std::weak_ptr<uint64_t>> sent_;
   std::shared_ptr<KeptUploads> kept_;
 };
 

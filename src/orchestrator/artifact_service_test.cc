@@ -71,6 +71,22 @@ TEST_F(ArtifactServiceTest, RefusesNamesThatAreNotPlainPaths) {
   EXPECT_TRUE(put(std::string(1024, 'x'), "x"));
 }
 
+TEST_F(ArtifactServiceTest, HoldsUploadsTogetherToTheQuota) {
+  const auto begin = [&](const std::string& tenant) {
+    return service->begin(principal(tenant), {.path = "a", .ttl_us = 0, .size = {}});
+  };
+  auto first = begin("acme");
+  auto second = begin("acme");
+  ASSERT_TRUE(first && second);
+  ASSERT_TRUE(await(service->write(*first, std::string(1000, 'a'))));
+  ASSERT_TRUE(await(service->write(*second, std::string(500, 'b'))));
+  EXPECT_EQ(await(service->write(*second, "b")).error().code, Code::kQuota);
+  first->reset();
+  EXPECT_TRUE(put("c", std::string(1000, 'c'), "other")) << "the quota is a tenant's";
+  ASSERT_TRUE(await(service->write(*second, std::string(500, 'b')))) << "the first has gone";
+  ASSERT_TRUE(await(service->finish(*second)));
+}
+
 TEST_F(ArtifactServiceTest, HoldsToItsBounds) {
   EXPECT_EQ(put("a", std::string(1001, 'x')).error().code, Code::kTooLarge);
   ASSERT_TRUE(put("a", std::string(1000, 'a')));
