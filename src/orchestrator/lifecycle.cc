@@ -42,7 +42,7 @@ bool isPassing(const Error& error) {
 
 size_t keptBytes(const OutputLog& log) {
   return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size() +
-         log.latest().results_bytes;
+         log.latest().results_bytes + base::toJson(log.latest().metadata).size();
 }
 
 }  // namespace

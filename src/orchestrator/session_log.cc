@@ -4,6 +4,18 @@
 #include <utility>
 
 namespace cloister::orchestrator {
+namespace {
+
+// Of what a client says of it, which may be megabytes, and is in each of its states.
+size_t costOf(const SessionEvent& event) {
+  if (!event.session) return 0;
+  size_t cost = base::toJson(event.session->metadata).size();
+  for (const auto& [name, value] : event.session->env)
+    cost += name.size() + value.size();
+  return cost;
+}
+
+}  // namespace
 
 std::shared_ptr<SessionLog> SessionLog::ofRecord(boost::asio::any_io_executor executor,
                                                  const model::Session& session) {
@@ -30,18 +42,23 @@ void SessionLog::close() {
 
 void SessionLog::add(SessionEvent event) {
   event.seq = ++last_;
-  events_.push_back(std::move(event));
-  if (events_.size() > kKept) events_.pop_front();
+  const size_t cost = costOf(event);
+  events_.push_back({std::move(event), cost});
+  bytes_ += cost;
+  while (events_.size() > kKept || (bytes_ > kKeptBytes && events_.size() > 1)) {
+    bytes_ -= events_.front().cost;
+    events_.pop_front();
+  }
   changed_.notify();
 }
 
 std::optional<SessionEvent> SessionLog::after(uint64_t seq) const {
   if (events_.empty() || seq == last_) return std::nullopt;
-  const uint64_t first = events_.front().seq;
+  const uint64_t first = events_.front().event.seq;
   if (seq > last_ || seq + 1 < first) {
     return SessionEvent{.seq = closed_ ? last_ : first - 1, .session = latest_, .execution = {}};
   }
-  return events_[static_cast<size_t>(seq + 1 - first)];
+  return events_[static_cast<size_t>(seq + 1 - first)].event;
 }
 
 boost::asio::awaitable<void> SessionLog::wait(uint64_t seq, std::chrono::milliseconds timeout) {

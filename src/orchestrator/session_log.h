@@ -28,7 +28,9 @@ struct SessionEvent {
 
 class SessionLog {
  public:
+  // The last of them are kept, and of sessions with much about them fewer: at least one.
   static constexpr size_t kKept = 256;
+  static constexpr size_t kKeptBytes = size_t{256} << 10;
 
   explicit SessionLog(boost::asio::any_io_executor executor) : changed_(std::move(executor)) {}
   SessionLog(const SessionLog&) = delete;
@@ -56,7 +58,13 @@ class SessionLog {
  private:
   void add(SessionEvent event);
 
-  std::deque<SessionEvent> events_;
+  struct Kept {
+    SessionEvent event;
+    size_t cost = 0;
+  };
+
+  std::deque<Kept> events_;
+  size_t bytes_ = 0;  // what they cost
   uint64_t last_ = 0;
   model::Session latest_;
   bool closed_ = false;

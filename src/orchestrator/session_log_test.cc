@@ -66,6 +66,19 @@ TEST_F(SessionLogTest, BeginsWithThePresentWhereThePastIsGone) {
   EXPECT_FALSE(log_.after(seen));
 }
 
+TEST_F(SessionLogTest, KeepsFewStatesOfASessionWithMuchAboutIt) {
+  model::Session large = session(SessionStatus::kRunning);
+  large.metadata["notes"] = std::string(SessionLog::kKeptBytes / 3, 'x');
+  large.env["LONG"] = std::string(SessionLog::kKeptBytes / 3, 'x');
+  for (int i = 0; i < 10; i++)
+    log_.publish(large);
+  EXPECT_EQ(log_.after(0)->seq, 9U) << "the present, before the one that is kept";
+  EXPECT_EQ(log_.after(9)->seq, 10U);
+  EXPECT_FALSE(log_.after(10));
+  log_.publish(session(SessionStatus::kEnded));
+  EXPECT_EQ(log_.after(10)->seq, 11U);
+}
+
 TEST_F(SessionLogTest, TellsAReaderOfAnotherLogTheEnd) {
   const auto log = SessionLog::ofRecord(io_.get_executor(), session(SessionStatus::kEnded));
   const auto event = log->after(1234);
