@@ -105,8 +105,26 @@ void SessionRun::stop(End end, std::string message) {
   cause_ = end;
   outcome_.message = std::move(message);
   kill();
+  if (group_ != nullptr) {
+    spawn(live_->executor(), killUntilReported(weak_from_this(), live_->executor()));
+  }
   // A runner that does not report the end is none.
   armWall(std::chrono::duration_cast<Millis>(kStartGrace));
+}
+
+// What the runner has in itself is started before it has joined the group: a kill that comes just
+// then misses it.
+Task<void> SessionRun::killUntilReported(std::weak_ptr<SessionRun> weak,
+                                         boost::asio::any_io_executor executor) {
+  constexpr std::chrono::milliseconds kSlowest{200};
+  boost::asio::steady_timer pause(executor);
+  for (std::chrono::milliseconds wait{1};; wait = std::min(2 * wait, kSlowest)) {
+    pause.expires_after(wait);
+    co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    const auto self = weak.lock();
+    if (!self || self->done_ || self->report_ || self->board_->ended()) co_return;
+    self->group_->kill();
+  }
 }
 
 void SessionRun::kill() {

@@ -53,6 +53,8 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   Task<void> clear();
 
   void kill();
+  static Task<void> killUntilReported(std::weak_ptr<SessionRun> weak,
+                                      boost::asio::any_io_executor executor);
   static Task<void> killUntilGone(std::shared_ptr<Live> live, std::shared_ptr<linux::Cgroup> group);
   void armWall(std::chrono::milliseconds after);
   void watchUsage(ExecObserver& observer);

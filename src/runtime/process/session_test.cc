@@ -141,6 +141,21 @@ TEST_F(SessionTest, ProgramAfterProgramKeepsNoDescriptors) {
   EXPECT_LT(most - before, kRuns);
 }
 
+// It is started before it has joined its group, which a kill may miss.
+TEST_F(SessionTest, ARequestForFilesMayBeGivenUpAtOnce) {
+  model::ExecSpec spec;
+  spec.run = {{"unpack", ""}, std::chrono::seconds(30)};
+  spec.for_files = true;
+  spec.keep_input = true;
+  for (int i = 0; i < 500; ++i) {
+    const auto asked = start(spec);
+    runUntil([&] { return asked->seen.started; });
+    asked->exec->cancel();
+    ASSERT_EQ(finish(*asked).end, End::kCancelled) << i;
+  }
+  EXPECT_EQ(others(), "0\n");
+}
+
 TEST_F(SessionTest, ManyTimeoutsLeaveNothing) {
   for (int i = 0; i < 20; ++i) {
     const auto late = start(shell("echo " + std::to_string(i) + "; sleep 1000 & sleep 1000"),
