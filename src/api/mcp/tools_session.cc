@@ -90,17 +90,17 @@ Task<Outcome> listSessionsTool(Server& server, Call& call, json::object argument
     }
   }
   CO_TRY(reader.finish());
-  const auto sessions = CO_TRY(server.rest().sessions.list(call.principal, query));
   Answer answer;
-  json::array items;
-  for (const model::Session& session : sessions) {
-    items.push_back(sessionFacts(session));
-    answer.text += lineOf(session) + "\n";
-  }
-  if (items.empty()) answer.text = "no sessions; create_session makes one\n";
-  answer.structured = {{"status", "ok"}, {"sessions", std::move(items)}};
-  if (sessions.size() == query.limit) {
-    answer.structured["next_cursor"] = cursorBefore(sessions.back().seq);
+  Page page = CO_TRY(readPages(
+      query, [&](const auto& some) { return server.rest().sessions.list(call.principal, some); },
+      [&](const model::Session& session) {
+        answer.text += lineOf(session) + "\n";
+        return sessionFacts(session);
+      }));
+  if (page.items.empty()) answer.text = "no sessions; create_session makes one\n";
+  answer.structured = {{"status", "ok"}, {"sessions", std::move(page.items)}};
+  if (!page.next.is_null()) {
+    answer.structured["next_cursor"] = std::move(page.next);
     answer.text += "there may be more: call again with the cursor " +
                    std::string(answer.structured.at("next_cursor").as_string()) + "\n";
   }

@@ -81,17 +81,11 @@ Result<store::ListQuery> parseListQuery(const Request& request) {
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   const store::ListQuery query = CO_TRY(parseListQuery(request));
-  const std::vector<model::Execution> executions =
-      CO_TRY(parts.service.list(request.principal, query));
-  json::array items;
-  for (const model::Execution& execution : executions)
-    items.push_back(summary(execution));
-  json::value cursor = nullptr;
-  if (executions.size() == query.limit) {
-    cursor = cursorBefore(executions.back().seq);
-  }
-  co_return jsonResponse(
-      200, json::object{{"executions", std::move(items)}, {"next_cursor", std::move(cursor)}});
+  Page page = CO_TRY(readPages(
+      query, [&](const auto& some) { return parts.service.list(request.principal, some); },
+      summary));
+  co_return jsonResponse(200, json::object{{"executions", std::move(page.items)},
+                                           {"next_cursor", std::move(page.next)}});
 }
 
 // Where the last `lines` lines begin.

@@ -11,6 +11,7 @@
 
 #include "api/rest/awaiting.h"
 #include "api/rest/rest.h"
+#include "base/crypto.h"
 
 namespace cloister::api {
 
@@ -59,6 +60,47 @@ Result<> readPage(const Request& request, Query& query) {
     query.before_seq = TRY(parseCursor(*cursor));
   }
   return {};
+}
+
+// Of a list, as it is shown.
+struct Page {
+  base::json::array items;
+  base::json::value next = nullptr;  // its cursor, where there may be more
+};
+
+// `query` for what is behind `last`, whose cursor this is.
+template <class Query, class Item>
+base::json::value goBehind(const Item& last, Query& query) {
+  if constexpr (requires { query.before_id; }) {
+    query.before_id = last.id;
+    return base::json::string(base::toBase64(query.before_id));
+  } else {
+    query.before_seq = last.seq;
+    return cursorBefore(last.seq);
+  }
+}
+
+// At most `query.limit` of what `read` gives, and of about kPageBytes: records may be megabytes
+// each, and are held a few at a time.
+template <class Query, class Read, class Show>
+Result<Page> readPages(Query query, Read read, Show show) {
+  constexpr size_t kPageBytes = size_t{8} << 20;
+  constexpr uint32_t kAtOnce = 16;
+  Page page;
+  size_t bytes = 0;
+  for (uint32_t left = query.limit; left > 0 && bytes < kPageBytes;) {
+    query.limit = std::min(left, kAtOnce);
+    const auto some = TRY(read(query));
+    for (const auto& each : some) {
+      page.items.push_back(show(each));
+      bytes += base::toJson(page.items.back()).size();
+    }
+    left -= query.limit;
+    const bool last = some.size() < query.limit;
+    page.next = last ? base::json::value(nullptr) : goBehind(some.back(), query);
+    if (last) break;
+  }
+  return page;
 }
 
 // 204

@@ -53,15 +53,11 @@ Result<store::SessionQuery> parseListQuery(const Request& request) {
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   const store::SessionQuery query = CO_TRY(parseListQuery(request));
-  const std::vector<model::Session> sessions =
-      CO_TRY(parts.sessions.list(request.principal, query));
-  json::array items;
-  for (const model::Session& session : sessions)
-    items.push_back(model::toJsonObject(session));
-  json::value cursor = nullptr;
-  if (sessions.size() == query.limit) cursor = cursorBefore(sessions.back().seq);
-  co_return jsonResponse(
-      200, json::object{{"sessions", std::move(items)}, {"next_cursor", std::move(cursor)}});
+  Page page = CO_TRY(readPages(
+      query, [&](const auto& some) { return parts.sessions.list(request.principal, some); },
+      [](const model::Session& session) { return model::toJsonObject(session); }));
+  co_return jsonResponse(200, json::object{{"sessions", std::move(page.items)},
+                                           {"next_cursor", std::move(page.next)}});
 }
 
 Task<Result<Response>> end(RestParts& parts, Request& request) {

@@ -38,6 +38,26 @@ TEST_F(SessionsRestTest, FromItsCreationToItsEnd) {
   EXPECT_EQ(request("GET", path).body, ended.body);
 }
 
+// However long a page may be: what is in it is held as a whole.
+TEST_F(SessionsRestTest, APageOfLargeRecordsIsShort) {
+  serve();
+  json::object metadata;
+  for (int i = 0; i < 20; i++)
+    metadata["m" + std::to_string(i)] = std::string(30'000, 'x');
+  const std::string large = base::toJson(json::object{{"metadata", std::move(metadata)}});
+  for (int i = 0; i < 20; i++)
+    ASSERT_EQ(request("DELETE", made(large)).status, 200);
+  std::vector<size_t> pages;
+  for (std::string cursor; pages.empty() || !cursor.empty();) {
+    const std::string from = cursor.empty() ? "" : "&cursor=" + percentEncode(cursor);
+    const json::object page = request("GET", "/v1/sessions?limit=500" + from).object();
+    pages.push_back(page.at("sessions").as_array().size());
+    const json::value& next = page.at("next_cursor");
+    cursor = next.is_null() ? "" : next.as_string().c_str();
+  }
+  EXPECT_THAT(pages, ElementsAre(16, 4));
+}
+
 TEST_F(SessionsRestTest, AnswersAProgramAsARun) {
   serve();
   const std::string path = made();

@@ -38,14 +38,11 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
                      "query.cursor");
     }
   }
-  const auto snapshots = CO_TRY(parts.snapshots.list(request.principal, query));
-  json::array items;
-  for (const model::Snapshot& snapshot : snapshots)
-    items.push_back(model::toJsonObject(snapshot));
-  json::value cursor = nullptr;
-  if (snapshots.size() == query.limit) cursor = base::toBase64(snapshots.back().id);
-  co_return jsonResponse(
-      200, json::object{{"snapshots", std::move(items)}, {"next_cursor", std::move(cursor)}});
+  Page page = CO_TRY(readPages(
+      query, [&](const auto& some) { return parts.snapshots.list(request.principal, some); },
+      [](const model::Snapshot& snapshot) { return model::toJsonObject(snapshot); }));
+  co_return jsonResponse(200, json::object{{"snapshots", std::move(page.items)},
+                                           {"next_cursor", std::move(page.next)}});
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
