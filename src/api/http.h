@@ -32,13 +32,14 @@ using Task = boost::asio::awaitable<T>;
 struct HttpLimits {
   size_t connections = 1024;
   size_t head_bytes = size_t{32} << 10;
-  size_t body_bytes = size_t{32} << 20;     // of a body that is held as a whole
-  size_t bodies_bytes = size_t{256} << 20;  // all bodies being held at once; half, of one tenant
-  size_t body_rate = size_t{8} << 10;       // bytes a second that a body must keep up, on average
-  Millis head_time{10'000};                 // from a head's first byte to its last
-  Millis body_grace{10'000};                // on top of what `body_rate` allows
-  Millis idle{60'000};                      // between requests
-  Millis write_stall{60'000};               // without the peer taking a byte
+  size_t body_bytes = size_t{32} << 20;      // of a body that is held as a whole
+  size_t bodies_bytes = size_t{256} << 20;   // all bodies being held at once; half, of one tenant
+  size_t answers_bytes = size_t{128} << 20;  // large answers that one tenant is slow to read
+  size_t body_rate = size_t{8} << 10;        // bytes a second that a body must keep up, on average
+  Millis head_time{10'000};                  // from a head's first byte to its last
+  Millis body_grace{10'000};                 // on top of what `body_rate` allows
+  Millis idle{60'000};                       // between requests
+  Millis write_stall{60'000};                // without the peer taking a byte
 };
 
 struct Header {

@@ -28,6 +28,8 @@ constexpr size_t kHeadRead = 4'096;
 constexpr size_t kBodyRead = 65'536;
 // A smaller body is sent together with its head.
 constexpr size_t kSmallBody = 65'536;
+// And of one up to this, or a piece, it does not matter how long a reader takes.
+constexpr size_t kLargeAnswer = size_t{512} << 10;
 constexpr Millis kLinger{1'000};
 constexpr Millis kWatchAgain{250};
 
@@ -205,6 +207,7 @@ Task<void> Connection::run() {
     keep_alive_ = request.keep_alive && !shared_->stopping;
     const base::Monotonic begin = base::monotonicNow();
     Response response = co_await answer(request);
+    tenant_ = request.principal.tenant;
     const int status = response.websocket || response.tunnel ? 101 : response.status;
     const bool sent = co_await respond(request, std::move(response));
     const std::chrono::duration<double> took = base::monotonicNow() - begin;
@@ -366,6 +369,9 @@ Task<bool> Connection::respond(const Request& request, Response response) {
     co_return co_await sendStream(request, response,
                                   renderHead(request, response, keep_alive_, framing));
   }
+  if (!mayHoldAnswer(response.body.size())) {
+    response = problem(503, "too many large answers wait for their readers; read those, and retry");
+  }
   const bool body = mayHaveBody(response.status);
   std::string bytes = renderHead(
       request, response, keep_alive_,
@@ -423,6 +429,8 @@ Task<void> Connection::tunnel(const Request& request, Response& response) {
 }
 
 Task<bool> Connection::write(std::string_view bytes) {
+  if (!mayHoldAnswer(bytes.size())) co_return false;
+  const auto held = holdAnswer(bytes.size());
   while (!bytes.empty() && open_) {
     expireIn(shared_->limits.write_stall);
     const auto [error, n] =
@@ -492,6 +500,25 @@ bool Connection::holdBody(const std::string& tenant) {
     shared_->bodies_of.erase(of_tenant);
   }
   return fits;
+}
+
+// One at least, whatever its size.
+bool Connection::mayHoldAnswer(size_t bytes) const {
+  const auto found = shared_->answers.find(tenant_);
+  if (bytes <= kLargeAnswer || found == shared_->answers.end()) return true;
+  const size_t most = shared_->limits.answers_bytes;
+  return bytes <= most - std::min(most, found->second);
+}
+
+// Counted as long as what it gives lives.
+std::shared_ptr<void> Connection::holdAnswer(size_t bytes) {
+  if (bytes <= kLargeAnswer) return nullptr;
+  shared_->answers[tenant_] += bytes;
+  return {nullptr, [shared = shared_, tenant = tenant_, bytes](void*) {
+            size_t& left = shared->answers[tenant];
+            left -= bytes;
+            if (left == 0) shared->answers.erase(tenant);
+          }};
 }
 
 void Connection::releaseBody() {

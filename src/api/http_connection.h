@@ -32,6 +32,8 @@ struct Shared {
   size_t open = 0;                 // sockets
   size_t bodies = 0;               // bytes of bodies held, and of that by tenant
   std::map<std::string, size_t, std::less<>> bodies_of;
+  // The same, of large answers on their way, by tenant.
+  std::map<std::string, size_t> answers;
   bool stopping = false;
 };
 
@@ -71,6 +73,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> linger();
 
   bool holdBody(const std::string& tenant);  // false: too much is held already
+  [[nodiscard]] bool mayHoldAnswer(size_t bytes) const;
+  std::shared_ptr<void> holdAnswer(size_t bytes);
   void releaseBody();
   void wait();  // joins Shared::waiting
   void unwait();
@@ -95,6 +99,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<std::list<Connection*>::iterator> waiting_;
   size_t held_ = 0;
   std::string held_for_;  // the tenant
+  std::string tenant_;    // whose request is answered
   // Of the present request's body.
   size_t received_ = 0;
   base::Monotonic::duration waited_{};  // for the client to send it

@@ -59,6 +59,8 @@ class Handler : public HttpHandler {
       const auto all = co_await takeAll(*request.incoming);
       response.body = all ? std::to_string(*all) : "broken";
     }
+    if (path == "large") response.body = std::string(2 << 20, 'x');
+    if (request.path.size() > 1) request.principal.tenant = request.path[1];
     if (path == "throw") throw std::runtime_error("secret");
     if (path == "inject") response.with("X-Name", "a\r\nX-Evil: 1");
     if (path == "stream") response.stream = [this](BodyWriter& out) { return flood(out); };
@@ -444,6 +446,21 @@ TEST_F(HttpServerTest, DropsAReaderThatDoesNotRead) {
       co_await pause(Millis(5));
     EXPECT_EQ(handler_.open, 0u);
     EXPECT_LT(handler_.flooded, size_t{8} << 20);
+    context_.stop();
+  });
+}
+
+// What is not read stays in memory: a tenant has only so much of it.
+TEST_F(HttpServerTest, BoundsTheAnswersThatATenantDoesNotRead) {
+  serve({.answers_bytes = 3 << 20}, [&]() -> Task<void> {
+    tcp::socket slow = co_await connect();
+    co_await send(slow, get("/large/one"));
+    EXPECT_THAT(co_await readSome(slow, 15), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(co_await exchange(get("/large/one")), StartsWith("HTTP/1.1 503"));
+    EXPECT_THAT(co_await exchange(get("/small/one")), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(co_await exchange(get("/large/other")), StartsWith("HTTP/1.1 200"));
+    co_await drain(slow);
+    EXPECT_THAT(co_await exchange(get("/large/one")), StartsWith("HTTP/1.1 200"));
     context_.stop();
   });
 }
