@@ -88,6 +88,7 @@ struct Request {
   std::string_view route;           // the pattern that matched, for logs and metrics
   std::vector<std::string> params;  // what the pattern's {…} stand for, in order
   model::Principal principal;       // of a route that needs a key
+  std::shared_ptr<void> place;      // among those of its tenant that are under way
 
   // What was in `body` has been read: it takes no room from other bodies while the answer is made.
   std::function<void()> body_read = [] {};

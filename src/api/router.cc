@@ -93,12 +93,20 @@ std::unexpected<Error> badQuery(std::string_view name, const std::string& wanted
 }  // namespace
 
 Router::Router(std::vector<Route> routes, auth::Authenticator& authenticator,
-               ServiceMetrics& metrics)
-    : routes_(std::move(routes)), authenticator_(authenticator), metrics_(metrics) {}
+               ServiceMetrics& metrics, uint32_t per_tenant)
+    : routes_(std::move(routes)),
+      authenticator_(authenticator),
+      metrics_(metrics),
+      under_way_({.all = UINT32_MAX, .per_tenant = per_tenant, .key = "http.requests"}) {}
 
 Task<std::optional<Response>> Router::admit(Request& request) {
   if (auto refused = match(request)) co_return refused;
   if (auto refused = co_await identify(request)) co_return refused;
+  if (request.matched->access.permission()) {
+    auto place = under_way_.enter(request.principal.tenant, "answering", "requests");
+    if (!place) co_return problem(place.error(), request);
+    request.place = *std::move(place);
+  }
   if (auto refused = checkQuery(request, *request.matched)) co_return refused;
   request.stream_limit = request.matched->stream_body;
   co_return checkBody(request, *request.matched);

@@ -14,6 +14,7 @@
 #include "auth/auth.h"
 #include "base/result.h"
 #include "model/roles.h"
+#include "orchestrator/shares.h"
 
 namespace cloister::api {
 
@@ -74,7 +75,10 @@ struct Route {
 
 class Router : public HttpHandler {
  public:
-  Router(std::vector<Route> routes, auth::Authenticator& authenticator, ServiceMetrics& metrics);
+  // `per_tenant`: requests that one tenant may have under way, answers that go on among them. Those
+  // of links, which are of no principal, share as many.
+  Router(std::vector<Route> routes, auth::Authenticator& authenticator, ServiceMetrics& metrics,
+         uint32_t per_tenant = UINT32_MAX);
 
   Task<std::optional<Response>> admit(Request& request) override;
   Task<Response> handle(Request& request) override;
@@ -89,6 +93,7 @@ class Router : public HttpHandler {
   std::vector<Route> routes_;
   auth::Authenticator& authenticator_;
   ServiceMetrics& metrics_;
+  orchestrator::Shares under_way_;
 };
 
 // Query parameters, by name; kInvalid names the parameter.

@@ -132,6 +132,23 @@ class RouterTest : public testing::Test {
   std::optional<Response> refused_;
 };
 
+// Event streams go on for as long as a client likes: none is to keep out others with them.
+TEST_F(RouterTest, LeavesRoomForOtherTenants) {
+  router_ = std::make_unique<Router>(routes(), *authenticator_, metrics_, 2);
+  const std::vector<Header> agent = {{"authorization", "Bearer " + agent_}};
+  std::vector<Request> streams;
+  for (int i = 0; i < 2; i++) {
+    ASSERT_EQ(admit("GET", "/v1/things", agent), 0);
+    streams.push_back(std::exchange(request_, {}));
+  }
+  EXPECT_EQ(admit("GET", "/v1/things", agent), 429);
+  EXPECT_NE(refused_->body.find("http.requests_per_tenant"), std::string::npos) << refused_->body;
+  EXPECT_EQ(admit("GET", "/open"), 0);
+  EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Bearer " + admin_}}), 0);
+  streams.pop_back();
+  EXPECT_EQ(admit("GET", "/v1/things", agent), 0);
+}
+
 TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("GET", "/open"), 0);
   EXPECT_EQ(admit("GET", "/local"), 0);

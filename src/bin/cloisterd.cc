@@ -500,7 +500,8 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
 Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts, const Data& data,
                    const Options& options, const std::string& address) {
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
-  api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics);
+  api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
+                     requestsPerTenant(options.config));
   untilStopped(io, server, parts.service, parts.sessions, *mcp, options, [&] {
     server.start(router);
     sayReady(options.ready_fd, address);

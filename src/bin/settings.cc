@@ -57,8 +57,9 @@ api::HttpLimits httpLimits(const model::Config& all) {
   constexpr size_t kFew = 32;
   const size_t own = 64 + all.artifacts.resume.max;
   api::HttpLimits limits;
-  const size_t descriptors = linux::raiseDescriptors(config.max_connections + own);
-  const size_t spare = std::max(kFew, descriptors - std::min(descriptors, own));
+  constexpr size_t kEach = 2;  // of a connection: its socket, and the blob that it reads or writes
+  const size_t descriptors = linux::raiseDescriptors(kEach * config.max_connections + own);
+  const size_t spare = std::max(kFew, (descriptors - std::min(descriptors, own)) / kEach);
   limits.connections = std::min<size_t>(config.max_connections, spare);
   limits.head_bytes = config.header_bytes;
   limits.body_bytes = config.body_bytes;
@@ -66,6 +67,12 @@ api::HttpLimits httpLimits(const model::Config& all) {
   limits.head_time = std::chrono::seconds(config.header_timeout_seconds);
   limits.idle = std::chrono::seconds(config.idle_timeout_seconds);
   return limits;
+}
+
+// Whatever is said, some connections are left for others.
+uint32_t requestsPerTenant(const model::Config& config) {
+  const uint32_t all = config.http.max_connections;
+  return std::min(config.http.requests_per_tenant, all - all / 4);
 }
 
 orchestrator::ArtifactConfig artifactConfig(const model::Config& config,

@@ -22,6 +22,7 @@ namespace cloister {
 
 // Raises this process's limit of descriptors as far as the connections need.
 api::HttpLimits httpLimits(const model::Config& all);
+uint32_t requestsPerTenant(const model::Config& config);
 orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
                                             const orchestrator::Quotas* quotas);
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,

@@ -53,6 +53,7 @@ constexpr Key kKeys[] = {
     {SAME(policies.opa.token_file)},
     {SAME(policies.opa.ca_file)},
     {SAME(http.max_connections), "connections", 1, 100'000},
+    {SAME(http.requests_per_tenant), "requests", 1, 100'000},
     {SAME(http.header_bytes), "bytes", 1024, kMiB},
     {SAME(http.body_bytes), "bytes", 1024, kGiB},
     {SAME(http.header_timeout_seconds), "seconds", 1, 300},

@@ -47,6 +47,7 @@ struct Config {
 
   struct Http {
     uint32_t max_connections = 4096;
+    uint32_t requests_per_tenant = 3072;  // at once: fewer, so that none keeps out the others
     uint32_t header_bytes = 16'384;
     uint64_t body_bytes = uint64_t{32} << 20;
     uint32_t header_timeout_seconds = 10;    // to receive a whole request head
@@ -210,7 +211,6 @@ struct Config {
 
   struct Auth {
     uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
-
     // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
     struct Oidc {
       std::string issuer;                 // "": tokens are not taken
