@@ -82,7 +82,7 @@ TEST(Mounts, ATmpfsIsBoundedAndBinds) {
     const auto copy = cloneMount("a");
     if (!copy || !addAttributes(copy->get(), kReadOnly) || !attachMount(copy->get(), "a")) return 6;
     if (::mkdir("a/more", 0700) == 0) return 7;
-    return ::umount("a") == 0 && ::mkdir("a/more", 0700) == 0 ? 0 : 8;
+    return ::umount2("a", MNT_DETACH) == 0 && ::mkdir("a/more", 0700) == 0 ? 0 : 8;
   });
   if (code == kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
   EXPECT_EQ(code, 0);
