@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "linux/network.h"
 #include "runtime/process/spawn_loop.h"
@@ -28,6 +29,23 @@ constexpr std::string_view kHostname = "cloister";
 Result<> joinCgroups(const std::vector<Fd>& tasks) {
   for (const Fd& file : tasks) {
     if (::write(file.get(), "0", 1) != 1) return failErrno("joining a cgroup");
+  }
+  return {};
+}
+
+// Of inotify(7), for each sandbox. The kernel counts what it has for the user who makes sandboxes
+// as well, who may be root, and whose are few: 128 instances, if nobody said otherwise.
+constexpr std::pair<const char*, std::string_view> kWatchLimits[] = {
+    {"proc/sys/user/max_inotify_instances", "16"}, {"proc/sys/user/max_inotify_watches", "8192"}};
+
+// In /proc of whoever makes it: what it shows there is the user namespace of who looks.
+Result<> limitWatches() {
+  for (const auto& [file, most] : kWatchLimits) {
+    const Fd limit(::open(file, O_WRONLY | O_CLOEXEC));
+    if (!limit && errno == ENOENT) return {};  // a kernel without
+    if (!limit || ::write(limit.get(), most.data(), most.size()) < 0) {
+      return failErrno(std::string("limiting watches: ") + file);
+    }
   }
   return {};
 }
@@ -150,6 +168,7 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(linux::unshareNamespaces(CLONE_NEWCGROUP));
   TRY(linux::nameHost(kHostname));
   TRY(startSession());
+  TRY(limitWatches());
   TRY(applySteps(confinement.root));
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
