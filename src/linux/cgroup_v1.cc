@@ -30,13 +30,20 @@ const GroupDir* find(const std::vector<Directory>& dirs, std::string_view contro
   return nullptr;
 }
 
+// Buffers of TCP and UDP are not part of a group's memory here, and count at all only where they
+// have a limit of their own, however high, in the group that a process is in.
+constexpr const char* kSockets = "memory.kmem.tcp.limit_in_bytes";
+constexpr uint64_t kSocketsShare = 16;  // of the memory, one part for them on top
+
 // What `limits` come down to.
 std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
   const std::string memory = std::to_string(limits.memory_bytes);
+  const std::string sockets = std::to_string(limits.memory_bytes / kSocketsShare);
   // memsw counts memory and swap together, so an equal value leaves no swap.
   return {{"memory", "memory.limit_in_bytes", memory, false},
           {"memory", "memory.memsw.limit_in_bytes", memory, true},
           {"memory", "memory.swappiness", "0", true},
+          {"memory", kSockets, sockets, true},  // absent where the kernel was built without
           {"pids", "pids.max", std::to_string(limits.pids), false},
           {"cpu", "cpu.cfs_period_us", "100000", false},
           {"cpu", "cpu.cfs_quota_us", std::to_string(uint64_t{limits.cpu_millis} * 100), false}};
@@ -130,7 +137,7 @@ class CgroupV1 : public Cgroup {
 
   Result<std::unique_ptr<Cgroup>> split(const std::string& name) override {
     auto group = std::make_unique<CgroupV1>();
-    auto made = group->build(dirs_, name, {});
+    auto made = group->build(dirs_, name, {{"memory", kSockets, "-1", true}});
     if (made) return group;
     group->remove();
     return std::unexpected(std::move(made).error());

@@ -8,12 +8,15 @@
 #include <linux/kvm.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -200,6 +203,29 @@ TEST_F(SandboxPolicy, GivesOnlyPlainSockets) {
   const long place = reinterpret_cast<long>(pair);
   EXPECT_EQ(probe(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET, 0, place), 0);
   EXPECT_EQ(probe(SYS_socketpair, AF_TIPC, SOCK_SEQPACKET, 0, place), EPERM);
+}
+
+TEST_F(SandboxPolicy, LetsOnlyKnownOptionsBeSet) {
+  const auto set = [&](int level, int option) { return probe(SYS_setsockopt, -1, level, option); };
+  EXPECT_EQ(set(SOL_SOCKET, SO_REUSEADDR), EBADF) << "allowed, of a wrong descriptor";
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_NODELAY), EBADF);
+  EXPECT_EQ(set(IPPROTO_IPV6, IPV6_V6ONLY), EBADF);
+  for (const int option : {SO_ATTACH_FILTER, SO_ATTACH_BPF, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY})
+    EXPECT_EQ(set(SOL_SOCKET, option), EPERM) << option;
+  EXPECT_EQ(set(IPPROTO_TCP, TCP_ULP), EPERM);
+  EXPECT_EQ(set(IPPROTO_UDP, UDP_ENCAP), EPERM);
+  EXPECT_EQ(set(IPPROTO_IP, IP_ADD_MEMBERSHIP), EPERM);
+  EXPECT_EQ(set(IPPROTO_IPV6, IPV6_JOIN_GROUP), EPERM);
+}
+
+TEST_F(SandboxPolicy, RefusesHugePagesOfTheHost) {
+  const long name = reinterpret_cast<long>("huge");
+  EXPECT_EQ(probe(SYS_mmap, 0, 1 << 21, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1),
+            EPERM);
+  EXPECT_EQ(probe(SYS_memfd_create, name, MFD_HUGETLB), EPERM);
+  EXPECT_EQ(probe(SYS_memfd_create, name, MFD_HUGETLB | MFD_CLOEXEC), EPERM);
+  EXPECT_EQ(probe(SYS_shmget, IPC_PRIVATE, 1 << 21, IPC_CREAT | SHM_HUGETLB), EPERM);
+  EXPECT_EQ(probe(SYS_memfd_create, name, MFD_CLOEXEC), 0);
 }
 
 TEST_F(SandboxPolicy, RefusesTerminalInjection) {

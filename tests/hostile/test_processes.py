@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from hostile import GVISOR, WARM, HostileTest
+from hostile import GVISOR, RUNTIME, WARM, HostileTest
 
 MIB = 1 << 20
 
@@ -18,6 +18,26 @@ while True:
     print("x", end="")
     ctypes.CDLL(None).sigqueue(1, 62, ctypes.c_void_p(7))
     time.sleep(0.01)  # within its processor time, to the wall limit
+"""
+
+# How many instances of inotify there are to be had; then whether hugetlbfs and BPF in the kernel are.
+SHARED_KERNEL = """
+import ctypes, mmap, os, socket
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_long
+instances = 0
+while libc.inotify_init1(0) >= 0: instances += 1
+def worked(act):
+    try: return int(act() >= 0)
+    except OSError: return 0
+filters = ctypes.create_string_buffer((6).to_bytes(8, "little"))
+program = bytes((ctypes.c_short * 4)(1)) + ctypes.addressof(filters).to_bytes(8, "little")
+flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000 | 0x40000  # unreserved, huge
+print(instances,
+      worked(lambda: libc.mmap(0, ctypes.c_long(2 << 20), 3, flags, -1, ctypes.c_long(0))),
+      worked(lambda: os.memfd_create("huge", os.MFD_HUGETLB)),
+      worked(lambda: libc.shmget(0, ctypes.c_long(2 << 20), 0o1600 | 0o4000)),
+      worked(lambda: socket.socket().setsockopt(socket.SOL_SOCKET, 26, program) or 0))
 """
 
 
@@ -131,7 +151,7 @@ class Processes(HostileTest):
             self.assertLessEqual(result["resource_usage"]["processes"], 17)
 
     def test_p07_hidden_memory(self):
-        for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock"):
+        for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock", "tcp", "udp", "lists"):
             with self.subTest(where):
                 result = self.run_program("p07_hidden_memory", where, memory_mb=64, disk_mb=1024,
                                           timeout_seconds=30)
@@ -144,6 +164,15 @@ class Processes(HostileTest):
                 else:
                     taken = int(result["stdout"].split()[1])
                     self.assertLessEqual(taken, 4096 if where == "sockets" else 72)
+
+    def test_p07_what_the_kernel_has_for_all(self):
+        """Of what it counts for the user who makes sandboxes, or sets aside for others, one has a share or nothing."""
+        result = self.run_code("python", SHARED_KERNEL, timeout_seconds=20)
+        instances, *others = map(int, result["stdout"].split())
+        self.assertGreater(instances, 0)
+        if RUNTIME == "process":  # others have a kernel of their own, which they may use up
+            self.assertLessEqual(instances, 16)
+        self.assertEqual(others, [0, 0, 0, 0])
 
     def test_p08_disk_full(self):
         before = os.statvfs(self.server.state).f_bfree
