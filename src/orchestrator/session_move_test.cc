@@ -10,6 +10,8 @@ using ::testing::HasSubstr;
 
 class SessionMoveTest : public SessionsTest {
  protected:
+  using Moving = std::shared_ptr<Pending<Result<model::Session>>>;
+
   SessionMoveTest() { offer_.runtimes = {"process", "gvisor"}; }
 
   Result<model::Session> move(const std::string& id, const model::SessionMove& to,
@@ -28,6 +30,23 @@ class SessionMoveTest : public SessionsTest {
         TRY(await(sessions_->files(principal(), id, {{"read", name, "0", "1000"}, false, ""})));
     TRY(await(call->entry()));
     return await(call->read());
+  }
+
+  // `meanwhile` for a session that moves, once at each step of its way, and after it.
+  void atEachStep(
+      const std::function<void(const std::string& id, const Moving& moving)>& meanwhile) {
+    open();
+    bool early = true;
+    for (int steps = 0; early; ++steps) {
+      SCOPED_TRACE(steps);
+      const std::string id = created();
+      const auto moving = start(sessions_->move(
+          principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
+      for (int i = 0; i < steps && !moving->done();)
+        i += static_cast<int>(io_->poll_one());
+      early = !moving->done();
+      meanwhile(id, moving);
+    }
   }
 };
 
@@ -103,44 +122,28 @@ TEST_F(SessionMoveTest, ALedgerThatRefusesLeavesItAsItWas) {
 
 // Whichever is written last, neither takes back what the other has changed.
 TEST_F(SessionMoveTest, ARenewalMeanwhileKeepsBoth) {
-  open();
-  bool early = true;
-  for (int steps = 0; early; ++steps) {
-    const std::string id = created();
-    const auto moving = start(
-        sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
-    for (int i = 0; i < steps && !moving->done();)
-      i += static_cast<int>(io_->poll_one());
-    early = !moving->done();
+  atEachStep([this](const std::string& id, const Moving& moving) {
     const auto renewed = renew(id, Millis(7'000'000), Millis(500'000));
     ASSERT_TRUE(renewed) << renewed.error().message;
     const auto moved = finish(moving);
     ASSERT_TRUE(moved) << moved.error().message;
     const model::Session stored = storedSession(id);
-    EXPECT_EQ(stored.provenance.permit_id, moved->provenance.permit_id) << steps;
-    EXPECT_EQ(stored.ttl, Millis(7'000'000)) << steps;
+    EXPECT_EQ(stored.provenance.permit_id, moved->provenance.permit_id);
+    EXPECT_EQ(stored.ttl, Millis(7'000'000));
     ASSERT_TRUE(end(id));
-  }
+  });
 }
 
 // Wherever it is on its way, both sandboxes are given up.
 TEST_F(SessionMoveTest, ItsEndMeanwhileLeavesNothing) {
-  open();
-  bool early = true;
-  for (int steps = 0; early; ++steps) {
-    const std::string id = created();
-    const auto moving = start(
-        sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
-    for (int i = 0; i < steps && !moving->done();)
-      i += static_cast<int>(io_->poll_one());
-    early = !moving->done();
+  atEachStep([this](const std::string& id, const Moving& moving) {
     const auto ending = start(sessions_->end(principal(), id));
     finish(moving);  // or not: its end may come too late for that
     const auto ended = finish(ending);
     ASSERT_TRUE(ended) << ended.error().message;
     EXPECT_EQ(ended->status, model::SessionStatus::kEnded);
     runUntil([&] { return fake_->live() == 0; });
-  }
+  });
 }
 
 TEST_F(SessionMoveTest, ItsEndWhileTheOtherSandboxIsMade) {
