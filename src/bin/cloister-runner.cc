@@ -24,6 +24,8 @@ int main(int argc, char** argv) {
       writes = argv[at + 1];
     } else if (flag == wire::kOwnLimitFlag) {
       runner::setLimitsAnew();
+    } else if (flag == wire::kAtStdinFlag) {
+      if (dup2(STDIN_FILENO, wire::kRunnerFd) < 0) _exit(1);
     } else if (flag == wire::kNesterFlag) {
       runner::takeNester(atoi(argv[at + 1]));
     } else {

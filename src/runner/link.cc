@@ -78,7 +78,7 @@ bool Link::hasRoom() const {
 char* Link::payload() {
   while (!hasRoom()) {
     flush();
-    if (!hasRoom()) waitWritable();
+    if (!hasRoom()) waitFor(POLLOUT);
   }
   if (sizeof out_ - out_end_ < kFrame) {
     std::memmove(out_, out_ + out_begin_, out_end_ - out_begin_);
@@ -114,8 +114,20 @@ void Link::flush() {
   out_begin_ = out_end_ = 0;
 }
 
-void Link::waitWritable() const {
-  pollfd p{fd_, POLLOUT, 0};
+void Link::finish() {
+  for (flush(); wantsWrite(); flush())
+    waitFor(POLLOUT);
+}
+
+void Link::await(wire::FrameHeader& header, std::string_view& payload) {
+  while (!next(header, payload)) {
+    waitFor(POLLIN);
+    receive();
+  }
+}
+
+void Link::waitFor(short events) const {
+  pollfd p{fd_, events, 0};
   poll(&p, 1, -1);
 }
 

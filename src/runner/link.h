@@ -43,12 +43,16 @@ class Link {
 
   // Writes what the socket takes, without waiting.
   void flush();
+  // Waits until all is written.
+  void finish();
+  // Waits for the next frame.
+  void await(wire::FrameHeader& header, std::string_view& payload);
   [[nodiscard]] bool wantsWrite() const { return out_begin_ != out_end_; }
 
  private:
   static constexpr size_t kFrame = wire::kHeaderBytes + wire::kRunnerMaxPayload;
 
-  void waitWritable() const;
+  void waitFor(short events) const;
   void keepFds(msghdr& message);
 
   int fd_ = -1;

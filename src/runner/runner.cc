@@ -115,9 +115,23 @@ void Runner::start(const char* adopted, const char* writes) {
   for (size_t i = 0; i < kChannels; ++i)
     channels_[i].pending.use(stdin_bytes[i]);
   link_.open(wire::kRunnerFd);
+  hello();
+}
+
+void Runner::hello() {
   wire::Writer w(link_.payload(), sizeof(uint32_t));
   w.u32(static_cast<uint32_t>(getpid()));
   link_.commit(FromRunner::kHello, 0, w.view().size());
+}
+
+void Runner::rest() {
+  link_.send(FromRunner::kResting, 0);
+  link_.finish();
+  wire::FrameHeader header;
+  std::string_view payload;
+  link_.await(header, payload);
+  if (header.type != static_cast<uint16_t>(ToRunner::kGoOn) || !payload.empty()) protocolError();
+  hello();
 }
 
 void Runner::loop() {
@@ -212,6 +226,11 @@ void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
     case ToRunner::kMark:
       if (!payload.empty()) protocolError();
       return markFiles(workspace_.get(), the_files);
+    case ToRunner::kRest:
+      if (!payload.empty()) protocolError();
+      return rest();
+    case ToRunner::kGoOn:  // from nothing
+      break;
   }
   protocolError();
 }

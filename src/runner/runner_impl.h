@@ -46,6 +46,8 @@ class Runner {
   void onTaken(uint32_t channel, std::string_view payload);
   void onResize(uint32_t channel, std::string_view payload);
   void onKill(uint32_t channel, std::string_view payload);
+  void rest();
+  void hello();
   void onCollect(uint32_t channel, std::string_view payload);
   void collect(uint32_t channel, std::string_view payload);
 

@@ -193,6 +193,39 @@ TEST_F(RunnerTest, SlowsAProgramDownWhenTheNodeDoesNotReadAndStillHears) {
   EXPECT_EQ(run.code, static_cast<uint32_t>(SIGKILL));
 }
 
+// What comes before kResting, and so belongs to what was before.
+std::string untilResting(Jail& jail) {
+  std::string said;
+  for (;;) {
+    const auto frame = jail.next();
+    if (!frame || frame->type == FromRunner::kResting) return said;
+    if (frame->type == FromRunner::kStdout) said += frame->payload;
+  }
+}
+
+TEST_F(RunnerTest, SaysNothingWhileItRestsAndLosesNothing) {
+  jail_->startProgram(1, {"sh", "-c", "yes 0123456 | head -c 8000000"}, 0);
+  jail_->send(ToRunner::kRest, 0);
+  const std::string before = untilResting(*jail_);
+  jail_->send(ToRunner::kGoOn, 0);
+  EXPECT_EQ(jail_->next().value().type, FromRunner::kHello) << "and no output between the two";
+  const std::string after = jail_->finish(1).out;
+  EXPECT_EQ(before.size() + after.size(), 8'000'000U);
+  EXPECT_TRUE(after.ends_with("0123456\n"));
+}
+
+TEST_F(RunnerTest, EndsWhenItIsSpokenToWhileItRests) {
+  jail_->send(ToRunner::kRest, 0);
+  EXPECT_EQ(untilResting(*jail_), "");
+  jail_->send(ToRunner::kMark, 0);
+  EXPECT_EQ(jail_->wait(), kExitProtocol);
+}
+
+TEST_F(RunnerTest, GoesOnFromNothingButARest) {
+  jail_->send(ToRunner::kGoOn, 0);
+  EXPECT_EQ(jail_->wait(), kExitProtocol);
+}
+
 TEST_F(RunnerTest, PassesOnAllOutputInPieces) {
   const Ended run = jail_->shell("yes 0123456789abcde | head -c 4000000; echo; echo end >&2");
   EXPECT_EQ(run.out.size(), 4'000'001U);

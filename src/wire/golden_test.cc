@@ -256,6 +256,8 @@ void addToRunner(Golden& all) {
   all["to_runner.groups"] = frame(ToRunner::kGroups, 1, payload([](auto& w) { w.u32(2); }));
   all["to_runner.taken"] = frame(ToRunner::kTaken, 1, payload([](auto& w) { w.u32(4096); }));
   all["to_runner.kill"] = frame(ToRunner::kKill, 1, "");
+  all["to_runner.rest"] = frame(ToRunner::kRest, 0, "");
+  all["to_runner.go_on"] = frame(ToRunner::kGoOn, 0, "");
   all["to_runner.start_window"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
                                           w.u8(kStartWindow);
                                           w.bytes("/tmp");
@@ -271,6 +273,7 @@ void addToRunner(Golden& all) {
 
 void addFromRunner(Golden& all) {
   all["from_runner.hello"] = frame(FromRunner::kHello, 0, payload([](auto& w) { w.u32(1); }));
+  all["from_runner.resting"] = frame(FromRunner::kResting, 0, "");
   all["from_runner.started"] = frame(FromRunner::kStarted, 1, "");
   all["from_runner.start_failed"] = frame(FromRunner::kStartFailed, 1, payload([](auto& w) {
                                             w.u32(2);

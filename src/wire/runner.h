@@ -19,6 +19,9 @@ inline constexpr const char* kWritesFlag = "--writes";
 // Before anything: each program sets its limit of processor time anew, as it is. In gVisor one that
 // was inherited does not hold.
 inline constexpr const char* kOwnLimitFlag = "--own-limit";
+// Before anything: the socket is its stdin, and it makes kRunnerFd of that. A gVisor that goes on
+// from a checkpoint is given new standard streams, and no other descriptors.
+inline constexpr const char* kAtStdinFlag = "--at-stdin";
 // Before the number of the socket on which pid 1 makes sandboxes within (wire/guest.h).
 inline constexpr const char* kNesterFlag = "--nester";
 inline constexpr int kNesterFd = kRunnerFd + 1;
@@ -65,6 +68,13 @@ enum class ToRunner : uint16_t {
   // u16 columns, u16 rows: of the program's terminal. Ignored once the program has ended, or where
   // it has none.
   kResize = 12,
+  // none. Answered by kResting, after which nothing is said until kGoOn, nothing may be sent but
+  // that
+  // before, and nothing lies half said or half heard: whoever goes on from here, this runner or a
+  // copy of its memory with another socket, begins with a whole frame. Programs go on.
+  kRest = 13,
+  // none. Answered by kHello.
+  kGoOn = 14,
 };
 
 inline constexpr uint32_t kMaxGroups = 16;
@@ -136,6 +146,8 @@ enum class FromRunner : uint16_t {
   // taken from nobody else: where the sandbox's processes are the host's, its own kernel says it.
   // Channel 0; before each kExited, and when something was killed or refused.
   kCounts = 77,
+  // none
+  kResting = 78,
 };
 
 }  // namespace cloister::wire
