@@ -99,6 +99,11 @@ Result<> bindMount(const std::string& source, const std::string& target) {
   return {};
 }
 
+Result<> detachMount(const std::string& path) {
+  if (::umount2(path.c_str(), MNT_DETACH) != 0) return failErrno("detaching " + path);
+  return {};
+}
+
 Result<> makePrivate() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return failErrno("making the mounts private");

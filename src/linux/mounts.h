@@ -48,6 +48,9 @@ Result<> attachMountAt(int mount, int target);
 // mount(2) MS_BIND: what is at `source`, with that mount's flags, also at `target`.
 Result<> bindMount(const std::string& source, const std::string& target);
 
+// umount2(2), MNT_DETACH: nobody finds it any more; what is open of it stays.
+Result<> detachMount(const std::string& path);
+
 // Makes every mount here private, so that nothing propagates in or out.
 Result<> makePrivate();
 

@@ -62,6 +62,11 @@ void registerRseq() {
   std::ignore = ::syscall(SYS_rseq, thread + __rseq_offset, kSize, 0, RSEQ_SIG);
 }
 
+Result<> joinNamespaces(int pidfd, int flags) {
+  if (::setns(pidfd, flags) != 0) return failErrno("joining a process's namespaces");
+  return {};
+}
+
 Result<> changeRoot(int directory) {
   if (::fchdir(directory) != 0) return failErrno("fchdir");
   if (::chroot(".") != 0) return failErrno("chroot");

@@ -49,6 +49,10 @@ void registerRseq();
 // unshare(2).
 Result<> unshareNamespaces(int flags);
 
+// setns(2) with a pidfd: enters the namespaces of that process which `flags` (CLONE_NEW*) name, all
+// at once. The pid namespace is that of the children from then on.
+Result<> joinNamespaces(int pidfd, int flags);
+
 // fchdir(2), chroot(2): the open directory becomes this process's root and working directory.
 Result<> changeRoot(int directory);
 

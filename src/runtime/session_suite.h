@@ -266,8 +266,27 @@ TYPED_TEST_P(SessionSuite, SaysThatAProgramCannotBeStarted) {
   EXPECT_EQ(running->seen.started, 0);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(SessionSuite, KeepsWhatAProgramMade, ServesItsFiles,
-                            RunsProgramsBesideEachOther, InputComesInOrderAndEnds,
+// memory_suite.h has what it is then.
+TYPED_TEST_P(SessionSuite, SaysWhetherItsMemoryCanBeKept) {
+  bool keeps = false;
+  if constexpr (requires { this->harness_.keepsMemory(); }) keeps = this->harness_.keepsMemory();
+  auto made = this->spec(Program::kEcho);
+  made.run.argv = {wire::files::kCheckpoint};
+  made.for_files = true;
+  Result<model::Outcome> outcome = fail(Code::kInternal, "");
+  if (auto exec = this->open(made)) {
+    Collector seen(this->harness_.io().get_executor());
+    outcome = runTask(this->harness_.io(), (*exec)->run(seen));
+  } else {
+    outcome = std::unexpected(exec.error());
+  }
+  if (!outcome) EXPECT_EQ(outcome.error().code, Code::kUnsupported) << outcome.error().message;
+  EXPECT_EQ(outcome && outcome->exit_code == 0, keeps);
+  EXPECT_EQ(this->output(Program::kEcho, {"alive"}), "alive\n");
+}
+
+REGISTER_TYPED_TEST_SUITE_P(SessionSuite, SaysWhetherItsMemoryCanBeKept, KeepsWhatAProgramMade,
+                            ServesItsFiles, RunsProgramsBesideEachOther, InputComesInOrderAndEnds,
                             NoInputForAProgramThatWasStartedWithout, ATimeoutLeavesTheSessionUsable,
                             CancelEndsOneProgram, GivesUpAProgramThatNeverRan,
                             LosesNothingToASlowObserver, TeardownEndsItsPrograms,

@@ -28,6 +28,10 @@
 //   tools                         kEnd once programs can call; then, for each call, u32 caller, u32
 //                                 size and that many bytes: a line of the caller's. stdin takes the
 //                                 answers in the same form, one for each, of any size, in any order
+//   checkpoint                    the sandbox's memory image (runtime/process/memory_image.h) as a
+//                                 tar archive on stdout, by the node and not by the runner; no end
+//   resume                        likewise, of a sandbox in which nothing has run: it goes on as
+//                                 the image on stdin; kEnd
 //   nest PARAMETER...             a sandbox within this one, with these parameters (wire/guest.h):
 //                                 stdin and stdout are its runner's stream (wire/runner.h), without
 //                                 an answer of ours; it ends with either
@@ -71,6 +75,8 @@ inline constexpr uint32_t kMostWatched = 8192;
 inline constexpr char kUploadName[] = ".cloister-upload-";
 
 inline constexpr char kNest[] = "nest";
+inline constexpr char kCheckpoint[] = "checkpoint";
+inline constexpr char kResume[] = "resume";
 
 // Where programs call (unix(7), in the abstract namespace, which is each sandbox's own): a line of
 // JSON is a call, a line of JSON its answer, in order on each of the connections, of which there

@@ -31,10 +31,12 @@ using Op = MountStep::Op;
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
 constexpr size_t kGuest = 3;
-constexpr size_t kComplaints = 4;
-constexpr size_t kWalls = 1 + kGvisorFds;  // where there are any; then the cgroups
+constexpr size_t kImageFiles = 4;  // where it begins as one; then where it complains, its walls if
+                                   // there are any, and the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
 constexpr int kProgramFd = wire::kRunnerFd + 1;
+// From there on, the files of the memory image that it begins as.
+constexpr int kImageFd = kProgramFd + 1;
 // While descriptors are arranged, they are kept from here on.
 constexpr int kAside = 64;
 
@@ -82,6 +84,17 @@ Result<> showAhead(const std::string& to) {
   return linux::attachMount(tree.get(), to.substr(1));
 }
 
+// runsc opens them by name.
+Result<> linkImage() {
+  int fd = kImageFd;
+  for (const std::string_view name : gvisor::kImageFiles) {
+    const std::string link = std::string(gvisor::kImage) + "/" + std::string(name);
+    const std::string open = "/proc/self/fd/" + std::to_string(fd++);
+    if (::symlink(open.c_str(), link.c_str()) != 0) return failErrno("making " + link);
+  }
+  return {};
+}
+
 // The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string root(gvisor::kRoot.substr(1));
@@ -94,7 +107,8 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
                  .source = "proc",
                  .attributes = linux::kNoSuid | linux::kNoDev | linux::kNoExec}));
   TRY(applyStep(small("tmp", "8m", "runsc's own files")));
-  for (const std::string_view place : {gvisor::kBundle, gvisor::kState, gvisor::kTools}) {
+  for (const std::string_view place :
+       {gvisor::kBundle, gvisor::kState, gvisor::kTools, gvisor::kImage}) {
     if (::mkdir(place.data(), 0755) != 0) return failErrno("making " + std::string(place));
   }
   const std::string tools(gvisor::kTools);
@@ -104,14 +118,21 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
     TRY(copy(birth.fds[kGuest].get(), tools + std::string(gvisor::kGuest), 0555));
   }
   TRY(writeFilter(confinement.filter, tools + std::string(gvisor::kFilter)));
+  if (birth.request.spec.guest_begins == Beginning::kImage) TRY(linkImage());
   return showAhead(tools + "/ahead");
 }
 
-// 0 and 1 are /dev/null, 2 the pipe of complaints, then the runner's socket and runsc.
+// 1 is /dev/null, 2 the pipe of complaints, 0 or wire::kRunnerFd the runner's socket, the other
+// /dev/null; then runsc, and a memory image.
 Result<> arrangeFds(const Birth& birth) {
+  const SandboxSpec& spec = birth.request.spec;
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int from[] = {null, null, birth.fds[kComplaints].get(), wire::kRunnerFd,
-                      birth.fds[kProgram].get()};
+  const int complaints = birth.fds[birth.request.guest_fds].get();
+  const bool at_stdin = gvisor::atStdin(spec);
+  std::vector<int> from = {at_stdin ? wire::kRunnerFd : null, null, complaints,
+                           at_stdin ? null : wire::kRunnerFd, birth.fds[kProgram].get()};
+  for (size_t i = 0; i < filesOf(spec.guest_begins); ++i)
+    from.push_back(birth.fds[kImageFiles + i].get());
   int next = 0;
   for (const int fd : from) {
     if (::fcntl(fd, F_DUPFD_CLOEXEC, kAside) != kAside + next++) {
@@ -126,7 +147,8 @@ Result<> arrangeFds(const Birth& birth) {
 
 Result<> prepare(const Confinement& confinement, const Birth& birth) {
   const SandboxSpec& spec = birth.request.spec;
-  const size_t cgroups = kWalls + (spec.walled ? 1 : 0);
+  const size_t walls_at = 1 + birth.request.guest_fds;
+  const size_t cgroups = walls_at + (spec.walled ? 1 : 0);
   for (size_t i = 0; i < spec.join_count; ++i) {
     if (::write(birth.fds[cgroups + i].get(), "0", 1) != 1) {
       return failErrno("joining a cgroup");
@@ -140,7 +162,7 @@ Result<> prepare(const Confinement& confinement, const Birth& birth) {
   TRY(linux::becomeUser(0, 0));
   TRY(arrangeFiles(confinement, birth));
   if (spec.walled) {
-    const model::Walls walls = TRY(readWalls(birth.fds[kWalls].get()));
+    const model::Walls walls = TRY(readWalls(birth.fds[walls_at].get()));
     TRY(applyWalls(walls, std::string(gvisor::kRoot)));
   }
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
@@ -158,7 +180,7 @@ void becomeGvisor(const Confinement& confinement, Birth& birth) {
   const auto told = linux::moveFd(birth.fds[0].get(), wire::kRunnerFd);
   if (!told || ::chdir("/") != 0) ::_exit(1);
   if (const auto ready = prepare(confinement, birth); !ready) refuseToStart(ready.error());
-  refuseToStart(linux::executeFd(kProgramFd, gvisor::command(one_user), {}));
+  refuseToStart(linux::executeFd(kProgramFd, gvisor::command(birth.request.spec, one_user), {}));
 }
 
 }  // namespace cloister::runtime

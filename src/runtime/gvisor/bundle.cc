@@ -63,10 +63,33 @@ json::object capabilities() {
   return {{"bounding", some}, {"permitted", some}, {"effective", some}};
 }
 
+constexpr char kContainer[] = "sandbox";
+
+// What runsc is told whatever it is to do.
+std::vector<std::string> common(bool one_user) {
+  std::vector<std::string> argv = {
+      "runsc",
+      "--root=" + std::string(kState),
+      "--platform=systrap",
+      "--network=none",
+      "--overlay2=none",      // the root is read-only; what is writable is in memory
+      "--directfs=false",     // files are opened by the gofer, never by the guest kernel
+      "--host-uds=none",      // no socket and no pipe of the host can be opened by name
+      "--host-fifo=none",     //
+      "--ignore-cgroups",     // ours hold all of it
+      "--net-raw=false",      //
+      "--oci-seccomp=false",  // the runner takes on our filter, which says more than OCI's can
+      "--watchdog-action=panic",
+  };
+  if (one_user) argv.emplace_back("--rootless");
+  return argv;
+}
+
 // The runner; where sandboxes are made within, the one that starts it.
 json::object process(const SandboxSpec& spec) {
   const uint32_t user = spec.nests ? 0 : kSandboxUid;
-  json::array args = {inside(kRunner), wire::kFilterFlag, inside(kFilter)};
+  json::array args = {inside(kRunner), wire::kAtStdinFlag, "yes", wire::kFilterFlag,
+                      inside(kFilter)};
   if (spec.nests) args = {inside(kGuest), wire::guest::kContainer};
   return {{"terminal", false},
           {"user", {{"uid", user}, {"gid", user}}},
@@ -92,25 +115,24 @@ json::object makeBundle(const SandboxSpec& spec) {
           {"linux", {{"namespaces", std::move(namespaces)}}}};
 }
 
-std::vector<std::string> command(bool one_user) {
+std::vector<std::string> command(const SandboxSpec& spec, bool one_user) {
+  std::vector<std::string> argv = common(one_user);
+  const bool restores = spec.guest_begins == Beginning::kImage;
+  argv.emplace_back(restores ? "restore" : "run");
+  argv.push_back("--bundle=" + std::string(kBundle));
+  if (restores) argv.push_back("--image-path=" + std::string(kImage));
   const std::string runner = std::to_string(wire::kRunnerFd);
-  std::vector<std::string> argv = {
-      "runsc",
-      "--root=" + std::string(kState),
-      "--platform=systrap",
-      "--network=none",
-      "--overlay2=none",      // the root is read-only; what is writable is in memory
-      "--directfs=false",     // files are opened by the gofer, never by the guest kernel
-      "--host-uds=none",      // no socket and no pipe of the host can be opened by name
-      "--host-fifo=none",     //
-      "--ignore-cgroups",     // ours hold all of it
-      "--net-raw=false",      //
-      "--oci-seccomp=false",  // the runner takes on our filter, which says more than OCI's can
-      "--watchdog-action=panic",
-  };
-  if (one_user) argv.emplace_back("--rootless");
-  for (const std::string& each : {std::string("run"), "--bundle=" + std::string(kBundle),
-                                  "--pass-fd=" + runner + ":" + runner, std::string("sandbox")})
+  if (!atStdin(spec)) argv.push_back("--pass-fd=" + runner + ":" + runner);
+  argv.emplace_back(kContainer);
+  return argv;
+}
+
+std::vector<std::string> checkpointCommand(bool one_user) {
+  std::vector<std::string> argv = common(one_user);
+  for (const std::string& each :
+       {std::string("checkpoint"), "--image-path=" + std::string(kImage),
+        std::string("--compression=none"),  // equal memory is to stay equal
+        std::string("--leave-running"), std::string(kContainer)})
     argv.push_back(each);
   return argv;
 }

@@ -11,6 +11,7 @@
 #include "linux/message.h"
 #include "runtime/gvisor/bundle.h"
 #include "runtime/process/ask_version.h"
+#include "runtime/process/memory_image.h"
 
 namespace cloister::runtime {
 namespace {
@@ -21,6 +22,15 @@ using State = model::Finding::State;
 // that it runs on, and as many again while its memory is set up.
 constexpr uint32_t kOwnThreads = 256;
 constexpr uint32_t kThreadsEach = 4;
+
+Result<std::vector<Fd>> duplicates(std::initializer_list<int> of) {
+  std::vector<Fd> fds;
+  for (const int fd : of) {
+    fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    if (!fds.back()) return failErrno("keeping a descriptor");
+  }
+  return fds;
+}
 
 class Gvisor final : public Guest {
  public:
@@ -71,18 +81,38 @@ class Gvisor final : public Guest {
                                               const std::string& /*walls*/) const override {
     std::vector<Fd> fds;
     fds.push_back(TRY(linux::sealedData(base::toJson(gvisor::makeBundle(spec)))));
-    for (const Fd* program : {&program_, &guest_}) {
-      fds.emplace_back(::fcntl(program->get(), F_DUPFD_CLOEXEC, 0));
-      if (!fds.back()) return failErrno("keeping a program");
-    }
+    for (Fd& program : TRY(duplicates({program_.get(), guest_.get()})))
+      fds.push_back(std::move(program));
     return fds;
   }
 
   [[nodiscard]] uint32_t fileCount() const override { return kGvisorFds - 1; }
 
+  [[nodiscard]] bool keepsMemory() const override { return true; }
+  [[nodiscard]] std::vector<std::string> imageFiles() const override {
+    return {std::begin(gvisor::kImageFiles), std::end(gvisor::kImageFiles)};
+  }
+  [[nodiscard]] SpawnRequest::What saver() const override {
+    return SpawnRequest::What::kGvisorSave;
+  }
+  [[nodiscard]] Result<std::vector<Fd>> filesToSave(int sandbox) const override {
+    return duplicates({sandbox, program_.get()});
+  }
+  [[nodiscard]] Result<std::vector<Fd>> filesFrom(const SandboxSpec& spec, const std::string& walls,
+                                                  const MemoryImage& image) const override {
+    std::vector<Fd> fds = TRY(files(spec, walls));
+    for (const Fd& file : image.files)
+      fds.push_back(TRY(linux::openAnew(file)));
+    return fds;
+  }
+  [[nodiscard]] std::string kernelVersion() const override { return version_; }
+  [[nodiscard]] std::string shapeOf(const SandboxSpec& spec) const override {
+    return base::toJson(gvisor::makeBundle(spec));
+  }
+
   void describe(const SandboxSpec& spec, base::json::object& plan) const override {
     base::json::array argv;
-    for (const std::string& argument : gvisor::command(false))
+    for (const std::string& argument : gvisor::command(spec, false))
       argv.emplace_back(argument);
     plan["gvisor"] = {{"version", version_},
                       {"platform", "systrap"},

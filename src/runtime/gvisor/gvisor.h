@@ -19,6 +19,8 @@ namespace cloister::runtime {
 
 // Of a request: a plan, its program, cloister-guest, and where it says why it cannot start.
 inline constexpr uint32_t kGvisorFds = 4;
+// Of a request to keep one's memory: its first process, and runsc.
+inline constexpr uint32_t kSaverFds = 2;
 
 struct GvisorConfig {
   std::string runsc;            // path of runsc

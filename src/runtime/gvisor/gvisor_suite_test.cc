@@ -3,6 +3,7 @@
 // no runsc.
 #include "base/file.h"
 #include "runtime/gvisor/gvisor.h"
+#include "runtime/memory_suite.h"
 #include "runtime/process/guest_harness.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
@@ -26,6 +27,7 @@ using GvisorHarness = GuestHarness<GvisorKind>;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, RuntimeSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, SessionSuite, GvisorHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, MemorySuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WallsSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WithinSuite, GvisorHarness);
 

@@ -15,6 +15,7 @@
 #include "linux/message.h"
 #include "linux/process.h"
 #include "runtime/gvisor/become_gvisor.h"
+#include "runtime/gvisor/become_saver.h"
 #include "runtime/microvm/become_microvm.h"
 #include "runtime/process/apply_walls.h"
 #include "runtime/process/become_zygote.h"
@@ -105,6 +106,7 @@ void becomeSpawner() {
   Birth birth = serveSpawns(kSpawnerControl);
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);
   if (birth.request.what == SpawnRequest::What::kMicrovm) {
     becomeMicrovm(std::move(confinement), birth);
   }

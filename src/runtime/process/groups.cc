@@ -47,4 +47,14 @@ void Groups::dropSpareWhenIdle() {
   });
 }
 
+std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec) {
+  if (group == nullptr) return {};
+  // A zygote is nobody to the kernel who could make processes in a cgroup (cgroup.h).
+  spec.into_cgroup = !by_zygote && group->cloneFd() >= 0;
+  if (spec.into_cgroup) return {group->cloneFd()};
+  std::vector<int> fds = group->joinFds();
+  spec.join_count = static_cast<uint32_t>(fds.size());
+  return fds;
+}
+
 }  // namespace cloister::runtime

@@ -36,4 +36,7 @@ class Groups : public std::enable_shared_from_this<Groups> {
   boost::asio::steady_timer timer_;
 };
 
+// The descriptors that put a new process into `group`, and the spec told how many there are.
+std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec);
+
 }  // namespace cloister::runtime

@@ -27,6 +27,7 @@
 
 namespace cloister::runtime {
 
+struct MemoryImage;
 class Template;
 class Templates;
 
@@ -109,6 +110,27 @@ class Guest {
                               const Template& /*in*/) const {
     co_return fail(Code::kUnsupported, name() + " keeps no machines");
   }
+
+  // Whether what runs in a session can be kept, memory and all, and gone on with elsewhere
+  // (memory_image.h).
+  [[nodiscard]] virtual bool keepsMemory() const { return false; }
+  // What an image is made of, by name, and what keeps it: as files(), where `sandbox` is the pidfd
+  // of the first process.
+  [[nodiscard]] virtual std::vector<std::string> imageFiles() const { return {}; }
+  [[nodiscard]] virtual Result<std::vector<Fd>> filesToSave(int /*sandbox*/) const {
+    return fail(Code::kUnsupported, name() + " keeps no memory");
+  }
+  [[nodiscard]] virtual SpawnRequest::What saver() const { return what(); }
+  // As files(), where spec.guest_begins is kImage, with those of `image` behind them.
+  [[nodiscard]] virtual Result<std::vector<Fd>> filesFrom(const SandboxSpec& /*spec*/,
+                                                          const std::string& /*walls*/,
+                                                          const MemoryImage& /*image*/) const {
+    return fail(Code::kUnsupported, name() + " keeps no memory");
+  }
+  // What is built into an image, and has to be built in where it goes on: its kernel's version, and
+  // what makeBundle() and the like say.
+  [[nodiscard]] virtual std::string kernelVersion() const { return {}; }
+  [[nodiscard]] virtual std::string shapeOf(const SandboxSpec& /*spec*/) const { return {}; }
 
   // What files() comes down to, for --dry-run.
   virtual void describe(const SandboxSpec& spec, base::json::object& plan) const = 0;

@@ -43,6 +43,7 @@ class GuestHarness {
     if (!bed().found.guest) return bed().found.finding.detail;
     return bed().host ? "" : bed().host.error().message;
   }
+  static bool keepsMemory() { return bed().found.guest->keepsMemory(); }
   static bool holdsWrites() { return false; }
   static bool manyFiles() { return Kind::kManyFiles; }
   static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }

@@ -93,6 +93,38 @@ Result<> Live::limit(const model::Limits& limits) {
   return {};
 }
 
+uint64_t Live::memoryBytes() const {
+  return parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup.memory_bytes;
+}
+
+Result<std::shared_ptr<void>> Live::lendMemory() {
+  if (!parts_.group) return std::shared_ptr<void>();
+  linux::CgroupLimits more =
+      parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup;
+  more.memory_bytes *= 2;
+  TRY(parts_.group->limit(more));
+  lent_++;
+  return std::shared_ptr<void>(this, [self = shared_from_this()](void*) {
+    runtime::spawn(self->executor_, takeMemoryBack(self));
+  });
+}
+
+// What was in the image takes a moment to be free.
+Task<void> Live::takeMemoryBack(std::shared_ptr<Live> self) {
+  if (--self->lent_ > 0) co_return;
+  const linux::CgroupLimits usual =
+      self->parts_.host->planFor(self->parts_.limits, self->parts_.slot, self->parts_.guest.get())
+          .cgroup;
+  asio::steady_timer pause(self->executor_);
+  for (auto wait = std::chrono::milliseconds(1); wait < kBusyFor; wait *= 2) {
+    if (self->burying_ || self->lent_ > 0 || self->parts_.group->limit(usual)) co_return;
+    pause.expires_after(wait);
+    co_await pause.async_wait(kUse);
+  }
+  base::log(base::Level::kWarn, "sandbox ended: it keeps memory that was lent for its image");
+  self->kill();
+}
+
 SandboxSpec Live::specWithin(const model::Limits& limits) const {
   return parts_.host->planFor(limits, parts_.slot, parts_.guest.get()).spec;
 }

@@ -93,6 +93,12 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   // The runner's next frame, for which it has kRunnerPatience, or a guest's.
   Task<Result<RunnerFrame>> nextFrame();
 
+  [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+  // What it may have of memory, all told; and as much again until what is returned has gone. Where
+  // that cannot be taken back, it is killed.
+  [[nodiscard]] uint64_t memoryBytes() const;
+  Result<std::shared_ptr<void>> lendMemory();
+
   // SIGKILL to the first process, with which the kernel ends its whole pid namespace.
   void kill() override;
   // kill(), then waits until every process is gone, removes the cgroup and the disk and gives the
@@ -115,6 +121,7 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   Task<Result<>> removeGroup();
   Task<void> outlastGroup();
   bool tryRemovingGroup();
+  static Task<void> takeMemoryBack(std::shared_ptr<Live> self);
   Result<std::unique_ptr<linux::Cgroup>> makePart();
   void removeParts(bool all);
   void tidyInALull();
@@ -129,6 +136,7 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   std::vector<Part> split_;
   std::unique_ptr<linux::Cgroup> spare_part_;
   uint32_t split_count_ = 0;
+  uint32_t lent_ = 0;  // times as much again
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

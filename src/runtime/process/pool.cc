@@ -31,17 +31,6 @@ constexpr std::chrono::milliseconds kGuestLull{60};
 // What an interpreter takes to start, where it was started ahead.
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
-// The descriptors that put a new process into `group`, and the spec told how many there are.
-std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec) {
-  if (group == nullptr) return {};
-  // A zygote is nobody to the kernel who could make processes in a cgroup (cgroup.h).
-  spec.into_cgroup = !by_zygote && group->cloneFd() >= 0;
-  if (spec.into_cgroup) return {group->cloneFd()};
-  std::vector<int> fds = group->joinFds();
-  spec.join_count = static_cast<uint32_t>(fds.size());
-  return fds;
-}
-
 // From where the runner is, or was to be.
 Task<Result<>> hello(Live& live) {
   const auto frame = co_await live.nextFrame();
@@ -58,10 +47,12 @@ struct GuestFiles {
 };
 
 Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec, const std::string& walls,
-                              const Template* from) {
+                              const Template* from, const MemoryImage* image) {
   GuestFiles files;
   if (guest == nullptr) return files;
-  if (from != nullptr) {
+  if (image != nullptr) {
+    files.theirs = TRY(guest->filesFrom(spec, walls, *image));
+  } else if (from != nullptr) {
     Guest::Ordered ordered = TRY(guest->filesWith(spec, *from));
     files.theirs = std::move(ordered.files);
     files.orders = std::move(ordered.orders);
@@ -482,7 +473,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
   const auto zygote = how.zygote;
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
   std::vector<int> fds = {theirs.get()};
-  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec, walls, how.from.get()));
+  GuestFiles files = CO_TRY(guestFiles(guest_.get(), spec, walls, how.from.get(), how.image.get()));
   for (const Fd& file : files.theirs)
     fds.push_back(file.get());
   const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();
@@ -496,6 +487,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
   files.theirs.clear();
   live.hear(std::move(files.complaints));
   how.orders = std::move(files.orders);
+  if (how.image) CO_TRY(co_await live.channel().write(frameOf(wire::ToRunner::kGoOn, 0)));
   if (auto said = co_await (live.resumed() ? wake(live) : hello(live)); !said) {
     co_return fail(said.error().code, live.lost(said.error().message));
   }

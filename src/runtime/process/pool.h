@@ -33,6 +33,7 @@
 #include "runtime/process/groups.h"
 #include "runtime/process/host.h"
 #include "runtime/process/live.h"
+#include "runtime/process/memory_image.h"
 #include "runtime/process/pressure.h"
 #include "runtime/process/prestart.h"
 #include "runtime/process/spawn_queue.h"
@@ -65,6 +66,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> claim(model::Limits limits, Alike alike);
   // What claims like this run: from now on it is started in what is made ahead for them.
   void learn(const model::Limits& limits, const Alike& alike, Prestart prestart);
+
+  // The memory of one that says nothing meanwhile (Switchboard::rest).
+  Task<Result<MemoryImage>> keepMemory(std::shared_ptr<Live> live);
+  // One that goes on from `image`, with whose sandbox it is to have the same limits and the same in
+  // common; its runner has said that it does.
+  Task<Result<std::shared_ptr<Live>>> goOn(model::Limits limits, Alike alike,
+                                           std::shared_ptr<const MemoryImage> image);
 
   // A good moment to make what is wanted: a program was started, and the node has time.
   void refill();
@@ -130,8 +138,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   struct How {
     std::shared_ptr<SpawnQueue> zygote{};
     Beginning begins = Beginning::kBoots;
-    std::shared_ptr<const Template> from{};  // or what it is to be kept in
-    Fd orders{};                             // to its VMM, once made
+    std::shared_ptr<const Template> from{};      // or what it is to be kept in
+    std::shared_ptr<const MemoryImage> image{};  // or what it goes on from
+    Fd orders{};                                 // to its VMM, once made
   };
   Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, Alike alike, How& how);
   Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,

@@ -7,6 +7,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "base/crypto.h"
 #include "base/log.h"
 #include "model/image_name.h"
 #include "model/prestart.h"
@@ -120,6 +121,9 @@ class ProcessRuntime : public Runtime {
   Result<Target> targetOf(const model::PermitFields& permit);
   Task<Result<std::string>> digestOf(const Target& target);
   static void renew(const ImagePlace& own);
+  std::shared_ptr<const MemoryKeeper> memoryOf(const Kind& kind, const model::PermitFields& permit,
+                                               const Pool::Alike& alike,
+                                               const std::string& image) const;
 
   std::shared_ptr<ProcessHost> host_;
   std::shared_ptr<ImagePlace> own_;
@@ -165,6 +169,33 @@ Task<Result<std::string>> ProcessRuntime::digestOf(const Target& target) {
   co_return co_await watch_->digest();
 }
 
+// How the memory of a session is kept that has `limits` and `alike`; nullptr where it cannot be.
+std::shared_ptr<const MemoryKeeper> ProcessRuntime::memoryOf(const Kind& kind,
+                                                             const model::PermitFields& permit,
+                                                             const Pool::Alike& alike,
+                                                             const std::string& image) const {
+  const auto& guest = kind.guest;
+  if (!guest || !guest->keepsMemory() || alike.nests || host_->onDisk(permit.limits))
+    return nullptr;
+  SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
+  host_->addWalls(alike.walls, guest.get(), plan.spec);
+  plan.spec.ids = {};
+  const std::string built_in = base::sha256Hex(guest->shapeOf(plan.spec) + alike.walls);
+  const auto pool = kind.pool;
+  return std::make_shared<MemoryKeeper>(MemoryKeeper{
+      .keep = [pool](std::shared_ptr<Live> live) { return pool->keepMemory(std::move(live)); },
+      .goOn =
+          [pool, limits = permit.limits, alike](std::shared_ptr<const MemoryImage> from) {
+            return pool->goOn(limits, alike, std::move(from));
+          },
+      .made_of = {{"runtime", permit.runtime},
+                  {"kernel", guest->kernelVersion()},
+                  {"image", image},
+                  {"limits and walls", built_in}},
+      .files = guest->imageFiles(),
+      .most_bytes = plan.cgroup.memory_bytes});
+}
+
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
@@ -186,7 +217,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   if (!fields.session_id.empty()) {
     of.pool->refill();  // no program may start in it for long
-    SessionTraits traits{env, nests, fields.walls.runs_own};
+    SessionTraits traits{env, nests, fields.walls.runs_own, memoryOf(of, fields, alike, digest)};
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/process_session.h"
 
+#include <signal.h>
+
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -9,6 +12,8 @@
 #include "runtime/process/switchboard.h"
 #include "runtime/process/within.h"
 #include "runtime/spawn.h"
+#include "wire/files.h"
+#include "wire/kernel.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -38,22 +43,38 @@ class ProcessExec final : public Exec {
   std::shared_ptr<void> place_;
 };
 
+// Nobody waits for its output, which would stop it.
+Task<void> ignore(std::shared_ptr<Switchboard> board, std::shared_ptr<Line> line) {
+  for (;;) {
+    const auto frame = co_await board->next(*line);
+    if (!frame || frame->type == wire::FromRunner::kExited) break;
+  }
+  board->close(line);
+}
+
+// What the sandbox is at present: it may go on as another.
+struct Present {
+  std::shared_ptr<Live> live;
+  std::shared_ptr<Switchboard> board;
+  // Of kernels that run in what it goes on from, by their directory, until somebody attaches.
+  std::map<std::string, std::shared_ptr<Line>> kernels = {};
+};
+
 class ProcessSession final : public Sandbox {
  public:
   ProcessSession(std::shared_ptr<Live> live, SandboxInfo info, SessionTraits traits)
-      : live_(std::move(live)),
-        board_(std::make_shared<Switchboard>(live_)),
+      : present_(std::make_shared<Present>(live, std::make_shared<Switchboard>(live))),
         info_(std::move(info)),
         traits_(std::move(traits)),
         programs_(std::make_shared<size_t>(0)) {
-    board_->start();
+    present_->board->start();
   }
   ProcessSession(const ProcessSession&) = delete;
   ProcessSession& operator=(const ProcessSession&) = delete;
   ~ProcessSession() override {
-    board_->hangUp();
-    live_->kill();
-    spawn(live_->executor(), bury(live_));
+    present_->board->hangUp();
+    present_->live->kill();
+    spawn(present_->live->executor(), bury(present_->live));
   }
 
   [[nodiscard]] const SandboxInfo& info() const override { return info_; }
@@ -68,33 +89,45 @@ class ProcessSession final : public Sandbox {
   Task<Result<std::unique_ptr<Exec>>> open(const model::SignedPermit& permit,
                                            const model::ExecSpec& spec) override {
     const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
-    if (board_->ended()) co_return fail(Code::kConflict, "running in a session: it has ended");
+    if (present_->board->ended()) {
+      co_return fail(Code::kConflict, "running in a session: it has ended");
+    }
     if (*programs_ >= kMaxPrograms) {
       co_return fail(Code::kQuota, "running in a session: " + std::to_string(kMaxPrograms) +
                                        " programs run in it already");
     }
+    if (spec.for_files && !spec.run.argv.empty()) {
+      if (spec.run.argv[0] == wire::files::kCheckpoint) co_return checkpoint();
+      if (spec.run.argv[0] == wire::files::kResume) co_return resume();
+    }
+    used_ = true;
     model::ExecSpec own = spec;
     model::addImageEnv(traits_.env, own.env);
     if (fields.nested && (!traits_.nests || spec.for_files)) {
       co_return fail(Code::kDenied, "running in a session: it has no sandboxes within it");
     }
     if (fields.nested) {
-      co_return makeExecWithin(live_, board_, std::move(own),
+      co_return makeExecWithin(present_->live, present_->board, std::move(own),
                                {fields.limits, traits_.runs_own, takePlace()});
     }
-    auto program = std::make_shared<SessionRun>(live_, board_, std::move(own), fields.limits);
+    auto kernel = takeKernel(spec);
+    auto program = std::make_shared<SessionRun>(present_->live, present_->board, std::move(own),
+                                                fields.limits, std::move(kernel));
     co_return std::make_unique<ProcessExec>(std::move(program), takePlace());
   }
 
   Task<model::SandboxEnd> died() override {
-    const std::shared_ptr<Switchboard> board = board_;
-    co_await board->waitEnd();
-    co_return board->why();
+    const std::shared_ptr<Present> present = present_;
+    for (;;) {
+      const std::shared_ptr<Switchboard> board = present->board;
+      co_await board->waitEnd();
+      if (board == present->board) co_return board->why();
+    }
   }
 
   Task<Result<>> teardown() override {
-    board_->hangUp();
-    co_return co_await live_->bury();
+    present_->board->hangUp();
+    co_return co_await present_->live->bury();
   }
 
  private:
@@ -104,13 +137,85 @@ class ProcessSession final : public Sandbox {
     return {nullptr, [programs = programs_](void*) { --*programs; }};
   }
 
+  [[nodiscard]] Result<> keepsMemory() const {
+    if (traits_.memory) return {};
+    return fail(Code::kUnsupported, "the memory of a sandbox of the runtime " + info_.runtime +
+                                        (traits_.nests ? " with sandboxes within it" : "") +
+                                        " cannot be kept; its workspace can");
+  }
+
+  Result<std::unique_ptr<Exec>> checkpoint() {
+    TRY(keepsMemory());
+    return makeCheckpoint(present_->live, present_->board, traits_.memory, takePlace());
+  }
+
+  Result<std::unique_ptr<Exec>> resume() {
+    TRY(keepsMemory());
+    if (std::exchange(used_, true)) {
+      return fail(Code::kConflict, "resuming: something has run in the sandbox");
+    }
+    const auto& executor = present_->live->executor();
+    return makeResume(
+        executor, traits_.memory,
+        [present = present_](GoneOn next) { return become(present, std::move(next)); },
+        takePlace());
+  }
+
+  // What was there before, in which nothing has run, is given up.
+  static Task<Result<>> become(std::shared_ptr<Present> present, GoneOn next) {
+    const std::shared_ptr<Live> before = std::exchange(present->live, std::move(next.live));
+    const auto board = std::make_shared<Switchboard>(present->live);
+    std::vector<std::shared_ptr<Line>> lines;
+    for (const LineState& state : next.lines)
+      lines.push_back(board->takeOver(state));
+    std::exchange(present->board, board)->hangUp();
+    board->start();
+    for (size_t i = 0; i < lines.size(); ++i)
+      CO_TRY(co_await release(*present, lines[i], next.lines[i].units));
+    std::ignore = co_await before->bury();
+    co_return Result<>();
+  }
+
+  // A program that runs on, with nobody at the other end of its line; who was there had taken
+  // `units` of output without a word.
+  static Task<Result<>> release(Present& present, std::shared_ptr<Line> line, uint32_t units) {
+    const std::shared_ptr<Switchboard> board = present.board;
+    std::string frames;
+    line->units -= units;
+    if (units > 0) addFrame(frames, wire::ToRunner::kTaken, line->number, u32Payload(units));
+    if (line->use == LineUse::kFiles) addFrame(frames, wire::ToRunner::kKill, line->number, {});
+    if (line->use == LineUse::kTerminal) board->signal(line, SIGHUP);
+    const bool reads = line->use == LineUse::kProgram || line->use == LineUse::kCell;
+    if (reads && !std::exchange(line->stdin_closed, true)) {
+      addFrame(frames, wire::ToRunner::kStdin, line->number, {});
+    }
+    if (line->use == LineUse::kKernel) {
+      present.kernels[line->kernel] = line;
+    } else {
+      spawn(present.live->executor(), ignore(board, line));
+    }
+    if (!frames.empty()) CO_TRY(co_await board->send(std::move(frames)));
+    co_return Result<>();
+  }
+
+  // The line of the kernel that `spec` would start, where it runs already.
+  std::shared_ptr<Line> takeKernel(const model::ExecSpec& spec) {
+    const auto& argv = spec.run.argv;
+    if (!spec.for_files || argv.size() < 2 || argv[0] != wire::kernel::kKernel) return nullptr;
+    const auto found = present_->kernels.find(argv[1]);
+    if (found == present_->kernels.end()) return nullptr;
+    const auto line = std::move(found->second);
+    present_->kernels.erase(found);
+    return line->over ? nullptr : line;
+  }
+
   static Task<void> bury(std::shared_ptr<Live> live) { std::ignore = co_await live->bury(); }
 
-  std::shared_ptr<Live> live_;
-  std::shared_ptr<Switchboard> board_;
+  std::shared_ptr<Present> present_;
   SandboxInfo info_;
   SessionTraits traits_;
   std::shared_ptr<size_t> programs_;
+  bool used_ = false;  // something has run in it
 };
 
 }  // namespace

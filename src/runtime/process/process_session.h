@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/process/live.h"
+#include "runtime/process/session_memory.h"
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
@@ -15,6 +16,7 @@ struct SessionTraits {
   std::vector<std::string> env;  // of its image
   bool nests = false;            // programs may have a sandbox of their own within it
   bool runs_own = true;          // model::Walls
+  std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept
 };
 
 // `live` was claimed for it, and nothing has run in it.

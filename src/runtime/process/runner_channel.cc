@@ -141,4 +141,16 @@ void addFrame(std::string& out, wire::ToRunner type, uint32_t channel, std::stri
   out.append(header, sizeof header).append(payload);
 }
 
+std::string u32Payload(uint32_t value) {
+  std::string payload(sizeof value, '\0');
+  wire::Writer(payload.data(), payload.size()).u32(value);
+  return payload;
+}
+
+std::string frameOf(wire::ToRunner type, uint32_t channel, std::string_view payload) {
+  std::string frame;
+  addFrame(frame, type, channel, payload);
+  return frame;
+}
+
 }  // namespace cloister::runtime

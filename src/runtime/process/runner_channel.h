@@ -96,5 +96,8 @@ class RunnerChannel {
 
 // Appends one frame; `payload` is at most kRunnerMaxPayload.
 void addFrame(std::string& out, wire::ToRunner type, uint32_t channel, std::string_view payload);
+std::string u32Payload(uint32_t value);
+// A frame alone.
+std::string frameOf(wire::ToRunner type, uint32_t channel, std::string_view payload = {});
 
 }  // namespace cloister::runtime

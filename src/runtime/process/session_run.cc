@@ -11,6 +11,7 @@
 #include "runtime/process/limit_hits.h"
 #include "runtime/process/prestart.h"
 #include "runtime/spawn.h"
+#include "wire/kernel.h"
 
 namespace cloister::runtime {
 namespace {
@@ -40,6 +41,14 @@ std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd,
   return frame;
 }
 
+LineUse useOf(const model::ExecSpec& spec) {
+  if (spec.terminal) return LineUse::kTerminal;
+  if (!spec.for_files) return LineUse::kProgram;
+  const std::string_view verb = spec.run.argv.empty() ? "" : std::string_view(spec.run.argv[0]);
+  if (verb == wire::kernel::kKernel) return LineUse::kKernel;
+  return verb == wire::kernel::kCell ? LineUse::kCell : LineUse::kFiles;
+}
+
 std::string numberFrame(ToRunner type, uint32_t line, uint32_t value) {
   char bytes[sizeof value];
   wire::Writer(bytes, sizeof bytes).u32(value);
@@ -51,11 +60,13 @@ std::string numberFrame(ToRunner type, uint32_t line, uint32_t value) {
 }  // namespace
 
 SessionRun::SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
-                       model::ExecSpec spec, model::Limits limits)
+                       model::ExecSpec spec, model::Limits limits, std::shared_ptr<Line> attached)
     : live_(std::move(live)),
       board_(std::move(board)),
       spec_(std::move(spec)),
       limits_(limits),
+      line_(std::move(attached)),
+      attached_(line_ != nullptr),
       wall_timer_(live_->executor()),
       usage_timer_(live_->executor()),
       input_changed_(live_->executor()) {}
@@ -157,12 +168,14 @@ Task<void> SessionRun::compile(ExecObserver& observer) {
 
 Task<bool> SessionRun::command(const model::Command& command, bool with_input,
                                ExecObserver& observer) {
-  line_ = board_->open();
+  if (!attached_) line_ = board_->open();
   report_.reset();
   started_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
   armWall(wall_ + kStartGrace);
-  if (auto sent = co_await start(command, with_input); !sent) {
+  if (attached_) {
+    co_await attach(observer);
+  } else if (auto sent = co_await start(command, with_input); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   }
   co_await relay(observer);
@@ -176,8 +189,18 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   co_return report_ && !cause_;
 }
 
+// What a kernel says when it is started it has said before.
+Task<void> SessionRun::attach(ExecObserver& observer) {
+  started_ = true;
+  armWall(wall_);
+  observer.onStarted();
+  co_await observer.onOutput(model::Stream::kStdout, wire::kernel::kReady);
+}
+
 // Its files, its command and its start, between which those of another may not come.
 Task<Result<>> SessionRun::start(const model::Command& command, bool with_input) {
+  line_->use = useOf(spec_);
+  if (line_->use == LineUse::kKernel && command.argv.size() > 1) line_->kernel = command.argv[1];
   const auto turn = co_await board_->turn();
   if (!std::exchange(files_sent_, true)) CO_TRY(co_await sendFiles());
   const bool with_terminal = with_input && spec_.terminal.has_value();

@@ -23,8 +23,9 @@ namespace cloister::runtime {
 class SessionRun : public std::enable_shared_from_this<SessionRun> {
  public:
   // Of `limits` those of a single program are its own: time, and processor time.
+  // `attached`: that of a kernel which runs already, in what goes on from a memory image.
   SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
-             model::Limits limits);
+             model::Limits limits, std::shared_ptr<Line> attached = nullptr);
   SessionRun(const SessionRun&) = delete;
   SessionRun& operator=(const SessionRun&) = delete;
   ~SessionRun();
@@ -43,6 +44,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   // False when it did not come to an exit: `cause_` is set then.
   Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
   Task<Result<>> start(const model::Command& command, bool with_input);
+  Task<void> attach(ExecObserver& observer);
   Task<Result<>> sendFiles();
   Task<void> relay(ExecObserver& observer);
   Task<bool> onFrame(const Line::Kept& frame, ExecObserver& observer);
@@ -74,6 +76,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
   linux::CgroupEvents before_;            // of the whole sandbox
   std::shared_ptr<Line> line_;            // of the command that runs
+  bool attached_ = false;                 // which did before this
   bool files_sent_ = false;
   bool compiling_ = false;
   bool started_ = false;

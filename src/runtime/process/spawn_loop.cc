@@ -29,7 +29,13 @@ size_t fdsOf(const SpawnRequest& request) {
          request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
 }
 
+// It makes no namespaces, but enters those of another.
+bool joins(const SpawnRequest& request) {
+  return request.what == SpawnRequest::What::kGvisorSave;
+}
+
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
+  if (joins(request)) return {};
   const bool deny_setgroups = request.spec.deny_setgroups;
   using What = SpawnRequest::What;
   if (request.what == What::kSandbox || request.what == What::kMicrovm) {
@@ -84,6 +90,7 @@ class Networks {
 using Clone = std::function<Result<linux::Cloned>(uint64_t namespaces, Birth& birth)>;
 
 Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth& birth) {
+  if (joins(birth.request)) return how(0, birth);
   // A zygote makes networks itself, and so must own the one it is in.
   if (birth.request.what == SpawnRequest::What::kZygote) return how(sandboxNamespaces(), birth);
   auto entered = networks.enterNext();

@@ -18,9 +18,10 @@ namespace cloister::runtime {
 // Travels from node to spawner as bytes, between two halves of the same build. With it come
 // descriptors: for a sandbox the runner's socket, its walls if it has any, its disk likewise, then
 // its cgroups; for a guest (guest.h) its own behind the socket; for a zygote its control socket,
-// then its plan (zygote_plan.h).
+// then its plan (zygote_plan.h);
+// for what keeps the memory of a sandbox with gVisor, those of gvisor/become_saver.h.
 struct SpawnRequest {
-  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm };
+  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm, kGvisorSave };
 
   What what = What::kSandbox;
   SandboxSpec spec;        // of a sandbox, or a guest

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/switchboard.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
+
+#include "runtime/process/guest.h"
 #include "runtime/spawn.h"
 
 namespace cloister::runtime {
@@ -24,12 +28,6 @@ std::unexpected<Error> broken(std::string_view what) {
   return fail(Code::kInvalid, "the runner broke its protocol: " + std::string(what));
 }
 
-std::string u32Payload(uint32_t value) {
-  std::string payload(sizeof value, '\0');
-  wire::Writer(payload.data(), payload.size()).u32(value);
-  return payload;
-}
-
 Result<> put(Line& line, const RunnerFrame& frame) {
   if (isOutput(frame.type)) {
     const uint32_t units = wire::outputUnits(frame.payload.size());
@@ -44,6 +42,8 @@ Result<> put(Line& line, const RunnerFrame& frame) {
   } else if (line.inbox.size() >= kMaxFrames || frame.payload.size() > kMaxOther) {
     return broken("too many messages, or too long");
   }
+  line.started = line.started || frame.type == FromRunner::kStarted;
+  line.over = line.over || frame.type == FromRunner::kExited;
   line.inbox.push_back({frame.type, std::string(frame.payload)});
   return {};
 }
@@ -73,8 +73,23 @@ Task<void> Switchboard::listen() {
   end({Kind::kRunnerLost, ours ? going.error().message : live_->lost("the runner died")});
 }
 
+// Of a rest, or of nothing that is expected.
+Result<> Switchboard::onSandbox(const RunnerFrame& frame) {
+  if (turning_ == Turning::kToRest && frame.type == FromRunner::kResting && frame.payload.empty()) {
+    turning_ = Turning::kResting;
+  } else if (turning_ == Turning::kToRun && checkHello(frame)) {
+    turning_ = Turning::kRunning;
+  } else {
+    return broken("unknown channel");
+  }
+  changed_.notify();
+  return {};
+}
+
 Result<> Switchboard::deliver(const RunnerFrame& frame) {
-  if (frame.channel == 0 || frame.channel >= next_number_) return broken("unknown channel");
+  if (frame.channel == 0) return onSandbox(frame);
+  if (turning_ == Turning::kResting || turning_ == Turning::kToRun) return broken("it rests");
+  if (frame.channel >= next_number_) return broken("unknown channel");
   const auto found = lines_.find(frame.channel);
   const auto line = found == lines_.end() ? nullptr : found->second.lock();
   if (!line) {
@@ -109,8 +124,11 @@ Task<Result<Line::Kept>> Switchboard::next(Line& line) {
   if (line.taken > 0 && (line.taken >= kTakeEvery || line.inbox.empty())) {
     std::string frames;
     addFrame(frames, wire::ToRunner::kTaken, line.number, u32Payload(line.taken));
-    line.units -= std::exchange(line.taken, 0);
+    const uint32_t giving = std::exchange(line.taken, 0);
+    line.units -= giving;
+    line.giving += giving;
     std::ignore = co_await send(std::move(frames));
+    line.giving -= giving;
   }
   co_return frame;
 }
@@ -180,6 +198,62 @@ Task<void> Switchboard::tell(std::shared_ptr<Switchboard> self, std::shared_ptr<
     if (!sent) co_return;
   }
   line->telling = false;
+}
+
+// The runner answers what it is told, and has some time for that.
+Task<Result<>> Switchboard::change(wire::ToRunner order, Turning until) {
+  boost::asio::steady_timer late(live_->executor(), kRunnerPatience);
+  late.async_wait([live = live_](const boost::system::error_code& error) {
+    if (!error) live->kill();
+  });
+  const std::string frame = frameOf(order, 0);
+  CO_TRY(co_await live_->channel().write(frame));
+  while (turning_ != until && !ended_)
+    co_await changed_.wait();
+  if (ended_) co_return fail(Code::kUnavailable, why_.message);
+  co_return Result<>();
+}
+
+Task<Result<std::vector<LineState>>> Switchboard::rest() {
+  const auto self = shared_from_this();
+  co_await beginWriting();
+  if (ended_) co_return fail(Code::kUnavailable, why_.message);
+  turning_ = Turning::kToRest;
+  CO_TRY(co_await change(wire::ToRunner::kRest, Turning::kResting));
+  std::vector<LineState> states;
+  for (const auto& [number, weak] : lines_) {
+    const auto line = weak.lock();
+    if (!line || line->over) continue;
+    // One that is not started yet is not known to whoever waits for its word.
+    const bool kernel = line->use == LineUse::kKernel && line->started;
+    const bool lost = line->use == LineUse::kKernel && !kernel;
+    states.push_back({.number = number,
+                      .use = lost ? LineUse::kFiles : line->use,
+                      .kernel = kernel ? line->kernel : "",
+                      .units = line->units + line->giving,
+                      .stdin_closed = line->stdin_closed});
+  }
+  co_return states;
+}
+
+Task<Result<>> Switchboard::goOn() {
+  const auto self = shared_from_this();
+  turning_ = Turning::kToRun;
+  auto went = co_await change(wire::ToRunner::kGoOn, Turning::kRunning);
+  endWriting();
+  co_return went;
+}
+
+std::shared_ptr<Line> Switchboard::takeOver(const LineState& state) {
+  auto line = std::make_shared<Line>(live_->executor(), state.number);
+  line->use = state.use;
+  line->kernel = state.kernel;
+  line->units = state.units;
+  line->stdin_closed = state.stdin_closed;
+  line->started = true;
+  lines_[line->number] = line;
+  next_number_ = std::max(next_number_, line->number + 1);
+  return line;
 }
 
 Task<Switchboard::Turn> Switchboard::turn() {

@@ -23,6 +23,24 @@
 
 namespace cloister::runtime {
 
+// What a line's program is, for a copy of its runner.
+enum class LineUse : uint8_t {
+  kProgram,
+  kTerminal,
+  kKernel,  // wire/kernel.h
+  kCell,    // likewise
+  kFiles,   // of the runner's own, any other
+};
+
+// Of a program that runs: what a copy of its runner knows of it, when nobody says anything.
+struct LineState {
+  uint32_t number = 0;
+  LineUse use = LineUse::kProgram;
+  std::string kernel{};  // of a kernel: its directory
+  uint32_t units = 0;    // of output, arrived and not given back
+  bool stdin_closed = false;
+};
+
 // One program's side of the conversation.
 struct Line {
   struct Kept {
@@ -37,6 +55,11 @@ struct Line {
   std::deque<Kept> inbox;  // arrived and not yet taken
   uint32_t units = 0;      // of output, arrived and not given back
   uint32_t taken = 0;      // of these, read from the inbox
+  uint32_t giving = 0;     // given back, but not written yet
+  LineUse use = LineUse::kProgram;
+  std::string kernel{};  // LineState
+  bool started = false;
+  bool over = false;  // its program has ended, as the runner knows
   uint32_t stdin_window = wire::kStdinWindow;
   bool stdin_closed = false;  // by us, or because the program has ended
   // What the runner is still to be told: of each number one signal, as the kernel has it, and the
@@ -86,6 +109,14 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   };
   Task<Turn> turn();
 
+  // From here to goOn() the runner says nothing, and is told nothing: what is sent waits. A copy of
+  // its memory goes on from what is returned. goOn() is to be called if it succeeds, and only then;
+  // else the sandbox has ended, or is ended.
+  Task<Result<std::vector<LineState>>> rest();
+  Task<Result<>> goOn();
+  // Of a copy, before start(): the line of a program that runs in it.
+  std::shared_ptr<Line> takeOver(const LineState& state);
+
   // Nothing comes any more, and why: kTornDown after hangUp().
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] const model::SandboxEnd& why() const { return why_; }
@@ -94,7 +125,12 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   void hangUp();
 
  private:
+  // Where a rest stands.
+  enum class Turning : uint8_t { kRunning, kToRest, kResting, kToRun };
+
   Task<void> listen();
+  Task<Result<>> change(wire::ToRunner order, Turning until);
+  Result<> onSandbox(const RunnerFrame& frame);
   void tellSoon(const std::shared_ptr<Line>& line);
   static Task<void> tell(std::shared_ptr<Switchboard> self, std::shared_ptr<Line> line);
   Result<> deliver(const RunnerFrame& frame);
@@ -107,6 +143,7 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   std::map<uint32_t, std::weak_ptr<Line>> lines_;
   uint32_t next_number_ = 1;
   bool writing_ = false;
+  Turning turning_ = Turning::kRunning;
   bool in_turn_ = false;
   bool ended_ = false;
   model::SandboxEnd why_;
