@@ -33,6 +33,7 @@ Result<int> take(const Invocation& invocation) {
   if (const auto ttl = TRY(flags.integer("ttl-seconds", 1, kMaxSeconds))) {
     body["ttl_seconds"] = *ttl;
   }
+  if (flags.has("memory")) body["memory"] = true;
   HttpClient client = TRY(connect(invocation.globals));
   const json::object made = TRY(call(client, "POST", target, body));
   if (invocation.globals.json) {
@@ -130,7 +131,9 @@ Result<int> fork(const Invocation& invocation) {
   const int64_t count = TRY(invocation.flags.integer("count", 1, kMaxForks)).value_or(1);
   HttpClient client = TRY(connect(invocation.globals));
   const json::object session = TRY(call(client, "GET", target));
-  const json::object snapshot = TRY(call(client, "POST", target + "/snapshots"));
+  json::object asked;
+  if (invocation.flags.has("memory")) asked["memory"] = true;
+  const json::object snapshot = TRY(call(client, "POST", target + "/snapshots", asked));
   const std::string id = textOf(snapshot, "id");
   auto made = makeForks(invocation, client, bodyLike(session, id), count);
   if (!invocation.flags.has("keep")) {
@@ -143,7 +146,10 @@ Result<int> fork(const Invocation& invocation) {
   return 0;
 }
 
+constexpr Flag kMemoryFlag = {
+    .name = "memory", .value = "", .help = "all that runs in it, too (a session of gVisor's)"};
 constexpr Flag kTakeFlags[] = {
+    kMemoryFlag,
     {.name = "name", .value = "NAME", .help = "what it is called"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "ttl-seconds",
@@ -154,6 +160,7 @@ constexpr Flag kListFlags[] = {
     {.name = "limit", .value = "N", .help = "how many (default 20)"},
 };
 constexpr Flag kForkFlags[] = {
+    kMemoryFlag,
     {.name = "count", .value = "N", .help = "how many (default 1)", .letter = 'n'},
     {.name = "keep", .value = "", .help = "keep the snapshot that they were made from"},
 };
@@ -166,7 +173,9 @@ const Command kSessionSnapshot = {
     .operands = "SESSION",
     .max_operands = 1,
     .summary = "keep a session's files as they are now, and print the snapshot's id",
-    .details = "What runs in the session is stopped while they are read, and then goes on.",
+    .details =
+        "What runs in the session is stopped while they are read, and then goes on. With "
+        "--memory, a session that is made from the snapshot goes on with it, too.",
     .flags = kTakeFlags,
     .examples = "cloister session snapshot $S --name before-upgrade",
     .run = take};
@@ -175,7 +184,9 @@ const Command kSessionFork = {
     .operands = "SESSION",
     .max_operands = 1,
     .summary = "make sessions like one, with its files, and print their ids",
-    .details = "The files are taken once, by a snapshot. What runs in the session is not copied.",
+    .details =
+        "The files are taken once, by a snapshot. What runs in the session is copied only with "
+        "--memory, and says nothing to anybody then; interpreters keep their variables.",
     .flags = kForkFlags,
     .examples = "cloister session fork $S -n 3",
     .run = fork};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "model/run_request.h"
 
 namespace cloister::model {
 namespace {
@@ -48,6 +49,13 @@ Result<json::object> readMetadata(base::ObjectReader& reader) {
   return metadata;
 }
 
+json::value memoryOrNull(const Snapshot& snapshot) {
+  if (!snapshot.memory) return nullptr;
+  return json::object{{"runtime", snapshot.memory->runtime},
+                      {"image", snapshot.memory->image},
+                      {"limits", limitsObject(snapshot.memory->limits)}};
+}
+
 }  // namespace
 
 json::object toJsonObject(const Snapshot& snapshot) {
@@ -61,7 +69,8 @@ json::object toJsonObject(const Snapshot& snapshot) {
           {"added_bytes", snapshot.added_bytes},
           {"sha256", snapshot.sha256},
           {"created_at", timeOrNull(snapshot.created_at)},
-          {"expires_at", timeOrNull(snapshot.expires_at)}};
+          {"expires_at", timeOrNull(snapshot.expires_at)},
+          {"memory", memoryOrNull(snapshot)}};
 }
 
 Result<SnapshotRequest> parseSnapshotRequest(const json::object& body) {
@@ -71,6 +80,7 @@ Result<SnapshotRequest> parseSnapshotRequest(const json::object& body) {
   request.metadata = TRY(readMetadata(reader));
   const auto seconds = TRY(reader.integer("ttl_seconds", 1, kMaxSeconds));
   request.ttl_us = seconds.value_or(0) * 1'000'000;
+  request.memory = TRY(reader.boolean("memory")).value_or(false);
   TRY(reader.finish());
   return request;
 }

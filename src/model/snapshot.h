@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshot: the files of a session's workspace as they were at one moment, kept for the tenant.
+// Snapshot: the files of a session's workspace as they were at one moment, or all that was in its
+// sandbox, kept for the tenant.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "model/artifact.h"
+#include "model/limits.h"
 
 namespace cloister::model {
 
 // What every snapshot's id begins with, as newId() takes it.
 inline constexpr char kSnapshotPrefix[] = "snap";
+
+// Of a snapshot with all that ran: with what a session is to be made to go on as it. Of the limits
+// those of its programs' time and output are nobody's.
+struct SnapshotMemory {
+  std::string runtime;
+  std::string image;  // its name
+  Limits limits;
+};
 
 struct Snapshot {
   std::string id;  // snap_…
@@ -28,6 +39,7 @@ struct Snapshot {
   std::string sha256;           // of that list, which has the digest of every piece
   int64_t created_at = 0;       // wall-clock microseconds
   int64_t expires_at = 0;       // 0: never
+  std::optional<SnapshotMemory> memory = {};  // then `entries` and `bytes` are of its image
 
   [[nodiscard]] BlobName manifest() const { return {tenant, sha256}; }
 };
@@ -50,7 +62,8 @@ struct SnapshotQuota {
 struct SnapshotRequest {
   std::string name;
   base::json::object metadata;
-  int64_t ttl_us = 0;  // 0: as long as may be
+  int64_t ttl_us = 0;   // 0: as long as may be
+  bool memory = false;  // all that runs, and not the workspace alone
 };
 // kInvalid names the field.
 Result<SnapshotRequest> parseSnapshotRequest(const base::json::object& body);

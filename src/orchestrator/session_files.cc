@@ -66,7 +66,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
 }
 
-Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principal, std::string id) {
+Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principal, std::string id,
+                                                       bool memory) {
   struct Saving {
     SessionPtr session;
     std::shared_ptr<FileCall> call = {};
@@ -83,8 +84,9 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   }
   CO_TRY(session->admit());
   const auto saving = std::make_shared<Saving>(session);
+  const std::string verb = memory ? wire::files::kCheckpoint : "save";
   saving->call =
-      CO_TRY(co_await impl->askFiles(session, std::move(principal), {{"save"}, false, ""}));
+      CO_TRY(co_await impl->askFiles(session, std::move(principal), {{verb}, false, ""}));
   co_return std::shared_ptr<FileCall>(saving, saving->call.get());
 }
 

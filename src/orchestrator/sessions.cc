@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "orchestrator/sessions_impl.h"
 #include "runtime/spawn.h"
+#include "wire/files.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -114,7 +115,7 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
 Sessions::~Sessions() = default;
 
 Task<Result<Session>> Sessions::create(model::Principal principal, model::SessionRequest request,
-                                       std::string idempotency_key, Fill fill) {
+                                       std::string idempotency_key, SessionFill fill) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
@@ -301,8 +302,8 @@ void Sessions::Impl::give(const SessionPtr& session) {
 Task<void> Sessions::Impl::begin(SessionPtr session) {
   const auto self = shared_from_this();
   auto there = co_await provision(*session);
-  if (there && session->fill && !session->ending) there = co_await fillIn(session);
-  session->fill = nullptr;
+  if (there && session->fill.write && !session->ending) there = co_await fillIn(session);
+  session->fill = {};
   if (there && !session->ending) there = co_await recordStart(*session);
   session->begun = true;
   session->changed.notify();
@@ -342,9 +343,14 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
 }
 
 Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
+  const bool memory = session->fill.memory;
+  const std::vector<std::string> request = memory ? std::vector<std::string>{wire::files::kResume}
+                                                  : std::vector<std::string>{"unpack", ""};
   const auto call =
-      CO_TRY(co_await askFiles(session, session->record.principal, {{"unpack", ""}, true, ""}));
-  co_return co_await session->fill(*call);
+      CO_TRY(co_await askFiles(session, session->record.principal, {request, true, ""}));
+  CO_TRY(co_await session->fill.write(*call));
+  if (memory) session->record.provenance.weakened.emplace_back(kWeakerFromMemory);
+  co_return Result<>{};
 }
 
 // It has its place before the runs that wait; those that run are waited for.

@@ -50,6 +50,12 @@ struct SessionConfig {
   model::RequestBounds requests = model::defaultBounds();  // of tool calls from within
 };
 
+// What a session begins with.
+struct SessionFill {
+  std::function<Task<Result<>>(FileCall&)> write = {};
+  bool memory = false;  // an archive as Sessions::save() gives it with that
+};
+
 class Sessions {
  public:
   // `runs` outlives it and has the node, the policy and the ledger.
@@ -63,11 +69,10 @@ class Sessions {
 
   // Returns once its sandbox is there and its record says so. What cannot be had leaves an ended
   // record; what is not admitted (kQuota, kUnavailable without a node, kInvalid) leaves none.
-  // `fill`, if there is one, writes the archive that its workspace begins with, before anyone has
-  // the session; when it fails there is none.
-  using Fill = std::function<Task<Result<>>(FileCall&)>;
+  // `fill`, if there is one, writes the archive that its workspace begins with, or goes on from,
+  // before anyone has the session; when it fails there is none.
   Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
-                                      std::string idempotency_key, Fill fill = {});
+                                      std::string idempotency_key, SessionFill fill = {});
 
   // As it is now; kNotFound for what does not exist or is another tenant's.
   Result<model::Session> get(const model::Principal& principal, const std::string& id);
@@ -117,9 +122,12 @@ class Sessions {
   // Whose a live session is, for one who has a link into it; kNotFound for every other.
   [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
 
-  // Its workspace as an archive, read while all that runs in it is stopped; until the call goes,
-  // nothing is started in it (kUnavailable). Errors as exec(); kConflict while another one is read.
-  Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id);
+  // Its workspace as an archive, read while all that runs in it is stopped, or, with `memory`, all
+  // that is in its sandbox at one moment; until the call goes, nothing is started in it
+  // (kUnavailable). Errors as exec(); kConflict while another one is read; kUnsupported in the
+  // call, where its runtime does not keep memory.
+  Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id,
+                                               bool memory);
 
   // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
   Task<void> drain();

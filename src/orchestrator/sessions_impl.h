@@ -19,6 +19,12 @@
 
 namespace cloister::orchestrator {
 
+// Of a session that goes on from a snapshot of memory, for its record.
+inline constexpr char kWeakerFromMemory[] =
+    "goes on from a snapshot of memory: what its programs draw their random numbers from is that "
+    "of "
+    "every session that does";
+
 // One session from its creation to its final record.
 struct LiveSession final : Home {
   LiveSession(boost::asio::any_io_executor executor, Lease::Terms terms)
@@ -47,7 +53,7 @@ struct LiveSession final : Home {
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
-  Sessions::Fill fill;  // until it has been filled
+  SessionFill fill;  // until it has been filled
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;

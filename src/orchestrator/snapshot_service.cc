@@ -34,7 +34,8 @@ model::AuditEvent eventOf(std::string action, const model::Principal& by,
                       {"sha256", snapshot.sha256},
                       {"entries", snapshot.entries},
                       {"size", snapshot.bytes},
-                      {"tenant", snapshot.tenant}}};
+                      {"tenant", snapshot.tenant},
+                      {"memory", snapshot.memory.has_value()}}};
 }
 
 Result<> isSame(artifacts::BlobReader& there, std::string_view bytes) {
@@ -258,7 +259,10 @@ Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, 
   int64_t ttl = config_.ttl_us;
   if (request.ttl_us > 0) ttl = ttl == 0 ? request.ttl_us : std::min(ttl, request.ttl_us);
   if (ttl > 0) made.expires_at = made.created_at + ttl;
-  const auto call = CO_TRY(co_await sessions_.save(principal, of.id));
+  if (request.memory) {
+    made.memory = {of.provenance.runtime, of.provenance.image, of.limits};
+  }
+  const auto call = CO_TRY(co_await sessions_.save(principal, of.id, request.memory));
   // Under the key that the tenant has now: if that is destroyed meanwhile, the last step fails.
   auto manifest = CO_TRY(blobs_.blobs().create(made.tenant));
   Taking taking(*this, std::move(made), room, std::move(manifest));
@@ -377,6 +381,43 @@ Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits,
   return {};
 }
 
+// What is built into a sandbox that goes on is as it was: what the request does not ask for, too.
+Result<> goOnAs(const model::SnapshotMemory& memory, const std::string& id,
+                model::RunRequest& request) {
+  const auto differs = [&](const char* field, const std::string& was) {
+    return fail(Code::kInvalid,
+                std::string(field) + ": snapshot " + id + " has memory, and goes on with " + was +
+                    " alone; leave it out, or restore a snapshot of the workspace",
+                field);
+  };
+  if (!request.runtime.empty() && request.runtime != memory.runtime) {
+    return differs("runtime", memory.runtime);
+  }
+  if (!request.image.empty() && request.image != memory.image) {
+    return differs("image", memory.image);
+  }
+  request.runtime = memory.runtime;
+  request.image = memory.image;
+  static const model::Limits kUnasked;
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  model::Limits& limits = request.limits;
+  const auto settle = [&](const char* field, auto model::Limits::* limit,
+                          uint64_t unit) -> Result<> {
+    const auto was = memory.limits.*limit;
+    if (limits.*limit != kUnasked.*limit && limits.*limit != was) {
+      return differs(field, std::to_string(was / unit));
+    }
+    limits.*limit = was;
+    return {};
+  };
+  TRY(settle("memory_mb", &model::Limits::memory_bytes, kMiB));
+  TRY(settle("disk_mb", &model::Limits::disk_bytes, kMiB));
+  TRY(settle("inodes", &model::Limits::inodes, 1));
+  TRY(settle("file_size_mb", &model::Limits::file_bytes, kMiB));
+  TRY(settle("open_files", &model::Limits::open_files, 1));
+  return settle("pids", &model::Limits::pids, 1);
+}
+
 }  // namespace
 
 Task<Result<model::Session>> SnapshotService::restore(model::Principal principal,
@@ -389,11 +430,17 @@ Task<Result<model::Session>> SnapshotService::restore(model::Principal principal
   const auto one = CO_TRY(at_once_.enter(principal.tenant, "restoring a snapshot", kSnapshots));
   model::Limits& limits = request.settings.limits;
   model::settle(limits);
-  CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
+  if (snapshot.memory) {
+    CO_TRY(goOnAs(*snapshot.memory, snapshot.id, request.settings));
+  } else {
+    CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
+  }
   if (const auto whole = co_await check(snapshot); !whole) {
     co_return std::unexpected(unusable(whole.error(), snapshot.id));
   }
-  Sessions::Fill fill = [this, snapshot, one](FileCall& call) -> Task<Result<>> {
+  SessionFill fill;
+  fill.memory = snapshot.memory.has_value();
+  fill.write = [this, snapshot, one](FileCall& call) -> Task<Result<>> {
     auto filled = co_await this->fill(snapshot, call);
     if (!filled) co_return std::unexpected(unusable(std::move(filled).error(), snapshot.id));
     co_return filled;

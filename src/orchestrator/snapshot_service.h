@@ -60,7 +60,8 @@ class SnapshotService {
 
   // As Sessions::create(), with the files of `request.from_snapshot`. kNotFound for one that is
   // not the principal's tenant's; kConflict for one that is damaged, naming the chunk; kInvalid
-  // for limits that its files do not fit into.
+  // for limits that its files do not fit into. One with memory goes on, with the runtime, image and
+  // limits that it had.
   Task<Result<model::Session>> restore(model::Principal principal, model::SessionRequest request,
                                        std::string idempotency_key);
 

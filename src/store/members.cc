@@ -91,4 +91,23 @@ void decode(Members from, model::RunError& error) {
   error.retryable = from.boolean("retryable");
 }
 
+std::chrono::milliseconds millis(Members& from, std::string_view name) {
+  int64_t count = 0;
+  from.integer(name, count);
+  return std::chrono::milliseconds(count);
+}
+
+void decode(Members from, model::Limits& limits) {
+  limits.wall = millis(from, "wall_ms");
+  limits.cpu_time = millis(from, "cpu_ms");
+  from.integer("cpu_millis", limits.cpu_millis);
+  from.integer("memory_bytes", limits.memory_bytes);
+  from.integer("disk_bytes", limits.disk_bytes);
+  from.integer("inodes", limits.inodes);
+  from.integer("file_bytes", limits.file_bytes);
+  from.integer("open_files", limits.open_files);
+  from.integer("pids", limits.pids);
+  from.integer("output_bytes", limits.output_bytes);
+}
+
 }  // namespace cloister::store

@@ -96,5 +96,7 @@ json::value encode(const std::optional<model::RunError>& error);
 void decode(Members from, model::Provenance& out);
 void decode(Members from, model::Principal& who);
 void decode(Members from, model::RunError& error);
+void decode(Members from, model::Limits& limits);
+std::chrono::milliseconds millis(Members& from, std::string_view name);
 
 }  // namespace cloister::store

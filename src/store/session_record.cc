@@ -8,32 +8,11 @@
 namespace cloister::store {
 namespace {
 
-using std::chrono::milliseconds;
-
 json::object encode(const std::map<std::string, std::string>& map) {
   json::object object;
   for (const auto& [name, value] : map)
     object[name] = value;
   return object;
-}
-
-milliseconds millis(Members& from, std::string_view name) {
-  int64_t count = 0;
-  from.integer(name, count);
-  return milliseconds(count);
-}
-
-void decode(Members from, model::Limits& limits) {
-  limits.wall = millis(from, "wall_ms");
-  limits.cpu_time = millis(from, "cpu_ms");
-  from.integer("cpu_millis", limits.cpu_millis);
-  from.integer("memory_bytes", limits.memory_bytes);
-  from.integer("disk_bytes", limits.disk_bytes);
-  from.integer("inodes", limits.inodes);
-  from.integer("file_bytes", limits.file_bytes);
-  from.integer("open_files", limits.open_files);
-  from.integer("pids", limits.pids);
-  from.integer("output_bytes", limits.output_bytes);
 }
 
 void decode(Members& from, std::string_view name, std::map<std::string, std::string>& map) {

@@ -27,6 +27,19 @@ constexpr std::string_view kSelect =
 constexpr uint32_t kMaxList = 500;
 constexpr std::string_view kLast = "~";  // sorts after every id
 
+json::value encode(const std::optional<model::SnapshotMemory>& memory) {
+  if (!memory) return nullptr;
+  return json::object{{"runtime", memory->runtime},
+                      {"image", memory->image},
+                      {"limits", toJsonObject(memory->limits)}};
+}
+
+void decode(Members from, model::SnapshotMemory& memory) {
+  memory.runtime = from.text("runtime");
+  memory.image = from.text("image");
+  decode(from.in("limits"), memory.limits);
+}
+
 std::string encode(const model::Snapshot& s) {
   const json::object out = {{"id", s.id},
                             {"tenant", s.tenant},
@@ -40,7 +53,8 @@ std::string encode(const model::Snapshot& s) {
                             {"manifest_bytes", s.manifest_bytes},
                             {"sha256", s.sha256},
                             {"created_at", s.created_at},
-                            {"expires_at", s.expires_at}};
+                            {"expires_at", s.expires_at},
+                            {"memory", encode(s.memory)}};
   return cleanText(base::toJson(out));
 }
 
@@ -63,6 +77,7 @@ Result<model::Snapshot> decode(std::string_view text) {
     s.sha256 = from.text("sha256");
     from.integer("created_at", s.created_at);
     from.integer("expires_at", s.expires_at);
+    if (!from.isNull("memory")) decode(from.in("memory"), s.memory.emplace());
   }
   if (bad) return fail(Code::kInternal, "reading a snapshot's record: its members are not ours");
   return s;
