@@ -77,7 +77,7 @@ void runAlone(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>&
 
 // Of which no file is collected.
 void runInSession(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>& live,
-                  const model::ExecSpec& spec) {
+                  const model::ExecSpec& spec, bool rests) {
   const auto board = std::make_shared<runtime::Switchboard>(live);
   board->start();
   fuzz::StrictObserver observers[] = {{0, 0}, {0, 0}};
@@ -90,6 +90,14 @@ void runInSession(boost::asio::io_context& io, const std::shared_ptr<runtime::Li
               std::make_shared<runtime::SessionRun>(live, board, spec, model::Limits{});
           expectOutcome(co_await run->run(observer));
           ++ended;
+        },
+        boost::asio::detached);
+  }
+  if (rests) {
+    boost::asio::co_spawn(
+        io,
+        [&]() -> runtime::Task<void> {
+          if (co_await board->rest()) std::ignore = co_await board->goOn();
         },
         boost::asio::detached);
   }
@@ -117,6 +125,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using Ahead = runtime::Live::Ahead;
   if ((data[0] & 8) != 0) live->setAhead((data[0] & 16) != 0 ? Ahead::kCopied : Ahead::kAtFifo);
   const model::ExecSpec spec = specOf(data[0]);
-  ((data[0] & 64) != 0 ? runInSession : runAlone)(io, live, spec);
+  if ((data[0] & 64) == 0) {
+    runAlone(io, live, spec);
+  } else {
+    runInSession(io, live, spec, (data[0] & 128) != 0);
+  }
   return 0;
 }

@@ -88,7 +88,9 @@ class Gvisor final : public Guest {
 
   [[nodiscard]] uint32_t fileCount() const override { return kGvisorFds - 1; }
 
-  [[nodiscard]] bool keepsMemory() const override { return true; }
+  [[nodiscard]] std::string keepsNoMemory(bool one_user) const override {
+    return one_user ? "runsc restores none for an ordinary user; run the node as root" : "";
+  }
   [[nodiscard]] std::vector<std::string> imageFiles() const override {
     return {std::begin(gvisor::kImageFiles), std::end(gvisor::kImageFiles)};
   }

@@ -16,6 +16,7 @@
 #include "runtime/process/switchboard.h"
 #include "runtime/process/testbed.h"
 #include "runtime/run_task.h"
+#include "runtime/spawn.h"
 
 namespace cloister::runtime {
 namespace {
@@ -70,6 +71,13 @@ class BrokenRunnerTest : public testing::Test {
     auto outcome = runTask(io_, run->go());
     EXPECT_TRUE(outcome);
     return *outcome;
+  }
+
+  std::string endOf(const std::shared_ptr<Switchboard>& board) {
+    return runTask(io_, [](std::shared_ptr<Switchboard> of) -> Task<std::string> {
+      co_await of->waitEnd();
+      co_return of->why().message;
+    }(board));
   }
 
   boost::asio::io_context io_{1};
@@ -138,12 +146,51 @@ TEST_F(BrokenRunnerTest, OutputOfNoProgramEndsASession) {
   board->start();
   say(FromRunner::kScratch, number, std::string(32, '\0'));  // said late, which is nothing
   say(FromRunner::kStdout, number, "x");
-  runTask(io_, [](std::shared_ptr<Switchboard> of) -> Task<bool> {
-    co_await of->waitEnd();
-    co_return true;
-  }(board));
+  EXPECT_EQ(endOf(board), "the runner broke its protocol: output of no program");
   EXPECT_EQ(board->why().kind, model::SandboxEnd::Kind::kRunnerLost);
-  EXPECT_EQ(board->why().message, "the runner broke its protocol: output of no program");
+}
+
+// What a session's runner says when it is asked to rest, and why that ends it.
+class RestingTest : public BrokenRunnerTest {
+ protected:
+  std::string whenAsked(const std::vector<std::pair<FromRunner, uint32_t>>& frames) {
+    const auto board = std::make_shared<Switchboard>(live_);
+    board->start();
+    const auto line = board->open();
+    spawn(io_.get_executor(), [](std::shared_ptr<Switchboard> of) -> Task<void> {
+      if (co_await of->rest()) std::ignore = co_await of->goOn();
+    }(board));
+    io_.poll();
+    for (const auto& [type, channel] : frames)
+      say(type, channel, type == FromRunner::kStdout ? "x" : "");
+    ::shutdown(runner_.get(), SHUT_WR);
+    return endOf(board);
+  }
+};
+
+TEST_F(RestingTest, NobodyAsked) {
+  const auto board = std::make_shared<Switchboard>(live_);
+  board->start();
+  say(FromRunner::kResting, 0);
+  EXPECT_EQ(endOf(board), "the runner broke its protocol: unknown channel");
+}
+
+TEST_F(RestingTest, ItSpeaksMeanwhile) {
+  EXPECT_EQ(whenAsked({{FromRunner::kResting, 0}, {FromRunner::kStdout, 1}}),
+            "the runner broke its protocol: it rests");
+}
+
+TEST_F(RestingTest, ItSaysSoTwice) {
+  EXPECT_EQ(whenAsked({{FromRunner::kResting, 0}, {FromRunner::kResting, 0}}),
+            "the runner broke its protocol: unknown channel");
+}
+
+TEST_F(RestingTest, ItGoesOnWithoutAWord) {
+  EXPECT_EQ(whenAsked({{FromRunner::kResting, 0}}), "the runner died");
+}
+
+TEST_F(RestingTest, ItEndsInstead) {
+  EXPECT_EQ(whenAsked({}), "the runner died");
 }
 
 }  // namespace

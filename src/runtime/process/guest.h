@@ -111,9 +111,11 @@ class Guest {
     co_return fail(Code::kUnsupported, name() + " keeps no machines");
   }
 
-  // Whether what runs in a session can be kept, memory and all, and gone on with elsewhere
-  // (memory_image.h).
-  [[nodiscard]] virtual bool keepsMemory() const { return false; }
+  // Why what runs in a session cannot be kept, memory and all, and gone on with elsewhere
+  // (memory_image.h); "" where it can. `one_user`: the sandbox has one host user id.
+  [[nodiscard]] virtual std::string keepsNoMemory(bool /*one_user*/) const {
+    return "the runtime " + name() + " keeps none";
+  }
   // What an image is made of, by name, and what keeps it: as files(), where `sandbox` is the pidfd
   // of the first process.
   [[nodiscard]] virtual std::vector<std::string> imageFiles() const { return {}; }

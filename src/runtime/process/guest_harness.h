@@ -8,6 +8,8 @@
 //   static void configure(ProcessConfig&);
 #pragma once
 
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +45,7 @@ class GuestHarness {
     if (!bed().found.guest) return bed().found.finding.detail;
     return bed().host ? "" : bed().host.error().message;
   }
-  static bool keepsMemory() { return bed().found.guest->keepsMemory(); }
+  static bool keepsMemory() { return bed().found.guest->keepsNoMemory(::geteuid() != 0).empty(); }
   static bool holdsWrites() { return false; }
   static bool manyFiles() { return Kind::kManyFiles; }
   static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }

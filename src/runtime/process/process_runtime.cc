@@ -121,9 +121,9 @@ class ProcessRuntime : public Runtime {
   Result<Target> targetOf(const model::PermitFields& permit);
   Task<Result<std::string>> digestOf(const Target& target);
   static void renew(const ImagePlace& own);
-  std::shared_ptr<const MemoryKeeper> memoryOf(const Kind& kind, const model::PermitFields& permit,
-                                               const Pool::Alike& alike,
-                                               const std::string& image) const;
+  [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
+  void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
+                 const std::string& image, SessionTraits& traits) const;
 
   std::shared_ptr<ProcessHost> host_;
   std::shared_ptr<ImagePlace> own_;
@@ -169,20 +169,28 @@ Task<Result<std::string>> ProcessRuntime::digestOf(const Target& target) {
   co_return co_await watch_->digest();
 }
 
-// How the memory of a session is kept that has `limits` and `alike`; nullptr where it cannot be.
-std::shared_ptr<const MemoryKeeper> ProcessRuntime::memoryOf(const Kind& kind,
-                                                             const model::PermitFields& permit,
-                                                             const Pool::Alike& alike,
-                                                             const std::string& image) const {
+// Why the memory of such a session cannot be kept; "" where it can.
+std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const {
+  if (!kind.guest) return "the runtime process keeps none; use gvisor";
+  if (spec.nests) return "there are sandboxes within it";
+  if (spec.on_disk) return "its workspace is on disk";
+  return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
+}
+
+// How the memory of a session is kept.
+void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& permit,
+                               const Pool::Alike& alike, const std::string& image,
+                               SessionTraits& traits) const {
   const auto& guest = kind.guest;
-  if (!guest || !guest->keepsMemory() || alike.nests || host_->onDisk(permit.limits))
-    return nullptr;
   SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
   host_->addWalls(alike.walls, guest.get(), plan.spec);
+  plan.spec.nests = alike.nests;
+  traits.no_memory = keepsNoMemory(kind, plan.spec);
+  if (!traits.no_memory.empty()) return;
   plan.spec.ids = {};
   const std::string built_in = base::sha256Hex(guest->shapeOf(plan.spec) + alike.walls);
   const auto pool = kind.pool;
-  return std::make_shared<MemoryKeeper>(MemoryKeeper{
+  traits.memory = std::make_shared<MemoryKeeper>(MemoryKeeper{
       .keep = [pool](std::shared_ptr<Live> live) { return pool->keepMemory(std::move(live)); },
       .goOn =
           [pool, limits = permit.limits, alike](std::shared_ptr<const MemoryImage> from) {
@@ -217,7 +225,8 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   if (!fields.session_id.empty()) {
     of.pool->refill();  // no program may start in it for long
-    SessionTraits traits{env, nests, fields.walls.runs_own, memoryOf(of, fields, alike, digest)};
+    SessionTraits traits{env, nests, fields.walls.runs_own};
+    addMemory(of, fields, alike, digest, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,

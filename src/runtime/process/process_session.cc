@@ -139,9 +139,9 @@ class ProcessSession final : public Sandbox {
 
   [[nodiscard]] Result<> keepsMemory() const {
     if (traits_.memory) return {};
-    return fail(Code::kUnsupported, "the memory of a sandbox of the runtime " + info_.runtime +
-                                        (traits_.nests ? " with sandboxes within it" : "") +
-                                        " cannot be kept; its workspace can");
+    return fail(
+        Code::kUnsupported,
+        "the memory of this session cannot be kept, as its workspace can: " + traits_.no_memory);
   }
 
   Result<std::unique_ptr<Exec>> checkpoint() {

@@ -16,7 +16,8 @@ struct SessionTraits {
   std::vector<std::string> env;  // of its image
   bool nests = false;            // programs may have a sandbox of their own within it
   bool runs_own = true;          // model::Walls
-  std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept
+  std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept,
+  std::string no_memory = {};                       // and why
 };
 
 // `live` was claimed for it, and nothing has run in it.
