@@ -3,12 +3,12 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import unittest
 
 import harness
+import pages
 from harness import wait_for
 from proxy import BreakingProxy
 from test_cli import WithServer
@@ -207,29 +207,7 @@ class Howto(SessionCase):
         """The console blocks of a how-to, in one shell; `…` stands for anything."""
         for howto in HOWTOS:
             with self.subTest(howto.name):
-                self.execute(howto)
-
-    def execute(self, howto):
-        blocks = re.findall(r"^```console\n(.*?)^```", howto.read_text(), re.MULTILINE | re.DOTALL)
-        steps = []
-        for line in "".join(blocks).splitlines():
-            if line.startswith("$ "):
-                steps.append([line[2:], ""])
-            elif line.startswith("> "):
-                steps[-1][0] += "\n" + line[2:]
-            else:
-                steps[-1][1] += line + "\n"
-        self.assertGreater(len(steps), 8)
-        script = "".join(f"{command}\necho '--- end of step'\n" for command, _ in steps)
-        env = {**self.server._environment(), "CLOISTER_URL": self.server.url, "CLOISTER_API_KEY": self.server.key,
-               "PATH": f"{harness.BIN}:{os.environ['PATH']}"}
-        done = subprocess.run(["bash", "-c", f"exec 2>&1\ncd {self.folder}\n{script}"], env=env, capture_output=True,
-                              text=True, timeout=120, stdin=subprocess.DEVNULL, check=False)
-        said = done.stdout.split("--- end of step\n")
-        self.assertEqual(len(said), len(steps) + 1, done.stdout)
-        for (command, expected), actual in zip(steps, said):
-            pattern = ".*".join(map(re.escape, expected.split("…")))
-            self.assertTrue(re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}\nexpected:\n{expected}")
+                pages.assert_true(self, howto, self.server, self.folder)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import unittest
 
 import api_case
 import harness
+import pages
 from api_case import ApiTest
 from session_case import Session
 
@@ -118,6 +119,9 @@ class Memory(MemoryCase):
             answer = self.take(session, status=422)
             self.assertIn("cannot be kept", answer["error"]["message"])
             self.assertEqual(session.exec(command=["true"])["exit_code"], 0)
+
+    def test_the_page_is_true(self):
+        pages.assert_true(self, harness.REPO / "docs" / "howto" / "keep-memory.md", self.server)
 
     def test_command_line(self):
         session = self.session(runtime="gvisor")

@@ -5,12 +5,12 @@ import hashlib
 import json
 import os
 import pathlib
-import re
 import subprocess
 import unittest
 
 import api_case
 import harness
+import pages
 from api_case import ApiTest
 from session_case import Session
 
@@ -346,25 +346,7 @@ class Damage(SnapshotCase):
 
 class CommandLine(unittest.TestCase):
     def test_the_howto_is_true(self):
-        server = ApiTest.server
-        blocks = re.findall(r"^```console\n(.*?)^```", HOWTO.read_text(), re.MULTILINE | re.DOTALL)
-        steps = []
-        for line in "".join(blocks).splitlines():
-            if line.startswith("$ "):
-                steps.append([line[2:], ""])
-            else:
-                steps[-1][1] += line + "\n"
-        self.assertGreater(len(steps), 8)
-        script = "".join(f"{command}\necho '--- end of step'\n" for command, _ in steps)
-        env = {**server._environment(), "CLOISTER_URL": server.url, "CLOISTER_API_KEY": server.key,
-               "PATH": f"{harness.BIN}:{os.environ['PATH']}"}
-        done = subprocess.run(["bash", "-c", f"exec 2>&1\n{script}"], env=env, capture_output=True, text=True,
-                              timeout=120, stdin=subprocess.DEVNULL, check=False)
-        said = done.stdout.split("--- end of step\n")
-        self.assertEqual(len(said), len(steps) + 1, done.stdout)
-        for (command, expected), actual in zip(steps, said):
-            pattern = ".*".join(map(re.escape, expected.split("…")))
-            self.assertTrue(re.fullmatch(pattern, actual, re.DOTALL), f"$ {command}\n{actual}\nexpected:\n{expected}")
+        pages.assert_true(self, HOWTO, ApiTest.server)
 
 
 if __name__ == "__main__":
