@@ -52,7 +52,7 @@ void run() {
     serveNester(kMachine, nester.ours.get(), 0);
   }
   nester.ours.reset();
-  if (getenv(wire::guest::kSleeps) != nullptr) sleepUntilWoken(stream.ours.get(), port.get());
+  if (getenv(wire::guest::kSleeps) != nullptr) sleepUntilWoken(stream.ours.get(), port);
   relay(the_sandbox, stream.ours.get(), port.get());
   port.reset();
   powerOff(nullptr);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <dirent.h>
@@ -31,6 +32,10 @@ constexpr size_t kMaxModules = 64;
 constexpr useconds_t kPause = 2'000;
 constexpr int kLooks = 15'000;
 constexpr int kLinger = 2;  // seconds
+// Of a machine that waits to be woken, in microseconds. What it asks of a host while it is being
+// kept is never answered.
+constexpr useconds_t kPauseAgain = 5'000;
+constexpr suseconds_t kPatienceAgain = 50'000;
 
 void say(const char* text) {
   static const int console = open("/dev/console", O_WRONLY | O_NOCTTY | O_CLOEXEC);
@@ -203,32 +208,50 @@ bool mayComeYet(int error) {
   return error == ENODEV || error == ENETUNREACH || error == ENETDOWN;
 }
 
-Fd connectVsock(uint64_t number) {
+// None, with errno set, where nobody takes it. `patience`: in microseconds; 0: the kernel's.
+Fd connectVsock(suseconds_t patience) {
   sockaddr_vm host{};
   host.svm_family = AF_VSOCK;
   host.svm_cid = VMADDR_CID_HOST;
-  host.svm_port = static_cast<unsigned>(number);
+  host.svm_port = static_cast<unsigned>(parameter(wire::guest::kVsock));
+  if (host.svm_port == 0 || host.svm_port == VMADDR_PORT_ANY) powerOff(wire::guest::kVsock);
+  Fd port(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!port) giveUp("making a vsock socket");
+  // What was written last is on its way when close(2) returns.
+  const linger wait{1, kLinger};
+  const timeval until{0, patience};
+  if (setsockopt(port.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait) != 0 ||
+      setsockopt(port.get(), AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &until, sizeof until) != 0) {
+    giveUp("setting up a vsock socket");
+  }
+  if (connect(port.get(), reinterpret_cast<const sockaddr*>(&host), sizeof host) == 0) return port;
+  return {};
+}
+
+}  // namespace
+
+bool connectsToNode() {
+  return getenv(wire::guest::kVsock) != nullptr;
+}
+
+Fd openPort() {
+  if (!connectsToNode()) return openVirtioPort();
   for (int look = 0; look < kLooks; ++look) {
-    Fd port(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!port) giveUp("making a vsock socket");
-    if (connect(port.get(), reinterpret_cast<const sockaddr*>(&host), sizeof host) == 0) {
-      // What was written last is on its way when close(2) returns.
-      const linger wait{1, kLinger};
-      if (setsockopt(port.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait) == 0) return port;
-    }
+    Fd port = connectVsock(0);
+    if (port) return port;
     if (!mayComeYet(errno)) break;
     usleep(kPause);
   }
   giveUp("connecting to the host's vsock port");
 }
 
-}  // namespace
-
-Fd openPort() {
-  if (getenv(wire::guest::kVsock) == nullptr) return openVirtioPort();
-  const uint64_t number = parameter(wire::guest::kVsock);
-  if (number == 0 || number >= VMADDR_PORT_ANY) powerOff(wire::guest::kVsock);
-  return connectVsock(number);
+Fd reopenPort(Fd port) {
+  do {
+    port.reset();
+    usleep(kPauseAgain);
+    port = connectVsock(kPatienceAgain);
+  } while (!port);
+  return port;
 }
 
 }  // namespace cloister::guest

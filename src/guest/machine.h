@@ -37,5 +37,10 @@ inline constexpr char kScratchPlace[] = "/run/scratch";
 
 // The node's port: of vsock where the parameters name one, else the virtio port.
 Fd openPort();
+// Whether that is a connection that can be made again.
+bool connectsToNode();
+// Makes it again, once the node has said all it will on `port`, and until there is somebody at the
+// other end: whoever keeps this machine takes no connection.
+Fd reopenPort(Fd port);
 
 }  // namespace cloister::guest

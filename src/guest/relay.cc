@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <string.h>
 #include <time.h>
@@ -176,16 +177,11 @@ void setClock(int64_t seconds, uint32_t nanoseconds) {
   if (clock_settime(CLOCK_REALTIME, &time) != 0) giveUp("setting the clock");
 }
 
-}  // namespace
-
-void sleepUntilWoken(int runner, int node) {
+// False when the node has hung up instead.
+bool takeWake(int node) {
   using wire::guest::ToGuest;
   wire::FrameHeader header;
-  if (!readFrame(runner, header) ||
-      !writeAll(node, the_frame, wire::kHeaderBytes + header.length)) {
-    powerOff("no word from the runner");
-  }
-  if (!readFrame(node, header)) powerOff(nullptr);
+  if (!readFrame(node, header)) return false;
   if (header.type != static_cast<uint16_t>(ToGuest::kWake) || header.channel != 0 ||
       header.length != wire::guest::kWakeBytes) {
     powerOff("woken by something else");
@@ -198,7 +194,23 @@ void sleepUntilWoken(int runner, int node) {
   explicit_bzero(the_frame, sizeof the_frame);
   char answer[wire::kHeaderBytes];
   wire::encodeHeader(answer, static_cast<uint16_t>(wire::guest::FromGuest::kAwake), 0, 0);
-  if (!writeAll(node, answer, sizeof answer)) powerOff(nullptr);
+  return writeAll(node, answer, sizeof answer);
+}
+
+}  // namespace
+
+void sleepUntilWoken(int runner, Fd& node) {
+  wire::FrameHeader header;
+  if (!readFrame(runner, header) ||
+      !writeAll(node.get(), the_frame, wire::kHeaderBytes + header.length)) {
+    powerOff("no word from the runner");
+  }
+  const bool again = connectsToNode();
+  do {
+    if (again) node = reopenPort(std::move(node));
+    if (takeWake(node.get())) return;
+  } while (again);
+  powerOff(nullptr);
 }
 
 void relay(Sandbox& sandbox, int runner, int node) {

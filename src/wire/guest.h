@@ -46,7 +46,8 @@ inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be ex
 inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURCE:VALUE,...
 
 // Where a machine is to be one that others begin from (any value): pid 1 passes the runner's first
-// word on, then takes nothing from the node but one ToGuest::kWake, and answers it.
+// word on, then takes nothing from the node but one ToGuest::kWake, and answers it. On vsock it
+// hangs up after that word, and connects until it is woken.
 inline constexpr char kSleeps[] = "cloister_sleeps";
 
 // Messages between node and pid 1 (frame.h), which the runner knows nothing of; channel 0.
