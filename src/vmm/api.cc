@@ -18,7 +18,8 @@ namespace cloister::vmm {
 namespace {
 
 constexpr int64_t kConnectMillis = 10'000;
-constexpr int64_t kAnswerMillis = 20'000;  // starting a machine copies its kernel
+constexpr int64_t kAnswerMillis =
+    20'000;  // starting a machine copies its kernel, keeping one its memory
 constexpr useconds_t kPause = 1'000;
 constexpr size_t kMostShown = 400;
 constexpr int kNoContent = 204;
@@ -78,10 +79,12 @@ bool Api::connect(const char* path, int server, Fault& fault) {
   return false;
 }
 
-bool Api::put(std::string_view path, std::string_view body, Fault& fault) {
-  fault.add("PUT ").add(path).add(": ");
+bool Api::request(std::string_view method, std::string_view path, std::string_view body,
+                  Fault& fault) {
+  fault.add(method).add(" ").add(path).add(": ");
   Text<8'192> request;
-  request.add("PUT ").add(path).add(" HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n");
+  request.add(method).add(" ").add(path);
+  request.add(" HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n");
   request.add("Content-Type: application/json\r\nContent-Length: ").number(body.size());
   request.add("\r\n\r\n").add(body);
   if (request.full()) {

@@ -18,9 +18,9 @@ class Api {
   // Connects to the server at `path`, which `server` (a pidfd) is about to open, for as long as
   // that lives and some seconds are not over. False with the reason.
   bool connect(const char* path, int server, Fault& fault);
-  // Sends one request, and waits some seconds for its answer, which must be 204. False with the
-  // reason, the fault's own words among it.
-  bool put(std::string_view path, std::string_view body, Fault& fault);
+  // Sends one request, as "PUT" or "PATCH", and waits some seconds for its answer, which must be
+  // 204. False with the reason, the fault's own words among it.
+  bool request(std::string_view method, std::string_view path, std::string_view body, Fault& fault);
 
  private:
   bool send(std::string_view bytes, Fault& fault);

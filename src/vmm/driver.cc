@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "vmm/api.h"
+#include "vmm/keep.h"
 #include "vmm/relay.h"
 #include "vmm/text.h"
 #include "wire/frame.h"
@@ -115,13 +116,16 @@ Child startFirecracker(const char* program, Path& api) {
   return child;
 }
 
+bool request(Api& api, std::string_view method, std::string_view path, const Body& body,
+             Fault& fault) {
+  if (!body.full()) return api.request(method, path, body.view(), fault);
+  fault.add(method).add(" ").add(path).add(": it is too long");
+  return false;
+}
+
 void put(Api& api, std::string_view path, const Body& body) {
   Fault fault;
-  if (body.full()) {
-    fault.add("PUT ").add(path).add(": it is too long");
-    refuse(fault);
-  }
-  if (!api.put(path, body.view(), fault)) refuse(fault);
+  if (!request(api, "PUT", path, body, fault)) refuse(fault);
 }
 
 // In the order in which they are to come: the machine last.
@@ -152,6 +156,36 @@ void makeMachine(Api& api, const Orders& orders, Path& vsock) {
   put(api, "/actions", start);
 }
 
+// A machine that was kept is what it was, and goes on: its vsock at the same path, its disk by the
+// same descriptor.
+void becomeMachine(Api& api, const Orders& orders) {
+  Body load;
+  load.add(R"({"snapshot_path":)").quoted(orders.state);
+  load.add(R"(,"mem_backend":{"backend_type":"File","backend_path":)").quoted(orders.memory);
+  load.add(R"(},"resume_vm":true})");
+  put(api, "/snapshot/load", load);
+}
+
+bool keepMachine(Api& api, const Orders& orders, Fault& fault) {
+  Body pause;
+  pause.add(R"({"state":"Paused"})");
+  Body create;
+  create.add(R"({"snapshot_type":"Full","snapshot_path":)").quoted(orders.state);
+  create.add(R"(,"mem_file_path":)").quoted(orders.memory).add("}");
+  return request(api, "PATCH", "/vm", pause, fault) &&
+         request(api, "PUT", "/snapshot/create", create, fault);
+}
+
+Fault endOf(const Child& firecracker) {
+  int status = 0;
+  static_cast<void>(waitpid(firecracker.pid, &status, 0));
+  Fault fault;
+  const bool killed = WIFSIGNALED(status);
+  fault.add(killed ? "it was ended by signal " : "it ended with status ");
+  fault.number(static_cast<uint64_t>(killed ? WTERMSIG(status) : WEXITSTATUS(status)));
+  return fault;
+}
+
 // The guest's first connection is its pid 1's, and the only one: there is nobody to take another.
 // How long it may take is the node's business, which hangs up when it is tired of waiting.
 Fd waitForGuest(const Fd& listener, const Child& firecracker) {
@@ -167,19 +201,72 @@ Fd waitForGuest(const Fd& listener, const Child& firecracker) {
     }
     if (events[1].revents != 0) break;
   }
-  int status = 0;
-  static_cast<void>(waitpid(firecracker.pid, &status, 0));
-  Fault fault;
-  const bool killed = WIFSIGNALED(status);
-  fault.add(killed ? "it was ended by signal " : "it ended with status ");
-  fault.number(static_cast<uint64_t>(killed ? WTERMSIG(status) : WEXITSTATUS(status)));
+  Fault fault = endOf(firecracker);
   refuse(fault.add(" before the guest spoke"));
+}
+
+bool hasSpoken(const Fd& guest) {
+  char byte;
+  return recv(guest.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
+// Whether it is the guest's last: one that speaks is, one that ends or is followed by another is
+// not.
+bool staysWith(const Fd& guest, const Fd& listener, const Child& firecracker) {
+  pollfd events[] = {{guest.get(), POLLIN, 0},
+                     {listener.get(), POLLIN, 0},
+                     {firecracker.process.get(), POLLIN, 0},
+                     {wire::kRunnerFd, POLLRDHUP, 0}};
+  while (poll(events, 4, -1) <= 0) {
+  }
+  if (events[3].revents != 0) _exit(0);
+  return hasSpoken(guest);
+}
+
+// A guest that goes on where another stopped connects until it is woken, as its transport may be
+// reset while it does (Firecracker's docs/snapshotting). What the node says first is said on each
+// of its connections, and the one on which it answers is the one that counts.
+Fd wakeGuest(const Fd& listener, const Child& firecracker) {
+  char wake[wire::kHeaderBytes + wire::guest::kWakeBytes];
+  if (recv(wire::kRunnerFd, wake, sizeof wake, MSG_WAITALL) != static_cast<ssize_t>(sizeof wake)) {
+    _exit(0);
+  }
+  for (;;) {
+    Fd guest = waitForGuest(listener, firecracker);
+    if (send(guest.get(), wake, sizeof wake, MSG_NOSIGNAL) < 0) continue;
+    if (!staysWith(guest, listener, firecracker)) continue;
+    explicit_bzero(wake, sizeof wake);
+    return guest;
+  }
+}
+
+// The guest has said its runner's first word, and hung up. Its end is the driver's, whether it was
+// kept or not.
+[[noreturn]] void keepWhenTold(Api& api, const Orders& orders, const Child& firecracker) {
+  pollfd events[] = {{orders.socket, POLLIN, 0},
+                     {firecracker.process.get(), POLLIN, 0},
+                     {wire::kRunnerFd, POLLRDHUP, 0}};
+  while (poll(events, 3, -1) <= 0) {
+  }
+  if (events[2].revents != 0 || (events[0].revents != 0 && !takeOrder(orders.socket))) _exit(0);
+  Fault fault;
+  if (events[1].revents != 0) {
+    fault = endOf(firecracker);
+    answerOrder(orders.socket, &fault);
+  } else if (!keepMachine(api, orders, fault)) {
+    answerOrder(orders.socket, &fault);
+  } else {
+    dropEmptyPages(orders.memory);
+    answerOrder(orders.socket, nullptr);
+  }
+  _exit(0);
 }
 
 }  // namespace
 
 void drive(const Orders& orders) {
   static_cast<void>(fcntl(wire::kRunnerFd, F_SETFD, FD_CLOEXEC));
+  if (orders.socket >= 0) static_cast<void>(fcntl(orders.socket, F_SETFD, FD_CLOEXEC));
   Path api_path = below(orders.sockets, "api.sock");
   Path vsock_path = below(orders.sockets, "v.sock");
   Fd listener = listenForGuest(orders.sockets);
@@ -187,10 +274,16 @@ void drive(const Orders& orders) {
   Fault fault;
   Api api;
   if (!api.connect(api_path.c_str(), firecracker.process.get(), fault)) refuse(fault);
-  makeMachine(api, orders, vsock_path);
-  const Fd guest = waitForGuest(listener, firecracker);
+  const bool as_kept = orders.begins == Begins::kAsKept;
+  if (as_kept) {
+    becomeMachine(api, orders);
+  } else {
+    makeMachine(api, orders, vsock_path);
+  }
+  const Fd guest = as_kept ? wakeGuest(listener, firecracker) : waitForGuest(listener, firecracker);
   listener.reset();
   relay(wire::kRunnerFd, guest.get());
+  if (orders.begins == Begins::kToBeKept) keepWhenTold(api, orders, firecracker);
   // With this process ends the other: where it is pid 1 by that, else by the signal it asked for.
   _exit(0);
 }

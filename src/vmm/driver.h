@@ -7,12 +7,17 @@
 //   node ◀── fd 3 ──▶ cloister-firecracker ◀── v.sock_PORT ──▶ firecracker ◀── vsock ──▶ guest
 //                       └──────────── api.sock ───────────────▶ ┘
 //
+// A machine boots; or it boots to be kept, and Firecracker is told to leave its memory and its
+// state in two files when the node orders that; or it is what was kept so (docs/adr/0060).
+//
 // It is confined before it is executed, and pid 1 of its namespace: with its end ends Firecracker,
 // and with Firecracker's, or either side's of the relay, its own. One thread, no heap, static
 // against musl. What Firecracker says is hostile: whoever breaks out of the machine speaks for it.
 #pragma once
 
 namespace cloister::vmm {
+
+enum class Begins { kBoots, kToBeKept, kAsKept };
 
 struct Orders {
   const char* firecracker;  // its path
@@ -23,6 +28,11 @@ struct Orders {
   const char* cpus;  // a number, as the next
   const char* mebibytes;
   const char* boot;  // the kernel's parameters
+  Begins begins = Begins::kBoots;
+  // Where it does not just boot: paths that Firecracker opens, and the socket of the node's order.
+  const char* memory = nullptr;
+  const char* state = nullptr;
+  int socket = -1;
 };
 
 // Never returns. A machine that could not be started is said to the node as a runner would say it,

@@ -23,6 +23,7 @@ sys.path.append(str(harness.REPO / "tools"))
 DOUBLE = harness.REPO / "tests" / "microvm" / "firecracker_double.py"
 HEAD = struct.Struct("<IBBHI")
 TEXT, START = 3, 4
+WAKE, KEEP, AWAKE, KEPT, NOT_KEPT = 33, 34, 97, 98, 99
 HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED, SCRATCH, COUNTS = 65, 66, 67, 68, 69, 70, 75, 77
 ORDERS = ("kernel", "initrd", "disk")
 BOOT = "console=ttyS0 quiet reboot=k cloister_vsock=1024"
@@ -50,27 +51,38 @@ class Driver:
     """The driver under way. `self.node` is the other end of its descriptor 3."""
 
     def __init__(self, directory, firecracker=DOUBLE, mischief="", at="/boot-source", cpus="1", mebibytes="64", boot=BOOT,
-                 machine="", **files):
+                 machine="", begins=(), **files):
+        """`begins`: "to-be-kept" or "as-kept", and the files of memory and state. `self.orders` is the other end of the
+        socket on which the first is ordered."""
         self.directory = pathlib.Path(directory)
         self.console = tempfile.TemporaryFile()
         self.node, theirs = socket.socketpair()
         self.node.settimeout(20)
         contents = {"kernel": kernel(), "initrd": initrd(harness.BIN), "disk": bytes(8192)} | files
         opened = [theirs.fileno(), *(self._file(name, contents[name]) for name in ORDERS)]
+        numbers, more = [3, 5, 6, 7], []
+        if begins:
+            self.orders, ends = socket.socketpair()
+            self.orders.settimeout(20)
+            numbers += [8, 9, 10]
+            opened += [os.dup(begins[1]), ends.detach(), os.dup(begins[2])]
+            more = [begins[0], "/proc/self/fd/8", "/proc/self/fd/10", "9"]
         aside = [fcntl.fcntl(each, fcntl.F_DUPFD, 64) for each in opened]
         null = os.open("/dev/null", os.O_RDWR)
-        numbers = [(null, 0), (self.console.fileno(), 1), (self.console.fileno(), 2),
-                   *zip(aside, (3, 5, 6, 7))]
-        actions = [(os.POSIX_SPAWN_DUP2, each, number) for each, number in numbers]
+        placed = [(null, 0), (self.console.fileno(), 1), (self.console.fileno(), 2), *zip(aside, numbers)]
+        actions = [(os.POSIX_SPAWN_DUP2, each, number) for each, number in placed]
         actions += [(os.POSIX_SPAWN_CLOSE, each) for each in aside]
         paths = [f"/proc/self/fd/{number}" for number in (5, 6, 7)]
         self.pid = os.posix_spawn(harness.BIN / "cloister-firecracker",
-                                  ["cloister-firecracker", str(firecracker), str(self.directory), *paths, cpus, mebibytes, boot],
+                                  ["cloister-firecracker", str(firecracker), str(self.directory), *paths, cpus, mebibytes, boot,
+                                   *more],
                                   {"PATH": "/usr/bin:/bin", "DOUBLE_MISCHIEF": mischief, "DOUBLE_AT": at, "DOUBLE_MACHINE": machine}, file_actions=actions)
         for each in (null, *aside, *opened[1:]):
             os.close(each)
         theirs.close()
         self.status = None
+
+    orders = None
 
     def _file(self, name, content):
         path = self.directory / name
@@ -82,6 +94,8 @@ class Driver:
 
     def __exit__(self, *_):
         self.node.close()
+        if self.orders is not None:
+            self.orders.close()
         self.kill()
         self.console.close()
 
@@ -141,6 +155,26 @@ class Driver:
             elif kind not in (STARTED, STDERR, SCRATCH, COUNTS):
                 raise AssertionError((kind, payload))
 
+    def keep(self):
+        """Orders it, after its hello; why it was not done, "" if it was."""
+        self.orders.sendall(HEAD.pack(0, 1, 0, KEEP, 0))
+        answer = b""
+        while piece := self.orders.recv(4096):
+            answer += piece
+        length, generation, _, kind, channel = HEAD.unpack(answer[:HEAD.size])
+        if (generation, channel, len(answer)) != (1, 0, HEAD.size + length) or kind not in (KEPT, NOT_KEPT):
+            raise AssertionError(answer)
+        return answer[HEAD.size:].decode() if kind == NOT_KEPT else ""
+
+    def wake(self):
+        """The entropy that it was given, once it says that it is awake."""
+        entropy = os.urandom(64)
+        self.send(WAKE, 0, entropy + struct.pack("<qI", int(time.time()), 0))
+        answer = self.frame()
+        if answer != (AWAKE, 0, b""):
+            raise AssertionError((answer, self.said()))
+        return entropy
+
     def fault(self):
         """Why no machine was made, as the node hears it."""
         kind, _, payload = self.frame()
@@ -168,6 +202,7 @@ def _lives(pid):
 
 
 LAUNCHER = """#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 int main(int count, char** arguments) {
@@ -175,17 +210,22 @@ int main(int count, char** arguments) {
   if (count == 2 && strcmp(arguments[1], "--version") == 0) return printf("Firecracker vVERSION\\n\\n") < 0;
   for (int i = 1; i < count && i < 50; ++i)
     all[4 + i] = arguments[i];
+  if (setenv("DOUBLE_MISCHIEF", "MISCHIEF", 1) != 0 || setenv("DOUBLE_AT", "PATH", 1) != 0) return 1;
   execv("/usr/bin/python3", all);
   return 127;
 }
 """
 
 
-def compile_launcher(script, target, version="1.8.0"):
+def compile_launcher(script, target, version="1.8.0", mischief="", at=""):
     """Firecracker is a program, not a script, and is asked for its version outside of its root: one that says it,
     and else becomes the double."""
     source, new = target.with_suffix(".c"), target.with_suffix(".new")
-    source.write_text(LAUNCHER.replace("SCRIPT", script).replace("VERSION", version))
+    words = {"SCRIPT": script, "VERSION": version, '"MISCHIEF"': f'"{mischief}"', '"PATH"': f'"{at}"'}
+    text = LAUNCHER
+    for word, value in words.items():
+        text = text.replace(word, value)
+    source.write_text(text)
     subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", new, source], check=True)
     source.unlink()
     new.rename(target)  # the one before may be running

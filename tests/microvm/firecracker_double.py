@@ -6,9 +6,15 @@ is to start, it reads what the machine would boot, as the machine would, and the
 to the node's port and has the runner of the initial RAM file system there (guest_double.py); or, with
 DOUBLE_MACHINE=qemu in the environment, has QEMU emulate the machine (vsock_machine.py).
 
+A machine that is kept (/snapshot/create) leaves what it was made of, its initial RAM file system and random numbers that
+stand for its kernel's in two files, as the real one would its state and memory, and a digest over both; one that is
+loaded (/snapshot/load) opens the drives and the vsock again by the paths in it, and its guest goes on where a guest that
+sleeps is.
+
 What breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment has it
 misbehave instead, where its driver has to cope."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -18,13 +24,14 @@ import socket
 import stat
 import struct
 import sys
+import threading
 import time
 
 VERSION = os.environ.get("DOUBLE_VERSION", "1.8.0")
 MISCHIEF = os.environ.get("DOUBLE_MISCHIEF", "")
 MOST_PAYLOAD = 51_200  # --http-api-max-payload-size
 MOST_PARAMETERS = 2_048  # COMMAND_LINE_SIZE
-HIMEM = 1 << 20
+HIMEM = PIECE = 1 << 20
 
 # The command line: which take a value.
 OPTIONS = {"api-sock": True, "id": True, "seccomp-filter": True, "no-seccomp": False, "start-time-us": True,
@@ -42,7 +49,7 @@ class Fault(Exception):
 
 
 # --- what a request may say -----------------------------------------------------------------------------------------
-# A type is a Python type, a set of words, a range, or a dictionary: {field: (required, type)}.
+# A type is a Python type, a set of words, a range, or a dictionary: {field: (required, type)}. PUT, but what is in PATCHES.
 
 BUCKET = {"size": (True, range(0, 2**64)), "refill_time": (True, range(0, 2**64)),
           "one_time_burst": (False, range(0, 2**64))}
@@ -59,7 +66,17 @@ REQUESTS = {
     "/vsock": {"guest_cid": (True, range(3, 2**32)), "uds_path": (True, str), "vsock_id": (False, str)},
     "/entropy": {"rate_limiter": (False, LIMITER)},
     "/actions": {"action_type": (True, {"FlushMetrics", "InstanceStart", "SendCtrlAltDel"})},
+    "/vm": {"state": (True, {"Paused", "Resumed"})},
+    "/snapshot/create": {"snapshot_type": (False, {"Full", "Diff"}), "snapshot_path": (True, str),
+                         "mem_file_path": (True, str)},
+    "/snapshot/load": {"snapshot_path": (True, str), "mem_file_path": (False, str),
+                       "mem_backend": (False, {"backend_path": (True, str), "backend_type": (True, {"File", "Uffd"})}),
+                       "enable_diff_snapshots": (False, bool), "resume_vm": (False, bool)},
 }
+PATCHES = {"/vm"}
+AFTER_START = {"/actions", "/vm", "/snapshot/create"}
+BEFORE = "The requested operation is not supported before starting the microVM."
+AFTER = "The requested operation is not supported after starting the microVM."
 
 
 def check(value, kind, where):
@@ -101,22 +118,30 @@ def opened(path, what):
         raise Fault(f"{what}: {path}: {error.strerror}") from error
 
 
+class Fatal(Fault):
+    """Answered so, too, and then the process ends."""
+
+
 class Machine:
     def __init__(self):
         self.config = {"vcpu_count": 1, "mem_size_mib": 128}
         self.boot = self.vsock = None
         self.drives = {}
-        self.started = False
+        self.configured = self.paused = self.loaded = False
+        self.runs = threading.Event()
+        self.pool = os.urandom(32).hex()  # the random numbers of its kernel
 
-    def put(self, path, body):
+    def ask(self, method, path, body):
         name = "/drives/" if path.startswith("/drives/") else path
-        if name not in REQUESTS:
-            raise Fault(f"Invalid request method and/or path: PUT {path}.")
+        if name not in REQUESTS or method != ("PATCH" if name in PATCHES else "PUT"):
+            raise Fault(f"Invalid request method and/or path: {method} {path}.")
         check(body, REQUESTS[name], path)
-        if self.started and name != "/actions":
-            raise Fault("The requested operation is not supported after starting the microVM.")
+        if self.runs.is_set() != (name in AFTER_START) and name != "/actions":
+            raise Fault(AFTER if self.runs.is_set() else BEFORE)
         {"/machine-config": self.configure, "/boot-source": self.set_boot, "/drives/": self.add_drive,
-         "/vsock": self.add_vsock, "/entropy": lambda *_: None, "/actions": self.act}[name](body, path)
+         "/vsock": self.add_vsock, "/entropy": lambda *_: None, "/actions": self.act, "/vm": self.change,
+         "/snapshot/create": self.keep, "/snapshot/load": self.load_kept}[name](body, path)
+        self.configured = True
 
     def configure(self, body, _path):
         if body.get("smt") and body["vcpu_count"] not in (1, *range(2, 33, 2)):
@@ -127,6 +152,7 @@ class Machine:
         parameters = body.get("boot_args", "")
         if len(parameters) >= MOST_PARAMETERS or not re.fullmatch(r"[ -~]*", parameters):
             raise Fault("The kernel command line is invalid: it is too long, or has characters that are not ASCII.")
+        self.parameters = dict(each.split("=", 1) for each in parameters.split() if "=" in each)
         self.boot = (opened(body["kernel_image_path"], "The kernel file cannot be opened"),
                      opened(body["initrd_path"], "The initrd file cannot be opened") if "initrd_path" in body else None,
                      parameters)
@@ -138,11 +164,13 @@ class Machine:
             raise Fault("invalid id")
         if "socket" in body or "path_on_host" not in body or "is_read_only" not in body:
             raise Fault("Unable to create the block device: a virtio one has path_on_host and is_read_only, and no socket.")
-        mode = "rb" if body["is_read_only"] else "r+b"
+        self.open_drive(body["drive_id"], body["path_on_host"], "rb" if body["is_read_only"] else "r+b")
+
+    def open_drive(self, name, path, mode):
         try:
-            self.drives[body["drive_id"]] = open(body["path_on_host"], mode)
+            self.drives[name] = open(path, mode)
         except OSError as error:
-            raise Fault(f"Unable to create the block device: {body['path_on_host']}: {error.strerror}") from error
+            raise Fault(f"Unable to create the block device: {path}: {error.strerror}") from error
 
     def add_vsock(self, body, _path):
         # The real one listens there for who wants to speak to the guest first.
@@ -156,14 +184,86 @@ class Machine:
 
     def act(self, body, _path):
         if body["action_type"] != "InstanceStart":
-            raise Fault("The requested operation is not supported before starting the microVM."
-                        if not self.started else "not in this double")
-        if self.started:
-            raise Fault("The requested operation is not supported after starting the microVM.")
+            raise Fault("not in this double" if self.runs.is_set() else BEFORE)
+        if self.runs.is_set():
+            raise Fault(AFTER)
         if self.boot is None:
             raise Fault("Cannot start microvm without kernel configuration.")
         self.load()
-        self.started = True
+        self.runs.set()
+
+    def change(self, body, _path):
+        self.paused = body["state"] == "Paused"
+
+    def keep(self, body, _path):
+        if not self.paused:
+            raise Fault("Cannot save the microVM state: Operation not allowed: the microVM is not paused")
+        if body.get("snapshot_type", "Full") == "Diff" and not self.config.get("track_dirty_pages"):
+            raise Fault("Diff snapshots are not allowed on uVMs with dirty page tracking disabled.")
+        if os.environ.get("DOUBLE_MACHINE"):
+            raise Fault("not in this double")
+        what = {"config": self.config, "parameters": self.parameters, "vsock": self.vsock[0],
+                "drives": [[name, drive.name, drive.mode] for name, drive in self.drives.items()]}
+        state = json.dumps(what).encode()
+        try:
+            self.write(body["snapshot_path"], state, body["mem_file_path"])
+        except OSError as error:
+            raise Fault(f"Cannot perform open on the backing file: {error.strerror}") from error
+
+    def write(self, state_path, state, memory_path):
+        used = json.dumps({"pool": self.pool, "initrd": self.initrd.hex()}).encode()
+        used = (struct.pack("<Q", len(used)) + used).ljust(PIECE * (len(used) // PIECE + 1), b"\0")
+        digest = hashlib.sha256(state)
+        size = self.config["mem_size_mib"] << 20
+        with open(os.open(memory_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb", buffering=0) as file:
+            # Over what is there, where it has the right size, and all of it.
+            if os.fstat(file.fileno()).st_size != size:
+                os.ftruncate(file.fileno(), 0)
+            os.ftruncate(file.fileno(), size)
+            for at in range(0, size, PIECE):
+                piece = used[at:at + PIECE] or bytes(PIECE)
+                file.write(piece)
+                digest.update(piece)
+            os.fsync(file.fileno())
+        with open(os.open(state_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666), "wb") as file:
+            file.write(state + digest.digest())
+
+    def load_kept(self, body, _path):
+        if self.configured:
+            raise Fault("Loading a microVM snapshot not allowed after configuring boot-specific resources.")
+        if ("mem_backend" in body) == ("mem_file_path" in body):
+            raise Fault("either `mem_backend` or `mem_file_path` exclusively must be given")
+        backend = body.get("mem_backend") or {"backend_type": "File", "backend_path": body["mem_file_path"]}
+        if backend["backend_type"] != "File":
+            raise Fault("not in this double")
+        try:
+            self.become(body["snapshot_path"], backend["backend_path"])
+        except (Fault, OSError, ValueError, KeyError, struct.error) as error:
+            raise Fatal(f"Failed to restore from snapshot: {error}") from error
+        self.loaded = True
+        self.paused = not body.get("resume_vm", False)
+        if not self.paused:
+            self.runs.set()
+
+    def become(self, state_path, memory_path):
+        # To read, as the real one: it maps what it does not change.
+        with open(state_path, "rb") as file:
+            data = file.read()
+        state, digest = data[:-32], hashlib.sha256(data[:-32])
+        with open(memory_path, "rb") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            used = json.loads(file.read(size))
+            file.seek(0)
+            while piece := file.read(PIECE):
+                digest.update(piece)
+        if digest.digest() != data[-32:]:
+            raise Fault("Failed to load snapshot state from file: CRC64 validation failed")
+        what = json.loads(state)
+        self.config, self.parameters = what["config"], what["parameters"]
+        self.pool, self.initrd = used["pool"], bytes.fromhex(used["initrd"])
+        for drive in what["drives"]:
+            self.open_drive(*drive)
+        self.add_vsock({"uds_path": what["vsock"]}, None)
 
     def load(self):
         """Everything is read as the machine would."""
@@ -184,7 +284,6 @@ class Machine:
             if not drive.read(4096):
                 raise Fault("Unable to read from the block device")
         self.paths = [os.path.realpath(file.name) for file in (kernel, initrd, *self.drives.values()) if file]
-        self.parameters = dict(each.split("=", 1) for each in parameters.split() if "=" in each)
 
 
 # --- the API ----------------------------------------------------------------------------------------------------------
@@ -247,19 +346,21 @@ def serve_one(peer, data, machine):
     if len(rest) < length:
         return None
     method, path, _ = first.split(" ")
+    lies = MISCHIEF == "lie" and path == os.environ.get("DOUBLE_AT")
     try:
-        if method != "PUT":
-            raise Fault(f"Invalid request method and/or path: {method} {path}.")
         if headers.get("content-type") != "application/json":
             raise Fault("Unsupported media type")
         try:
             body = json.loads(rest[:length], object_pairs_hook=once)
         except ValueError as error:
             raise Fault(f"An error occurred when deserializing the json body of a request: {error}.") from error
-        machine.put(path, body)
+        if not lies:
+            machine.ask(method, path, body)
     except Fault as fault:
         print(f"double: {method} {path}: {fault}", file=sys.stderr, flush=True)
         peer.sendall(answer(400, json.dumps({"fault_message": str(fault)}).encode()))
+        if isinstance(fault, Fatal):
+            os._exit(1)
         return rest[length:], True
     if MISCHIEF and path == os.environ.get("DOUBLE_AT", "/boot-source"):
         return rest[length:], misbehave(peer)
@@ -268,19 +369,27 @@ def serve_one(peer, data, machine):
 
 
 def serve(listener, machine):
-    peer, _ = listener.accept()
+    try:
+        serve_all(listener.accept()[0], machine)
+    except BaseException as error:
+        print(error, file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def serve_all(peer, machine):
     data = b""
-    while not machine.started:
+    while True:
         piece = peer.recv(65536)
-        if not piece:
+        if not piece and not machine.runs.is_set():
             raise SystemExit("double: the connection was closed before the machine was started")
+        if not piece:
+            return
         data += piece
         while data and (done := serve_one(peer, data, machine)):
             data, more = done
             if not more:
                 peer.close()
-                time.sleep(3600)
-    return peer
+                return
 
 
 def play(machine):
@@ -292,14 +401,24 @@ def play(machine):
         time.sleep(3600)
     if machine.vsock is None or "cloister_vsock" not in machine.parameters:
         raise SystemExit("double: the guest has no way to the node")
-    print("double: the guest boots", flush=True)  # its console
+    print("double: the guest", "goes on" if machine.loaded else "boots", flush=True)  # its console
     if os.environ.get("DOUBLE_MACHINE") == "qemu":
         import vsock_machine
         vsock_machine.run(machine.paths, machine.config["mem_size_mib"], machine.boot[2], machine.vsock[0])
         return
-    port = socket.socket(socket.AF_UNIX)
-    port.connect(f"{machine.vsock[0]}_{machine.parameters['cloister_vsock']}")
-    guest_double.run(port, machine.initrd)
+    def connect():
+        port = socket.socket(socket.AF_UNIX)
+        port.connect(f"{machine.vsock[0]}_{machine.parameters['cloister_vsock']}")
+        return port
+
+    if machine.loaded and MISCHIEF == "reset":
+        # The guest's kernel takes the event in which its connections end when it has made one already. No word of that
+        # comes to the other side.
+        kept = connect()
+        print("double: a connection is reset", kept.fileno(), flush=True)
+        time.sleep(0.2)
+    print("double: its random numbers are", machine.pool, flush=True)
+    guest_double.run(connect, machine.initrd, sleeps="cloister_sleeps" in machine.parameters, woken=machine.loaded)
 
 
 def parse(arguments):
@@ -342,9 +461,9 @@ def main():
     listener.listen()
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     machine = Machine()
-    peer = serve(listener, machine)
+    threading.Thread(target=serve, args=(listener, machine), daemon=True).start()
+    machine.runs.wait()
     play(machine)
-    peer.close()
     return 0
 
 

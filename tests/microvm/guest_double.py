@@ -4,18 +4,24 @@ system, in namespaces and with a root of its own. Where these may not be made, a
 runner's (src/wire/runner.h) are spoken for it, and its programs are this process's children."""
 
 import ctypes
+import hashlib
 import os
+import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 
-NEW = 0x00020000 | 0x20000000  # CLONE_NEWNS | CLONE_NEWPID
+CLONE_NEWNS = 0x00020000
+NEW = CLONE_NEWNS | 0x20000000  # CLONE_NEWPID
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 RUNNER_FD = 3
 HEAD = struct.Struct("<IBBHI")
 TEXT, START, COLLECT = 3, 4, 7
+WAKE, AWAKE = 33, 97
 HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED, COLLECTED = 65, 66, 67, 68, 69, 70, 73
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -35,15 +41,62 @@ def files(archive):
     return found
 
 
-def run(port, initrd):
+def run(connect, initrd, sleeps=False, woken=False):
+    """`connect` makes a connection to the node. One that `sleeps` says its first word on one, and connects until it is
+    woken; one that is `woken` has done the first before."""
     inside = files(initrd)
     for name in ("init", "cloister-runner", "filter"):
         if not inside.get(name):
             raise SystemExit(f"double: the initial RAM file system has no {name}")
-    if LIBC.unshare(NEW) == 0:
-        has_runner(port, inside["cloister-runner"])
+    has_own = LIBC.unshare(NEW) == 0
+    runner = None
+    if has_own and sleeps:
+        runner, theirs = socket.socketpair()
+        child = has_runner(theirs, inside["cloister-runner"])
+        whole(runner, len(FIRST))
+    if sleeps and not woken:
+        port = connect()
+        port.sendall(FIRST)
+        port.close()
+    port = awake(connect) if sleeps else connect()
+    if runner is not None:
+        carry(port, runner)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    elif has_own:
+        os.waitpid(has_runner(port, inside["cloister-runner"]), 0)
     else:
-        speak(port)
+        speak(port, () if sleeps else (FIRST,))
+
+
+def carry(one, other):
+    """Both ways, until either ends. What the node says is little, so that nothing stands still."""
+    while True:
+        for source in select.select((one, other), (), ())[0]:
+            data = source.recv(65536)
+            if not data:
+                return
+            (other if source is one else one).sendall(data)
+
+
+def awake(connect):
+    """The connection on which the node has said that this is a machine of its own."""
+    while True:
+        time.sleep(0.005)
+        try:
+            port = connect()
+            order = whole(port, HEAD.size + 76, ends=False)
+        except OSError:
+            continue
+        if not order:
+            continue
+        if HEAD.unpack(order[:HEAD.size]) != (76, 1, 0, WAKE, 0):
+            raise SystemExit("double: woken by something else")
+        seconds, _ = struct.unpack("<qI", order[HEAD.size + 64:])
+        entropy = hashlib.sha256(order[HEAD.size:HEAD.size + 64]).hexdigest()
+        print(f"double: woken with {entropy} at {seconds}", flush=True)
+        port.sendall(frame(AWAKE, 0))
+        return port
 
 
 # --- the runner -------------------------------------------------------------------------------------------------------
@@ -75,6 +128,7 @@ def has_runner(port, runner):
     child = os.fork()
     if child == 0:
         LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        LIBC.unshare(CLONE_NEWNS)  # the node's sockets stay where this process's parent finds them
         enter_root()
         os.dup2(port.fileno(), RUNNER_FD + 60)
         os.dup2(RUNNER_FD + 60, RUNNER_FD)
@@ -82,7 +136,7 @@ def has_runner(port, runner):
         path = f"/proc/self/fd/{program}"
         os.execve(path, ["cloister-runner"], {})
     port.close()
-    os.waitpid(child, 0)
+    return child
 
 
 # --- its words --------------------------------------------------------------------------------------------------------
@@ -92,18 +146,24 @@ def frame(kind, channel, payload=b""):
     return HEAD.pack(len(payload), 1, 0, kind, channel) + payload
 
 
-def whole(port, size):
+FIRST = frame(HELLO, 0, struct.pack("<I", 1))
+
+
+def whole(port, size, ends=True):
     data = b""
     while len(data) < size:
         piece = port.recv(size - len(data))
+        if not piece and not ends:
+            return b""
         if not piece:
             sys.exit(0)
         data += piece
     return data
 
 
-def speak(port):
-    port.sendall(frame(HELLO, 0, struct.pack("<I", 1)))
+def speak(port, first):
+    for each in first:
+        port.sendall(each)
     lists = ([], [])  # arguments, environment
     unfinished = b""
     while True:

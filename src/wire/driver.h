@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node and the driver of a VMM (vmm/driver.h) say to each other beside the runner's frames:
+// frames of channel 0 (frame.h) on a socket of their own, one each way. Both come from one build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cloister::wire::driver {
+
+enum class ToDriver : uint16_t {
+  // none: the machine, whose runner has said its first word, is to be kept. It stands still then,
+  // and the driver ends when it has answered.
+  kKeep = 34,
+};
+enum class FromDriver : uint16_t {
+  kKept = 98,     // none: memory and state are in their files
+  kNotKept = 99,  // why, as text
+};
+inline constexpr size_t kMaxReason = 1024;
+
+}  // namespace cloister::wire::driver
