@@ -18,7 +18,7 @@ namespace cloister::linux {
 Result<std::pair<Fd, Fd>> socketPair(int type);
 
 // The most descriptors in one message.
-inline constexpr size_t kMaxMessageFds = 16;
+inline constexpr size_t kMaxMessageFds = 24;
 
 // sendmsg(2): one message with copies of `fds`. Never raises SIGPIPE. kUnavailable: a socket that
 // does not block is full.

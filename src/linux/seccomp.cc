@@ -293,15 +293,18 @@ Result<> addGroups(json::object& policy, const std::string& more) {
 
 }  // namespace
 
-Result<SeccompProgram> loadSeccomp(const std::string& path, const std::string& more) {
+Result<SeccompProgram> loadSeccomp(const std::string& path, const std::vector<std::string>& more) {
   auto compiled = [&]() -> Result<SeccompProgram> {
     json::object policy = TRY(readPolicy(path));
-    if (!more.empty()) TRY(addGroups(policy, more));
+    for (const std::string& addition : more)
+      TRY(addGroups(policy, addition));
     return compileSeccomp(policy);
   }();
   if (compiled) return compiled;
-  const std::string both = more.empty() ? path : path + " and " + more;
-  return std::unexpected(std::move(compiled).error().within("loading " + both));
+  std::string all = path;
+  for (const std::string& addition : more)
+    all += " and " + addition;
+  return std::unexpected(std::move(compiled).error().within("loading " + all));
 }
 
 }  // namespace cloister::linux

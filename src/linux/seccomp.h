@@ -40,9 +40,9 @@ Result<SeccompProgram> compileSeccomp(const base::json::object& policy);
 // The filter alone, as libseccomp makes it: longer, with the same answers (seccomp_ranges.h).
 Result<std::vector<sock_filter>> assembleSeccomp(const base::json::object& policy);
 
-// Reads and compiles a document, with the addition to it at `more` where there is one; errors name
-// the files.
-Result<SeccompProgram> loadSeccomp(const std::string& path, const std::string& more = {});
+// Reads and compiles a document, with the additions to it at `more`; errors name the files.
+Result<SeccompProgram> loadSeccomp(const std::string& path,
+                                   const std::vector<std::string>& more = {});
 
 // Puts all threads of this process under the filter for good, with no_new_privs set.
 Result<> installSeccomp(const std::vector<sock_filter>& filter);

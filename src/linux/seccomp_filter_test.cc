@@ -158,7 +158,7 @@ uint32_t answerTo(const std::vector<sock_filter>& filter, long number, uint64_t 
 // which the kernel sees the low half, whatever the sign makes of the rest.
 TEST(VmmPolicy, AddsTheRequestsOfAMachineAndNoOthers) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
-  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("vmm.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf("vmm.json")});
   ASSERT_TRUE(sandbox && vmm) << (vmm ? "" : vmm.error().message);
   constexpr uint64_t kSign = 0xffffffff'00000000;
   for (const uint64_t request : std::initializer_list<uint64_t>{
@@ -181,7 +181,7 @@ TEST(VmmPolicy, AddsTheRequestsOfAMachineAndNoOthers) {
 // Firecracker's interrupt controllers are the kernel's; its threads have filters of their own.
 TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
-  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("firecracker.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf("firecracker.json")});
   ASSERT_TRUE(sandbox && vmm) << (vmm ? "" : vmm.error().message);
   for (const uint64_t request : std::initializer_list<uint64_t>{
            KVM_CREATE_VM, KVM_CREATE_IRQCHIP, KVM_CREATE_PIT2, KVM_IRQFD, KVM_SET_FPU, KVM_RUN}) {
@@ -210,7 +210,7 @@ TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
 }
 
 TEST(LibkrunPolicy, AddsItsRequestsAndNoOthers) {
-  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf("libkrun.json"));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf("libkrun.json")});
   ASSERT_TRUE(vmm) << vmm.error().message;
   for (const uint64_t request : std::initializer_list<uint64_t>{
            KVM_CREATE_VM, KVM_CREATE_IRQCHIP, KVM_CREATE_PIT2, KVM_IRQFD, KVM_SET_FPU, KVM_RUN}) {
@@ -228,7 +228,7 @@ class VmmAddition : public testing::TestWithParam<const char*> {};
 
 TEST_P(VmmAddition, ChangesNothingElse) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
-  const auto vmm = loadSeccomp(pathOf("sandbox.json"), pathOf(GetParam()));
+  const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf(GetParam())});
   ASSERT_TRUE(sandbox && vmm);
   size_t more = 0;
   for (int number = 0; number < 1024; ++number) {
@@ -254,7 +254,7 @@ TEST(Addition, IsReadLikeAPolicy) {
                            R"({"default": "allow", "architectures": ["x86_64", "aarch64"],
                                "groups": []})"}) {
     ASSERT_TRUE(base::writeFileAtomic(broken, text, 0644));
-    const auto loaded = loadSeccomp(pathOf("sandbox.json"), broken);
+    const auto loaded = loadSeccomp(pathOf("sandbox.json"), {broken});
     ASSERT_FALSE(loaded) << text;
     EXPECT_NE(loaded.error().message.find(broken), std::string::npos) << loaded.error().message;
   }

@@ -288,7 +288,7 @@ constexpr uint32_t kKvmSetCpuid2 = 0x4008ae90;
 
 // By the kernel itself: what passes is for the file to answer, and /dev/null knows none of it.
 TEST(VmmPolicy, IsHeldByTheKernel) {
-  const auto program = loadSeccomp(policyPath("sandbox.json"), policyPath("vmm.json"));
+  const auto program = loadSeccomp(policyPath("sandbox.json"), {policyPath("vmm.json")});
   ASSERT_TRUE(program) << program.error().message;
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   const auto ask = [&](long request) {

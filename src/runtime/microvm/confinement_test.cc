@@ -79,7 +79,7 @@ class Impostor final : public Guest {
 Result<std::string> saidByImpostor() {
   ProcessConfig config = testbed::config();
   auto vmm = TRY(
-      linux::loadSeccomp(config.seccomp_policy, base::shareDir() + "/policies/seccomp/vmm.json"));
+      linux::loadSeccomp(config.seccomp_policy, {base::shareDir() + "/policies/seccomp/vmm.json"}));
   config.cgroup_parent = "cloister-test-vmm";
   config.guests = {std::make_shared<const Impostor>(std::move(vmm.filter))};
   const auto host = TRY(startProcessHost(config));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/microvm/command.h"
+#include "runtime/microvm/driver_order.h"
 #include "runtime/process/ask_version.h"
 #include "wire/guest.h"
 
@@ -50,15 +51,20 @@ VmmFound findFirecracker(const MicrovmConfig& config, const Fd& program) {
 
 std::vector<std::string> firecrackerCommand(const std::string& firecracker, const Machine& machine,
                                             const SandboxSpec& spec) {
-  return {"cloister-firecracker",
-          firecracker,
-          kSocketPlace,
-          descriptorPath(kKernelFd),
-          descriptorPath(kInitrdFd),
-          descriptorPath(kDiskFd),
-          std::to_string(spec.guest_cpus),
-          std::to_string(mebibytesOf(machine, spec)),
-          kernelLine(kParameters, spec, wire::guest::kVsockPort)};
+  std::vector<std::string> command = {"cloister-firecracker",
+                                      firecracker,
+                                      kSocketPlace,
+                                      descriptorPath(kKernelFd),
+                                      descriptorPath(kInitrdFd),
+                                      descriptorPath(kDiskFd),
+                                      std::to_string(spec.guest_cpus),
+                                      std::to_string(mebibytesOf(machine, spec)),
+                                      kernelLine(kParameters, spec, wire::guest::kVsockPort)};
+  if (spec.guest_begins == Beginning::kBoots) return command;
+  command.insert(command.end(),
+                 {spec.guest_begins == Beginning::kKept ? "to-be-kept" : "as-kept",
+                  descriptorPath(kMemoryFd), descriptorPath(kStateFd), std::to_string(kOrdersFd)});
+  return command;
 }
 
 FirecrackerVersion firecrackerVersionIn(std::string_view text) {
@@ -73,6 +79,27 @@ FirecrackerVersion firecrackerVersionIn(std::string_view text) {
   return version;
 }
 
+namespace {
+
+Task<Result<>> saveFirecracker(boost::asio::any_io_executor executor, Fd orders,
+                               const Template& /*in*/) {
+  co_return co_await orderToKeep(std::move(executor), std::move(orders));
+}
+
+// Its driver knows by its command that it is to resume.
+std::string noOrders(int /*state*/) {
+  return {};
+}
+
+constinit const Keeping kKeeping{.with_kvm = true,
+                                 .copies = true,
+                                 .keep_policy = "firecracker-keep.json",
+                                 .resume_policy = "firecracker-resume.json",
+                                 .orders_to_resume = noOrders,
+                                 .save = saveFirecracker};
+
+}  // namespace
+
 // An error of KVM ends it, with a word; it never waits.
 constinit const VmmKind kFirecracker{.word = model::Vmm::kFirecracker,
                                      .title = "Firecracker",
@@ -84,6 +111,7 @@ constinit const VmmKind kFirecracker{.word = model::Vmm::kFirecracker,
                                      .automatic = true,
                                      .sockets = true,
                                      .opens_disk = true,
+                                     .keeping = &kKeeping,
                                      .stalled_at = neverStalls,
                                      .find = findFirecracker};
 

@@ -154,7 +154,7 @@ class LibkrunSandbox : public testing::Test {
     ProcessConfig config = testbed::config();
     const MicrovmConfig machines = configured();
     auto seccomp = TRY(linux::loadSeccomp(machines.policies + "/sandbox.json",
-                                          machines.policies + "/libkrun.json"));
+                                          {machines.policies + "/libkrun.json"}));
     config.cgroup_parent = "cloister-test-krun";
     config.guests = {std::make_shared<const Doubled>(order, TRY(microvm::readTools(machines)),
                                                      std::move(seccomp.filter))};

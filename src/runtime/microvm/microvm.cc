@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -20,7 +21,6 @@
 #include "runtime/microvm/devices.h"
 #include "runtime/microvm/image.h"
 #include "runtime/microvm/prove_kvm.h"
-#include "runtime/microvm/qmp.h"
 #include "runtime/microvm/vmm.h"
 #include "runtime/process/template.h"
 
@@ -70,13 +70,19 @@ microvm::Machine machineOf(const MicrovmConfig& config, bool kvm) {
 struct Processor {
   bool kvm = false;
   std::string finding;  // what was found about it
-  linux::SeccompProgram seccomp;
+  struct {
+    linux::SeccompProgram boots, kept, resumed;
+  } seccomp;
+
+  [[nodiscard]] const linux::SeccompProgram& seccompFor(Beginning begins) const {
+    if (begins == Beginning::kKept) return seccomp.kept;
+    return begins == Beginning::kResumes ? seccomp.resumed : seccomp.boots;
+  }
 };
 
-// With KVM a boot is short, and keeping a machine takes requests of KVM that its filter does not
-// have.
 std::shared_ptr<Templates> templatesOf(const MicrovmConfig& config, const Vmm& vmm, bool kvm) {
-  if (!vmm.kind->keeps || kvm || config.templates == 0) return nullptr;
+  const microvm::Keeping* keeping = vmm.kind->keeping;
+  if (keeping == nullptr || keeping->with_kvm != kvm || config.templates == 0) return nullptr;
   return std::make_shared<Templates>(config.templates);
 }
 
@@ -162,7 +168,8 @@ class Microvm final : public Guest {
     if (!processor_.kvm) return fds;
     fds.push_back(TRY(microvm::makeDevices(shows ? microvm::shownFiles(image_.tools, walls)
                                                  : microvm::MoreFiles{})));
-    fds.push_back(TRY(linux::sealedData(microvm::bytesOf(processor_.seccomp.filter))));
+    fds.push_back(
+        TRY(linux::sealedData(microvm::bytesOf(processor_.seccompFor(spec.guest_begins).filter))));
     return fds;
   }
   [[nodiscard]] uint32_t fileCount() const override {
@@ -173,20 +180,31 @@ class Microvm final : public Guest {
   [[nodiscard]] uint64_t machineBytes(const SandboxSpec& spec) const override {
     return microvm::mebibytesOf(machine_, spec) << 20;
   }
+  [[nodiscard]] uint64_t keepingBytes(const SandboxSpec& spec) const override {
+    const microvm::Keeping* keeping = vmm_->kind->keeping;
+    return keeping != nullptr && keeping->copies ? machineBytes(spec) : 0;
+  }
   [[nodiscard]] Result<Ordered> filesWith(const SandboxSpec& spec,
                                           const Template& from) const override {
+    const microvm::Keeping& keeping = *vmm_->kind->keeping;
+    const bool kept = spec.guest_begins == Beginning::kKept;
     auto [ours, theirs] = TRY(linux::socketPair(SOCK_STREAM));
     Ordered ordered{TRY(files(spec, "")), std::move(ours)};
-    ordered.files.push_back(TRY(microvm::another(from.memory())));
-    ordered.files.push_back(std::move(theirs));
-    if (spec.guest_begins == Beginning::kKept) return ordered;
-    ordered.files.push_back(TRY(linux::openAnew(from.state())));
-    TRY(linux::sendMessage(ordered.orders.get(), microvm::ordersToResume(microvm::kStateFd)));
+    std::vector<Fd> more;  // QEMU opens its memory to write even where it cannot
+    more.push_back(kept || !keeping.copies ? TRY(microvm::another(from.memory()))
+                                           : TRY(linux::openAnew(from.memory())));
+    more.push_back(std::move(theirs));
+    more.push_back(kept ? TRY(microvm::another(from.state())) : TRY(linux::openAnew(from.state())));
+    ordered.files.insert(ordered.files.begin() + 1 + microvm::kOpened,
+                         std::make_move_iterator(more.begin()),
+                         std::make_move_iterator(more.end()));
+    const std::string orders = kept ? "" : keeping.orders_to_resume(microvm::kStateFd);
+    if (!orders.empty()) TRY(linux::sendMessage(ordered.orders.get(), orders));
     return ordered;
   }
   Task<Result<>> save(boost::asio::any_io_executor executor, Fd orders,
                       const Template& in) const override {
-    co_return co_await microvm::saveState(std::move(executor), std::move(orders), in.state().get());
+    co_return co_await vmm_->kind->keeping->save(std::move(executor), std::move(orders), in);
   }
 
   void describe(const SandboxSpec& spec, base::json::object& plan) const override {
@@ -207,7 +225,11 @@ class Microvm final : public Guest {
     for (const MountStep& step : shows ? microvm::showRoot() : std::vector<MountStep>())
       devices.emplace_back(toJsonObject(step));
     plan["microvm"].as_object()["dev"] = std::move(devices);
-    plan["microvm"].as_object()["seccomp"] = processor_.seccomp.description;
+    auto& own = plan["microvm"].as_object();
+    own["seccomp"] = processor_.seccomp.boots.description;
+    if (!templates_) return;
+    own["seccomp_to_be_kept"] = processor_.seccomp.kept.description;
+    own["seccomp_from_template"] = processor_.seccomp.resumed.description;
   }
 
  private:
@@ -297,9 +319,12 @@ class Search {
   GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
     auto image = vmm->kind->shows_root ? microvm::noImage(config_) : open(*vmm->kind, kernel);
     if (!image) return lacksImage(image.error());
-    auto seccomp = linux::loadSeccomp(config_.policies + "/sandbox.json",
-                                      config_.policies + "/" + std::string(vmm->kind->policy));
-    if (!seccomp) return lacks(seccomp.error().message, "install Cloister anew");
+    const microvm::Keeping* keeping = vmm->kind->keeping;
+    auto seccomp = load(*vmm->kind, "");
+    auto kept = load(*vmm->kind, keeping != nullptr ? keeping->keep_policy : "");
+    auto resumed = load(*vmm->kind, keeping != nullptr ? keeping->resume_policy : "");
+    for (auto* each : {&seccomp, &kept, &resumed})
+      if (!*each) return lacks(each->error().message, "install Cloister anew");
     const microvm::Choice choice = choose(*vmm->kind, [&] {
       return device().works ? microvm::proveKvm(trialOf(config_, *vmm, *image, *seccomp))
                             : device();
@@ -307,10 +332,19 @@ class Search {
     if (choice.way == Way::kNone) return lacks(choice.detail, choice.remedy);
     auto guest = std::make_shared<const Microvm>(
         config_, std::move(vmm), *std::move(image),
-        Processor{choice.way == Way::kKvm, choice.detail, *std::move(seccomp)});
+        Processor{choice.way == Way::kKvm,
+                  choice.detail,
+                  {*std::move(seccomp), *std::move(kept), *std::move(resumed)}});
     GuestFound made{guest, guest->finding()};
     made.finding.remedy = choice.remedy;
     return made;
+  }
+
+  // The sandboxes' filter, and what the VMM may ask besides: always, and with `more`.
+  Result<linux::SeccompProgram> load(const VmmKind& kind, std::string_view more) const {
+    std::vector<std::string> additions = {config_.policies + "/" + std::string(kind.policy)};
+    if (!more.empty()) additions.push_back(config_.policies + "/" + std::string(more));
+    return linux::loadSeccomp(config_.policies + "/sandbox.json", additions);
   }
 
   const microvm::KvmFound& device() {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "runtime/microvm/command.h"
+#include "runtime/microvm/qmp.h"
 #include "runtime/process/ask_version.h"
 #include "wire/runner.h"
 
@@ -140,6 +142,13 @@ VmmFound findQemu(const MicrovmConfig& config, const Fd& program) {
           }})};
 }
 
+Task<Result<>> saveQemu(boost::asio::any_io_executor executor, Fd orders, const Template& in) {
+  co_return co_await saveState(std::move(executor), std::move(orders), in.state().get());
+}
+
+// With KVM a boot is short, and its filter has not the requests for it.
+constinit const Keeping kKeeping{.orders_to_resume = ordersToResume, .save = saveQemu};
+
 }  // namespace
 
 constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
@@ -151,7 +160,7 @@ constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
                               .policy = "vmm.json",
                               .automatic = true,
                               .emulates = true,
-                              .keeps = true,
+                              .keeping = &kKeeping,
                               .stalled_at = qemuStalledAt,
                               .find = findQemu};
 

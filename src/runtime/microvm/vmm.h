@@ -16,9 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include <boost/asio/any_io_executor.hpp>
+
 #include "base/fd.h"
 #include "runtime/microvm/microvm.h"
 #include "runtime/process/confine.h"
+#include "runtime/process/template.h"
 
 namespace cloister::runtime::microvm {
 
@@ -29,23 +32,37 @@ struct Machine {
   uint64_t tsc_kilohertz = 0;  // of this processor, which an emulated one counts with
 };
 
+// How a kind of VMM keeps machines and begins as those (process/template.h).
+struct Keeping {
+  bool with_kvm = false;  // with KVM, else emulated; never both
+  bool copies = false;    // it writes the memory into its file when it is told, else has it there
+  // What it may ask of the kernel for that besides its policy: policies/seccomp/...; "" nothing.
+  std::string_view keep_policy{};
+  std::string_view resume_policy{};
+  // What lies on the socket of its orders before it begins as what was kept; `state`: the number of
+  // that descriptor.
+  std::string (*orders_to_resume)(int state);
+  // As Guest::save.
+  Task<Result<>> (*save)(boost::asio::any_io_executor executor, Fd orders, const Template& in);
+};
+
 // A kind of VMM, as data.
 struct VmmKind {
   model::Vmm word;         // as the configuration names it
   std::string_view title;  // "QEMU"
   std::string MicrovmConfig::*
-      path;                   // its program's, or library's, of the image that sandboxes see
-  std::string_view key;       // of the configuration, for that
-  std::string_view install;   // what to do where it is not there: "install ..."
-  std::string_view kernel;    // which file of the image it boots
-  std::string_view policy;    // what it may ask of the kernel with KVM: policies/seccomp/...
-  bool automatic = false;     // taken where none is named and it was seen to boot
-  bool emulates = false;      // it runs machines without KVM, too
-  bool keeps = false;         // emulated, it keeps machines and begins as those, by qmp.h
-  bool sockets = false;       // it makes Unix sockets, in /tmp
-  bool shows_root = false;    // it shows the sandbox's own root, by virtio-fs, and boots no image
-  bool opens_disk = false;    // by name (/proc/self/fd), as the sandbox's user
-  std::string_view weaker{};  // what is weaker with it than with others, for every result
+      path;                  // its program's, or library's, of the image that sandboxes see
+  std::string_view key;      // of the configuration, for that
+  std::string_view install;  // what to do where it is not there: "install ..."
+  std::string_view kernel;   // which file of the image it boots
+  std::string_view policy;   // what it may ask of the kernel with KVM: policies/seccomp/...
+  bool automatic = false;    // taken where none is named and it was seen to boot
+  bool emulates = false;     // it runs machines without KVM, too
+  bool sockets = false;      // it makes Unix sockets, in /tmp
+  bool shows_root = false;   // it shows the sandbox's own root, by virtio-fs, and boots no image
+  bool opens_disk = false;   // by name (/proc/self/fd), as the sandbox's user
+  const Keeping* keeping = nullptr;  // none: its machines always boot
+  std::string_view weaker{};         // what is weaker with it than with others, for every result
   // Where in what it and its guest have said it begins to say that the machine has stopped for
   // good, while it lives on; npos where it does not.
   size_t (*stalled_at)(std::string_view said);

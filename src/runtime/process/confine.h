@@ -37,10 +37,10 @@ struct Confinement {
 // How a guest's machine begins: it boots; it boots, and its memory and state are to be kept; it is
 // what was kept (template.h); or it goes on from the memory image of a session (memory_image.h).
 enum class Beginning : uint8_t { kBoots, kKept, kResumes, kImage };
-// The descriptors that its VMM opens by number for that: memory, orders, and what was kept; or the
-// image's files.
+// The descriptors that its VMM opens by number for that: memory, orders, and state; or the image's
+// files.
 constexpr uint32_t filesOf(Beginning begins) {
-  constexpr uint32_t kFiles[] = {0, 2, 3, 3};
+  constexpr uint32_t kFiles[] = {0, 3, 3, 3};
   return kFiles[static_cast<size_t>(begins)];
 }
 

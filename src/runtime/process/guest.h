@@ -94,6 +94,8 @@ class Guest {
   [[nodiscard]] virtual std::shared_ptr<Templates> templates() const { return nullptr; }
   // Of a machine of `spec`, as it is told the VMM.
   [[nodiscard]] virtual uint64_t machineBytes(const SandboxSpec& /*spec*/) const { return 0; }
+  // Besides, of memory, while one is kept: where that is a copy.
+  [[nodiscard]] virtual uint64_t keepingBytes(const SandboxSpec& /*spec*/) const { return 0; }
   // As files(), where spec.guest_begins is not kBoots: with filesOf() more, those of `from`, and
   // the other end of `orders`, on which its VMM is told things.
   struct Ordered {

@@ -450,7 +450,9 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();
   const model::Limits roomy = toStartIn(limits);
-  auto group = groups_->take(host_->planFor(roomy, *slot, guest_.get()).cgroup);
+  linux::CgroupLimits room = host_->planFor(roomy, *slot, guest_.get()).cgroup;
+  if (how.begins == Beginning::kKept) room.memory_bytes += guest_->keepingBytes(plan.spec);
+  auto group = groups_->take(room);
   if (!group) {
     host_->returnSlot(*slot);
     co_return std::unexpected(std::move(group).error().within("provisioning"));

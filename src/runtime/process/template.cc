@@ -81,6 +81,7 @@ Task<Result<>> wake(Live& live) {
   CO_TRY(co_await live.channel().write(frame));
   const auto answer = co_await live.nextFrame();
   if (!answer) co_return fail(Code::kInternal, "it did not wake: " + answer.error().message);
+  if (answer->type == wire::FromRunner::kStartFailed) co_return checkHello(*answer);
   const auto type = static_cast<wire::guest::FromGuest>(answer->type);
   if (type != wire::guest::FromGuest::kAwake || answer->channel != 0 || !answer->payload.empty()) {
     co_return fail(Code::kInternal, "it did not wake: it said something else");
