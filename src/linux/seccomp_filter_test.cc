@@ -145,6 +145,9 @@ INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
 // As C has them; see seccomp_constants.cc.
 constexpr uint64_t kKvmGetMsrIndexList = 0xc004ae02;
 constexpr uint64_t kKvmSetMsrs = 0x4008ae89;
+constexpr uint64_t kKvmGetXsave = 0x9000aea4;
+constexpr uint64_t kKvmGetXsave2 = 0x9000aecf;
+constexpr uint64_t kKvmSetXsave = 0x5000aea5;
 
 uint32_t answerTo(const std::vector<sock_filter>& filter, long number, uint64_t second) {
   seccomp_data data{};
@@ -207,6 +210,36 @@ TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
   EXPECT_EQ(filters(vmm, SYS_seccomp, 1, 8), SECCOMP_RET_ERRNO | EPERM);  // a listener
   EXPECT_EQ(filters(vmm, SYS_prctl, 22, 1), SECCOMP_RET_ERRNO | EPERM);
   EXPECT_EQ(filters(sandbox, SYS_seccomp, 1, 0), SECCOMP_RET_ERRNO | EPERM);
+}
+
+// Who keeps a machine asks what it is, who begins as one that was kept says it; neither does the
+// other's.
+TEST(FirecrackerPolicy, GivesTheRequestsOfSnapshotsToWhoMakesOrLoadsThem) {
+  const auto with = [](const char* more) {
+    return loadSeccomp(pathOf("sandbox.json"), {pathOf("firecracker.json"), pathOf(more)});
+  };
+  const auto boots = loadSeccomp(pathOf("sandbox.json"), {pathOf("firecracker.json")});
+  const auto keeps = with("firecracker-keep.json");
+  const auto resumes = with("firecracker-resume.json");
+  ASSERT_TRUE(boots && keeps && resumes) << (keeps ? "" : keeps.error().message);
+  const auto belongTo = [&](const auto& theirs, std::initializer_list<uint64_t> requests) {
+    for (const uint64_t request : requests) {
+      for (const auto* each : {&boots, &keeps, &resumes}) {
+        EXPECT_EQ(answerTo((*each)->filter, SYS_ioctl, request),
+                  each == &theirs ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | EPERM)
+            << std::hex << request;
+      }
+    }
+  };
+  belongTo(keeps, {KVM_GET_IRQCHIP, KVM_GET_PIT2, KVM_GET_CLOCK, KVM_GET_DIRTY_LOG, kKvmGetXsave,
+                   kKvmGetXsave2, KVM_GET_XCRS, KVM_GET_DEBUGREGS, KVM_GET_VCPU_EVENTS});
+  belongTo(resumes, {KVM_SET_IRQCHIP, KVM_SET_PIT2, KVM_SET_CLOCK, KVM_SET_MP_STATE, kKvmSetXsave,
+                     KVM_SET_XCRS, KVM_SET_DEBUGREGS, KVM_SET_VCPU_EVENTS});
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           KVM_CREATE_DEVICE, KVM_SET_GUEST_DEBUG, KVM_NMI, KVM_SET_NESTED_STATE, KVM_ENABLE_CAP}) {
+    EXPECT_EQ(answerTo(keeps->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM);
+    EXPECT_EQ(answerTo(resumes->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM);
+  }
 }
 
 TEST(LibkrunPolicy, AddsItsRequestsAndNoOthers) {

@@ -39,5 +39,28 @@ TEST(FirecrackerCommand, IsTheDriversOrders) {
     EXPECT_THAT(command[8], HasSubstr(part));
 }
 
+TEST(FirecrackerCommand, SaysHowTheMachineBegins) {
+  SandboxSpec spec;
+  spec.guest_begins = Beginning::kKept;
+  auto command = firecrackerCommand("firecracker", {.kvm = true}, spec);
+  ASSERT_EQ(command.size(), 13U);
+  EXPECT_THAT(command[8], HasSubstr(" cloister_sleeps=1"));
+  EXPECT_THAT(std::vector(command.begin() + 9, command.end()),
+              testing::ElementsAre("to-be-kept", "/proc/self/fd/8", "/proc/self/fd/10", "9"));
+  spec.guest_begins = Beginning::kResumes;
+  command = firecrackerCommand("firecracker", {.kvm = true}, spec);
+  ASSERT_EQ(command.size(), 13U);
+  EXPECT_EQ(command[9], "as-kept");
+}
+
+TEST(Firecracker, KeepsWithKvmAndQemuWithout) {
+  for (const VmmKind* kind : vmmKinds()) {
+    if (kind->keeping == nullptr) continue;
+    EXPECT_EQ(kind->keeping->with_kvm, kind == &kFirecracker) << kind->title;
+    EXPECT_EQ(kind->keeping->copies, kind == &kFirecracker) << kind->title;
+  }
+  EXPECT_NE(kFirecracker.keeping, nullptr);
+}
+
 }  // namespace
 }  // namespace cloister::runtime::microvm

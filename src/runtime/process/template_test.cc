@@ -266,6 +266,10 @@ TEST_F(HostileVmm, IsNoMachineUntilItHasSaidThatItIsAwake) {
     EXPECT_FALSE(begins(answering(frame), sealedOne()));
     EXPECT_THAT(said_, HasSubstr("it did not wake: it said something else")) << frame;
   }
+  EXPECT_FALSE(begins(answering("struct.pack('<IBBHI', 10, 1, 0, 67, 0) + "
+                                "struct.pack('<II', 0, 2) + b'no'"),
+                      sealedOne()));
+  EXPECT_THAT(said_, HasSubstr("starting the sandbox: no"));  // in its driver's words
   EXPECT_FALSE(begins("pass", sealedOne()));
   EXPECT_THAT(said_, HasSubstr("it did not wake"));
 }
