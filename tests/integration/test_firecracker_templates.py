@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import tempfile
 import time
 import unittest
@@ -37,9 +38,11 @@ class Case(unittest.TestCase):
         self.directory = tempfile.mkdtemp(prefix="cloister-fc-")
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
         self.files = [os.memfd_create(name, os.MFD_ALLOW_SEALING) for name in ("memory", "state")]
-        os.ftruncate(self.files[0], MEBIBYTES << 20)
+        os.ftruncate(self.files[0], self.MEBIBYTES << 20)
         for each in self.files:
             self.addCleanup(os.close, each)
+
+    MEBIBYTES = MEBIBYTES
 
     @contextlib.contextmanager
     def driver(self, begins, **how):
@@ -47,7 +50,8 @@ class Case(unittest.TestCase):
         directory = pathlib.Path(self.directory) / "run"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
-        with Driver(directory, begins=(begins, *self.files), boot=SLEEPS, mebibytes=str(MEBIBYTES), **how) as driver:
+        how = {"boot": SLEEPS} | how
+        with Driver(directory, begins=(begins, *self.files), mebibytes=str(self.MEBIBYTES), **how) as driver:
             yield driver
 
     def keep(self):
@@ -180,6 +184,47 @@ class Faults(Case):
                     driver.ended()
                     self.assertTrue(gone(tree), "something is left")
 
+
+IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
+NO_GUEST = ("" if (IMAGE / "vmlinux").exists() and os.path.exists(kvm_case.QEMU) else
+            f"no {kvm_case.QEMU}, or no image with a vmlinux: CLOISTER_MICROVM names none")
+
+
+@unittest.skipIf(NO_GUEST, NO_GUEST)
+class Guest(Case):
+    """Linux with our pid 1, in a machine that QEMU emulates for the double. QEMU 7.2 saves no machine with a vsock that another
+    process has ("non-migratable device"), so this one only waits to be woken: this test has the driver's place then, and
+    hangs up as the transport would."""
+
+    MEBIBYTES = 256
+
+    def test_connects_until_it_is_woken(self):
+        boot = (f"{SLEEPS} panic=-1 random.trust_cpu=on cloister_memory={64 << 20} cloister_pids=32"
+                " cloister_scratch=1048576 cloister_inodes=64 cloister_noexec=0 cloister_limits=")
+        with self.driver("to-be-kept", machine="qemu", boot=boot, kernel=(IMAGE / "vmlinux").read_bytes(),
+                         initrd=firecracker_case.initrd(harness.BIN, (IMAGE / "modules.cpio").read_bytes()),
+                         disk=(IMAGE / "root.squashfs").read_bytes()) as driver:
+            driver.node.settimeout(120)
+            self.assertEqual(driver.frame()[0], HELLO, driver.said())
+            path = driver.directory / "v.sock_1024"
+            path.unlink()
+            time.sleep(1)  # there is nobody
+            with socket.socket(socket.AF_UNIX) as listener, driver.node:
+                listener.bind(str(path))
+                listener.listen()
+                listener.settimeout(20)
+                for _ in range(3):
+                    listener.accept()[0].close()
+                driver.node, _ = listener.accept()
+                driver.node.settimeout(120)
+                driver.wake()
+                out, code = driver.run("/bin/sh", "-c", "id -u; date +%s; exit 5")
+                user, now = out.decode().split()
+                self.assertEqual((user, code), ("1000", 5))
+                self.assertLess(abs(int(now) - time.time()), 20)
+                # Once it is awake, its end of the connection is its end.
+                driver.node.close()
+                harness.wait_for("the machine's end", driver.ended, 20)
 
 LACKS = ROOT or kvm_case.lacks_device() or kvm_case.lacks_compiler()
 WEAKER = "begun from a template"

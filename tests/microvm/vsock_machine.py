@@ -154,6 +154,7 @@ class Vsock:
         self.guest_window, self.guest_taken = window, taken
         if what == REQUEST:
             self.port, self.guest_port = target_port, source_port
+            self.taken = self.sent = 0
             self.peer = socket.socket(socket.AF_UNIX)
             try:
                 self.peer.connect(f"{self.path}_{target_port}")
