@@ -151,6 +151,8 @@ class Vsock:
         source, target, source_port, target_port, length, _, what, _, window, taken = PACKET.unpack(head)
         if (source, target) != (GUEST, HOST):
             return
+        if what != REQUEST and source_port != self.guest_port:
+            return  # of one that is over
         self.guest_window, self.guest_taken = window, taken
         if what == REQUEST:
             self.port, self.guest_port = target_port, source_port
