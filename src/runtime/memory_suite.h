@@ -70,10 +70,13 @@ class MemorySuite : public SessionSuite<Harness> {
     this->session_ = *std::move(made);
   }
 
-  void TearDown() override {
+  void endOthers() {
     for (const auto& each : others_)
       EXPECT_TRUE(runTask(this->harness_.io(), each->teardown()));
     others_.clear();
+  }
+  void TearDown() override {
+    endOthers();
     Base::TearDown();
   }
 
@@ -126,6 +129,8 @@ TYPED_TEST_P(MemorySuite, ACopyCanBeKeptToo) {
     ASSERT_TRUE(resumed) << resumed.error().message;
   }
   EXPECT_EQ(this->said(kAsks), "of-memory\nthere\n");
+  this->endOthers();
+  this->runUntil([&] { return program->outcome.has_value(); });  // which nobody let go on
 }
 
 TYPED_TEST_P(MemorySuite, LosesNothingOfWhatIsSaidMeanwhile) {
