@@ -135,7 +135,6 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
   config.runner = base::programDir() + "/cloister-runner";
   config.spawner = base::programDir() + "/cloister-spawner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
-  config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
   config.disk = diskConfig(options);
   config.image_root = node.image_root;
   config.cgroup_parent = node.cgroup_parent;

@@ -128,12 +128,6 @@ void report(const Error& error) {
   std::ignore = ::write(wire::kRunnerFd, frame, wire::kHeaderBytes + size);
 }
 
-// Not in the zygotes' orders, as they make no such sandbox.
-Result<> installDiskFilter(const Confinement& confinement) {
-  if (confinement.disk_filter.empty()) return fail(Code::kInternal, "no filter for a disk");
-  return linux::installSeccomp(confinement.disk_filter);
-}
-
 }  // namespace
 
 std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk) {
@@ -179,7 +173,6 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(linux::dropCapabilities());
   TRY(linux::setNoNewPrivs());
   TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));
-  if (spec.on_disk) TRY(installDiskFilter(confinement));
   return linux::installSeccomp(confinement.filter);
 }
 

@@ -30,8 +30,7 @@ struct Confinement {
   std::vector<linux::LandlockRule> landlock;
   int landlock_abi = 0;
   std::vector<sock_filter> filter;
-  std::vector<sock_filter> disk_filter;  // besides, where the workspace is on disk
-  Fd runner;                             // sealed program
+  Fd runner;  // sealed program
 };
 
 // How a guest's machine begins: it boots; it boots, and its memory and state are to be kept; it is

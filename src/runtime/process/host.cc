@@ -51,7 +51,7 @@ Result<> ProcessHost::probe() {
   note("seccomp", State::kOk, config_.seccomp_policy, "");
   probeIdentity();
   probeCgroups();
-  TRY(probeDisks());
+  probeDisks();
   readAlone();
   return startSpawner();
 }
@@ -116,14 +116,9 @@ void ProcessHost::probeCgroups() {
        missing.empty() ? "" : "mount the missing controllers");
 }
 
-Result<> ProcessHost::probeDisks() {
+void ProcessHost::probeDisks() {
   disks_ = Disks::open(config_.disk);
   findings_.push_back(disks_->finding());
-  if (disks_->finding().state != State::kOk) return {};
-  linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.disk_policy));
-  plan_.confinement.disk_filter = std::move(seccomp.filter);
-  disk_seccomp_ = std::move(seccomp.description);
-  return {};
 }
 
 Result<> ProcessHost::checkDisk(const model::Limits& limits, const Guest* guest) const {
@@ -384,7 +379,6 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   if (plan.spec.on_disk) {
     object["weakened"].as_array().emplace_back(kWeakerOnDisk);
     object["disk"] = {{"bytes", plan.spec.scratch_bytes}, {"inodes", plan.spec.scratch_inodes}};
-    object["disk_seccomp"] = disk_seccomp_;
   }
   object["walls"] = {
       {"hidden", list(walls.hidden, text)},

@@ -100,7 +100,7 @@ class ProcessHost {
   Result<> probe();
   void probeCgroups();
   void probeIdentity();
-  Result<> probeDisks();
+  void probeDisks();
   void readAlone();
   Result<> startSpawner();
   Result<std::shared_ptr<Spawner>> startSpawner(const std::string& image_path);
@@ -112,7 +112,6 @@ class ProcessHost {
   SpawnerPlan plan_;
   std::vector<MountStep> proc_;                 // of every sandbox
   base::json::object seccomp_;                  // what was compiled
-  base::json::object disk_seccomp_;             // likewise, for workspaces on disk
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
   std::shared_ptr<Root> root_;
   std::shared_ptr<Disks> disks_;

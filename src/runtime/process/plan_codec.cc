@@ -74,6 +74,8 @@ std::vector<MountStep> readSteps(wire::Reader& r) {
   return readList<MountStep>(r, [&] { return readStep(r); });
 }
 
+namespace {
+
 std::vector<sock_filter> readFilter(wire::Reader& r) {
   return readList<sock_filter>(r, [&] {
     sock_filter instruction{};
@@ -84,6 +86,8 @@ std::vector<sock_filter> readFilter(wire::Reader& r) {
     return instruction;
   });
 }
+
+}  // namespace
 
 Confinement readConfinement(wire::Reader& r) {
   Confinement confinement;

@@ -58,7 +58,6 @@ std::vector<T> readList(wire::Reader& r, Each&& each) {
 }
 std::vector<std::string> readTexts(wire::Reader& r);
 std::vector<MountStep> readSteps(wire::Reader& r);
-std::vector<sock_filter> readFilter(wire::Reader& r);
 Confinement readConfinement(wire::Reader& r);
 
 // The whole of a file, from its beginning, whatever was read of it before.

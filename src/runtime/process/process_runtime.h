@@ -47,7 +47,6 @@ struct ProcessConfig {
   std::string runner;          // path of cloister-runner
   std::string spawner;         // path of cloister-spawner
   std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
-  std::string disk_policy;     // path of policies/seccomp/disk.json, for workspaces on disk
   DiskConfig disk;             // those
   std::string image_root;      // "" = the host's /usr; otherwise a directory
   std::string cgroup_parent = "cloister";

@@ -9,7 +9,6 @@ std::string encodeSpawnerPlan(const SpawnerPlan& plan) {
   PlanWriter out;
   out.steps(plan.root);
   out.confinement(plan.confinement, plan.confinement.root);
-  out.filter(plan.confinement.disk_filter);
   return out.take();
 }
 
@@ -18,7 +17,6 @@ Result<SpawnerPlan> decodeSpawnerPlan(std::string_view bytes) {
   SpawnerPlan plan;
   plan.root = readSteps(r);
   plan.confinement = readConfinement(r);
-  plan.confinement.disk_filter = readFilter(r);
   if (!r.done()) return fail(Code::kInternal, "reading a spawner's plan: it is malformed");
   return plan;
 }

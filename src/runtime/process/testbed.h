@@ -25,7 +25,6 @@ inline ProcessConfig config() {
   config.runner = base::programDir() + "/cloister-runner";
   config.spawner = base::programDir() + "/cloister-spawner";
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
-  config.disk_policy = base::shareDir() + "/policies/seccomp/disk.json";
   config.cgroup_parent = "cloister-test";
   config.max_sandboxes = 16;
   config.disk = {.directory = std::filesystem::temp_directory_path(),
