@@ -129,7 +129,7 @@ runtime::DiskConfig diskConfig(const Options& options) {
 
 runtime::ProcessConfig processConfig(const Options& options, const model::LanguageSet& languages) {
   const model::Config& from = options.config;
-  const model::Config::Node& node = from.node;
+  const model::NodeSettings& node = from.node;
   runtime::ProcessConfig config;
   config.node = node.name;
   config.runner = base::programDir() + "/cloister-runner";
@@ -140,6 +140,7 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
   config.cgroup_parent = node.cgroup_parent;
   config.uid_base = node.uid_base;
   config.max_sandboxes = node.max_sandboxes;
+  config.lock_watch.most = node.file_locks;
   config.ready = from.pool.ready;
   config.ready_idle = std::chrono::milliseconds(from.pool.idle_ms);
   config.ready_floor = from.pool.floor;

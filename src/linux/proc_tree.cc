@@ -30,14 +30,19 @@ void addChildren(const std::string& process, std::vector<pid_t>& found) {
   ::closedir(tasks);
 }
 
-// utime, stime, cutime, cstime are fields 14 to 17 and rss is 24; the name, field 2, may hold
-// anything but ends with the last ')'.
-bool addStat(const std::string& process, TreeUsage& usage) {
+// Of a process's stat what follows its name, which may hold anything but ends with the last ')'; ""
+// for one that is gone.
+std::string statOf(const std::string& process) {
   const auto text = base::readFile(process + "/stat", 4096);
-  if (!text) return false;
-  const size_t name_end = text->rfind(')');
-  if (name_end == std::string::npos) return false;
-  std::istringstream words(text->substr(name_end + 1));
+  const size_t name_end = text ? text->rfind(')') : std::string::npos;
+  return name_end == std::string::npos ? "" : text->substr(name_end + 1);
+}
+
+// utime, stime, cutime, cstime are fields 14 to 17 and rss is 24.
+bool addStat(const std::string& process, TreeUsage& usage) {
+  const std::string stat = statOf(process);
+  if (stat.empty()) return false;
+  std::istringstream words(stat);
   uint64_t ticks = 0;
   std::string word;
   for (int field = 3; words >> word && field <= 24; ++field) {
@@ -60,6 +65,13 @@ TreeUsage usageOfTree(pid_t root) {
     if (addStat(process, usage)) addChildren(process, found);
   }
   return usage;
+}
+
+pid_t parentOf(pid_t process) {
+  std::istringstream words(statOf("/proc/" + std::to_string(process)));
+  std::string state;
+  pid_t parent = -1;
+  return words >> state >> parent ? parent : -1;
 }
 
 }  // namespace cloister::linux

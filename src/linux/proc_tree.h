@@ -18,4 +18,8 @@ struct TreeUsage {
 // at most 4096 are looked at.
 TreeUsage usageOfTree(pid_t root);
 
+// As this process's /proc has it; -1 for one that is gone. What a pid namespace's processes leave
+// behind is its first process's.
+pid_t parentOf(pid_t process);
+
 }  // namespace cloister::linux

@@ -52,7 +52,9 @@ constexpr Constant constant(std::string_view name, uint64_t value) {
 #define CONSTANT(name) constant(#name, name)
 
 constexpr Constant kConstants[] = {
-    {"CLONE_NEW_ANY", kCloneNewAny},
+    {"CLONE_NEW_ANY_AND_SHARED_FILES", kCloneNewAny | CLONE_FILES | CLONE_THREAD},
+    {"CLONE_FILES_OF_A_THREAD", CLONE_FILES | CLONE_THREAD},
+    {"F_OFD_ANY", 0x20},  // a bit of F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW and of no other command
     {"SOCK_TYPE_MASK", 0xf},
     // Not in the C library's headers, or only together with clashing ones.
     {"TCGETS2", 0x802c542a},

@@ -242,6 +242,32 @@ TEST(FirecrackerPolicy, GivesTheRequestsOfSnapshotsToWhoMakesOrLoadsThem) {
   }
 }
 
+// Of a file's locks those that the kernel tells by their process; and of one process files that
+// only its threads share.
+TEST(SandboxLocks, AreToldByTheirProcess) {
+  const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
+  ASSERT_TRUE(sandbox) << sandbox.error().message;
+  for (const uint64_t command :
+       {F_DUPFD, F_SETFL, F_SETLK, F_SETLKW, F_GETLK, F_SETLEASE, F_DUPFD_CLOEXEC, F_ADD_SEALS}) {
+    EXPECT_EQ(answerTo(sandbox->filter, SYS_fcntl, command), SECCOMP_RET_ALLOW) << command;
+  }
+  for (const uint64_t command : {F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW}) {
+    EXPECT_EQ(answerTo(sandbox->filter, SYS_fcntl, command), SECCOMP_RET_ERRNO | EINVAL) << command;
+  }
+  const auto clone = [&sandbox](uint64_t flags) {
+    seccomp_data data{};
+    data.nr = SYS_clone;
+    data.arch = kArch;
+    data.args[0] = flags;
+    return evaluate(sandbox->filter, data);
+  };
+  EXPECT_EQ(clone(SIGCHLD), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(clone(CLONE_VM | CLONE_VFORK | SIGCHLD), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(clone(CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_THREAD), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(clone(CLONE_FILES | SIGCHLD), SECCOMP_RET_ERRNO | EPERM);
+  EXPECT_EQ(clone(CLONE_NEWUSER | SIGCHLD), SECCOMP_RET_ERRNO | EPERM);
+}
+
 TEST(LibkrunPolicy, AddsItsRequestsAndNoOthers) {
   const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf("libkrun.json")});
   ASSERT_TRUE(vmm) << vmm.error().message;

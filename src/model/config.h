@@ -13,6 +13,7 @@
 #include "model/guest_settings.h"
 #include "model/image.h"
 #include "model/limits.h"
+#include "model/node_settings.h"
 #include "model/run_request.h"
 
 namespace cloister::model {
@@ -103,14 +104,7 @@ struct Config {
   // The most that any request may ask for; a node refuses a permit over it.
   Limits limits = defaultBounds().max;
 
-  struct Node {
-    std::string name = "local";
-    uint32_t max_sandboxes = 256;
-    std::string cgroup_parent = "cloister";
-    uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
-    std::string image_root;             // "" = the host's /usr; otherwise a directory
-    std::string images;                 // the store of images; "": images/store.h says
-  } node;
+  NodeSettings node;
 
   // Where the files of sandboxes are that are larger than their memory.
   struct Workspace {

@@ -53,6 +53,7 @@ inline constexpr std::string_view kInodes = "inodes";
 inline constexpr std::string_view kFileSize = "file_size_mb";
 inline constexpr std::string_view kOpenFiles = "open_files";
 inline constexpr std::string_view kPids = "pids";
+inline constexpr std::string_view kFileLocks = "file_locks";  // the node's, of no request
 inline constexpr std::string_view kOutput = "max_output_bytes";
 }  // namespace limit_name
 
@@ -61,7 +62,7 @@ struct LimitHit {
   std::string limit;   // one of limit_name
   uint64_t value = 0;  // the limit, in `unit`
   uint64_t used = 0;   // what was used or asked for, in `unit`
-  std::string unit;    // "bytes", "ms", "processes", "files"
+  std::string unit;    // "bytes", "ms", "processes", "files", "locks"
   bool fatal = false;  // it ended the run; otherwise the program saw an error and went on
 };
 

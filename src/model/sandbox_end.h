@@ -11,6 +11,7 @@ struct SandboxEnd {
   enum class Kind : uint8_t {
     kMemory = 1,  // the kernel ended it at its memory limit
     kRunnerLost,  // its runner died or broke its protocol
+    kFileLocks,   // the node ended it for the locks on files that it held
     kNodeLost,    // the node that had it is out of reach
     kTornDown,    // as was asked
   };

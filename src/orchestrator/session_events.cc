@@ -68,6 +68,16 @@ SessionEnd endOfSandbox(const model::SandboxEnd& sandbox, const model::Limits& l
           {"limit", model::limit_name::kMemory}, {"value", limits.memory_bytes}, {"unit", "bytes"}};
       return made;
     }
+    case model::SandboxEnd::Kind::kFileLocks: {
+      SessionEnd made =
+          end(error_type::kResourceLimit,
+              "the session's sandbox was ended at its file lock limit: " + sandbox.message +
+                  "; hold fewer at once, or ask the operator for a larger "
+                  "node.file_locks",
+              Cause::kSessionLocks, Code::kConflict, false);
+      made.reason.details = {{"limit", model::limit_name::kFileLocks}};
+      return made;
+    }
     case model::SandboxEnd::Kind::kNodeLost:
       return endOfNode(sandbox.message);
     case model::SandboxEnd::Kind::kRunnerLost:

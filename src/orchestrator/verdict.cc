@@ -26,7 +26,7 @@ constexpr LimitText kLimits[] = {
     {limit_name::kMemory, "memory"},        {limit_name::kDisk, "disk space"},
     {limit_name::kInodes, "file count"},    {limit_name::kFileSize, "file size"},
     {limit_name::kOpenFiles, "open files"}, {limit_name::kPids, "process count"},
-    {limit_name::kOutput, "output"},
+    {limit_name::kOutput, "output"},        {limit_name::kFileLocks, "file lock"},
 };
 
 std::string_view titleOf(std::string_view limit) {
@@ -60,7 +60,9 @@ RunError limitError(const LimitHit& hit) {
   std::string message = hit.fatal
                             ? "the program was ended at its " + limit + used
                             : "the program met its " + limit + used + ", saw an error and went on";
-  message += "; raise " + hit.limit + " if it needs more";
+  message += hit.limit == limit_name::kFileLocks
+                 ? "; hold fewer at once, or ask the operator for a larger node.file_locks"
+                 : "; raise " + hit.limit + " if it needs more";
   return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};
 }
 
@@ -174,6 +176,11 @@ void applyCause(Execution& execution, Cause cause) {
           "memory_mb",
           false);
       execution.error->details["limit"] = limit_name::kMemory;
+      return;
+    case Cause::kSessionLocks:
+      set(execution, Status::kFailed, error_type::kResourceLimit,
+          "its session's sandbox was ended for holding too many locks on files at once", false);
+      execution.error->details["limit"] = limit_name::kFileLocks;
       return;
     case Cause::kSessionLost:
       return set(execution, Status::kFailed, error_type::kRunnerLost,

@@ -23,6 +23,7 @@ enum class Cause : uint8_t {
   kSessionEnded,    // on request
   kSessionExpired,  // at its time
   kSessionMemory,   // at the memory limit of its sandbox
+  kSessionLocks,    // for the locks on files of its sandbox
   kSessionLost,     // with its sandbox's runner
 };
 

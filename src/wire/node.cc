@@ -236,7 +236,7 @@ void describe(A& a, T& v) {
 template <class A, class T>
   requires std::is_same_v<std::remove_const_t<T>, model::SandboxEnd>
 void describe(A& a, T& v) {
-  a.choice(v.kind, model::SandboxEnd::Kind::kMemory, model::SandboxEnd::Kind::kRunnerLost);
+  a.choice(v.kind, model::SandboxEnd::Kind::kMemory, model::SandboxEnd::Kind::kFileLocks);
   a.text(v.message, kSentence);
 }
 

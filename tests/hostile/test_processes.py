@@ -40,6 +40,29 @@ print(instances,
       worked(lambda: socket.socket().setsockopt(socket.SOL_SOCKET, 26, program) or 0))
 """
 
+# Locks of many files, by more processes than one, until something ends it: 200 bytes of the kernel's memory each.
+MANY_LOCKS = """
+import fcntl, os, sys, time
+each = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+os.fork(), os.fork()
+taken = []
+for number in range(400):
+    taken.append(open(f"{os.getpid()}-{number}", "wb"))
+    for at in range(each): fcntl.lockf(taken[-1], fcntl.LOCK_EX, 1, 2 * at)
+print("taken", flush=True)
+time.sleep(60)
+"""
+# What databases do, far below the bound; and what the kernel does not tell apart.
+FEW_LOCKS = """
+import fcntl, struct, time
+file = open("one", "wb")
+for at in range(50): fcntl.lockf(file, fcntl.LOCK_EX, 1, 2 * at)
+try: fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 200, 1, 0))  # F_OFD_SETLK
+except OSError as e: print(e.errno, flush=True)
+time.sleep(8)
+print("there")
+"""
+
 
 class Processes(HostileTest):
     def test_p01_fork_bomb(self):
@@ -173,6 +196,22 @@ class Processes(HostileTest):
         if RUNTIME == "process":  # others have a kernel of their own, which they may use up
             self.assertLessEqual(instances, 16)
         self.assertEqual(others, [0, 0, 0, 0])
+
+    def test_p07_file_locks(self):
+        """Who holds too many is ended within seconds, and told why; who holds some is not, nor the host's own."""
+        if RUNTIME != "process":
+            self.skipTest("its locks are in a kernel of its own")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            neighbour = pool.submit(self.run_code, "python", FEW_LOCKS, timeout_seconds=30)
+            result = self.run_code("python", MANY_LOCKS, timeout_seconds=30)
+            neighbour = neighbour.result()
+        self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_locks")
+        details = result["error"]["details"]
+        self.assertEqual((details["value"], details["unit"]), (1024, "locks"))
+        self.assertGreater(details["used"], 1024)
+        self.assertLess(result["resource_usage"]["wall_ms"], 15_000)
+        self.assertEqual(neighbour["stdout"], "22\nthere\n")
+        self.assertEnded(neighbour, "completed")
 
     def test_p08_disk_full(self):
         before = os.statvfs(self.server.state).f_bfree

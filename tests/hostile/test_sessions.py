@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from hostile import PROGRAMS, HostileTest, harness
+from hostile import PROGRAMS, RUNTIME, HostileTest, harness
 from session_case import Session
 from websocket import TEXT, WebSocket
 
@@ -109,6 +109,16 @@ attempt("getfd", lambda: libc.syscall(438, pidfd, 3, 0))
 attempt("kill", lambda: os.kill(1, 9) or os.stat("/proc/2000000"))
 print("end")
 '''
+
+# Until something ends it.
+MANY_LOCKS = """
+import fcntl, os, time
+taken = []
+for number in range(40):
+    taken.append(open(str(number), "wb"))
+    for at in range(1000): fcntl.lockf(taken[-1], fcntl.LOCK_EX, 1, 2 * at)
+time.sleep(60)
+"""
 
 
 class Sessions(HostileTest):
@@ -328,6 +338,18 @@ class Sessions(HostileTest):
             self.assertEnded(done, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
             self.assertEqual(hog.get(beside)["status"], "running")
             self.assertEqual(hog.exec("print('goes on')")["stdout"], "goes on\n")
+        elsewhere()
+
+    def test_s10_file_locks(self):
+        """Too many of its programs' locks end a session, and what runs in it, with that as their reason."""
+        if RUNTIME != "process":
+            self.skipTest("its locks are in a kernel of its own")
+        session, other = self.open(), self.open()
+        elsewhere = self.echo(other)
+        done = session.wait(session.start(MANY_LOCKS, timeout_seconds=60))
+        self.assertEnded(done, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_locks")
+        reason = session.show()["end_reason"]
+        self.assertEqual((reason["type"], reason["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "file_locks"), reason)
         elsewhere()
 
     def test_s11_the_image_tells_of_no_other(self):

@@ -139,6 +139,15 @@ Result<> ProcessHost::checkDisk(const model::Limits& limits, const Guest* guest)
                                       found.remedy + ", or ask for less disk_mb or more memory_mb");
 }
 
+std::shared_ptr<LockWatch> ProcessHost::lockWatch(const boost::asio::any_io_executor& executor) {
+  auto watch = lock_watch_.lock();
+  if (!watch) {
+    watch = std::make_shared<LockWatch>(executor, config_.lock_watch);
+    lock_watch_ = watch;
+  }
+  return watch;
+}
+
 Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_executor executor,
                                                           const SandboxSpec& spec) const {
   const uint32_t owner = spec.ids.outside;

@@ -51,6 +51,9 @@ class ProcessHost {
   void returnSlot(uint32_t slot);
   [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
 
+  // Of all its sandboxes; there while one has it.
+  std::shared_ptr<LockWatch> lockWatch(const boost::asio::any_io_executor& executor);
+
   // Workspaces on disk.
   [[nodiscard]] const std::shared_ptr<Disks>& disks() const { return disks_; }
   [[nodiscard]] bool onDisk(const model::Limits& limits) const { return disks_->isFor(limits); }
@@ -122,6 +125,7 @@ class ProcessHost {
   std::vector<std::string> weakened_;
   std::vector<model::Finding> findings_;
   std::vector<uint32_t> free_slots_;
+  std::weak_ptr<LockWatch> lock_watch_;
   uint64_t groups_made_ = 0;
   uint32_t dying_ = 0;
 };

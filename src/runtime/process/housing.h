@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
 #include "linux/cgroup.h"
 #include "model/limits.h"
+#include "runtime/process/lock_watch.h"
 #include "runtime/process/runner_channel.h"
 
 namespace cloister::runtime {
@@ -39,6 +41,11 @@ class Housing {
   [[nodiscard]] virtual const linux::CgroupUsage& before() const = 0;
   [[nodiscard]] virtual linux::CgroupUsage usage() const = 0;
   [[nodiscard]] virtual linux::CgroupEvents events() const = 0;
+  // For which it was ended.
+  [[nodiscard]] virtual const std::optional<LocksOver>& locksOver() const {
+    static const std::optional<LocksOver> none;
+    return none;
+  }
 
   // Ends everything in it; the channel then ends. Returns at once. Idempotent.
   virtual void kill() = 0;

@@ -14,6 +14,10 @@ void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uin
   outcome.limits.insert(fatal ? outcome.limits.begin() : outcome.limits.end(), std::move(entry));
 }
 
+void addLocksHit(model::Outcome& outcome, const LocksOver& locks) {
+  addHit(outcome, limit_name::kFileLocks, locks.most, locks.held, "locks", true);
+}
+
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch) {
   constexpr uint64_t kPage = 4096;
   if (scratch.bytes_total > 0 && scratch.bytes + kPage > scratch.bytes_total) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/outcome.h"
+#include "runtime/process/lock_watch.h"
 #include "runtime/process/runner_channel.h"
 
 namespace cloister::runtime {
@@ -17,6 +18,7 @@ constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
 // One limit, `value` and `used` in `unit`. A fatal one goes first.
 void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uint64_t used,
             std::string_view unit, bool fatal = false);
+void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
 // Those of the scratch file system that are used up; not fatal.
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch);
 

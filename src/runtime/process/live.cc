@@ -64,6 +64,24 @@ void Live::hear(Fd pipe) {
                  }));
 }
 
+void Live::watchLocks() {
+  if (parts_.guest || lock_watch_) return;
+  lock_watch_ = parts_.host->lockWatch(executor_);
+  lock_watch_->watch(weak_from_this());
+}
+
+pid_t Live::firstProcess() const {
+  return pidfd_ && !burying_ ? linux::pidOfPidfd(pidfd_.get()) : -1;
+}
+
+void Live::endFor(const LocksOver& locks) {
+  if (burying_ || locks_over_) return;
+  locks_over_ = locks;
+  base::log(base::Level::kInfo, "sandbox ended for its file locks",
+            {{"held", std::to_string(locks.held)}, {"most", std::to_string(locks.most)}});
+  kill();
+}
+
 std::string Live::lost(std::string what) const {
   return words_ ? what + words_->told() : what;
 }

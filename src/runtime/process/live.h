@@ -29,7 +29,7 @@ namespace cloister::runtime {
 // it waits for a disk that does not answer.
 inline constexpr auto kBurialPatience = std::chrono::seconds(20);
 
-class Live : public Housing, public std::enable_shared_from_this<Live> {
+class Live : public Housing, public LockHolder, public std::enable_shared_from_this<Live> {
  public:
   struct Parts {
     std::shared_ptr<ProcessHost> host;
@@ -52,6 +52,11 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   void adopt(Fd pidfd, Fd runner_socket);
   // What its guest writes on `pipe` is heard until its end: one that says it has stopped is killed.
   void hear(Fd pipe);
+  // From now on its programs may hold only so many locks on files; with a guest they are of that.
+  void watchLocks();
+  [[nodiscard]] pid_t firstProcess() const override;
+  void endFor(const LocksOver& locks) override;
+  [[nodiscard]] const std::optional<LocksOver>& locksOver() const override { return locks_over_; }
   // With a guest's last words.
   [[nodiscard]] std::string lost(std::string what) const override;
   // What it has used until now is not the program's.
@@ -149,6 +154,8 @@ class Live : public Housing, public std::enable_shared_from_this<Live> {
   std::optional<RunnerChannel> channel_;
   std::shared_ptr<GuestWords> words_;  // of a guest
   Ahead ahead_ = Ahead::kNone;
+  std::shared_ptr<LockWatch> lock_watch_;
+  std::optional<LocksOver> locks_over_;
   bool burying_ = false;
   std::optional<Result<>> removed_;  // once it is, or cannot be
   Signal buried_;                    // likewise

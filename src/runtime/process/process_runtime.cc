@@ -217,6 +217,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
                     .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
+  live->watchLocks();
   SandboxInfo info{fields.runtime, host_->config().node, target.image.name, digest, of.weakened};
   if (live->resumed()) info.weakened.emplace_back(kWeakerFromTemplate);
   const std::string weaker = host_->weakenedWalls(fields.walls, of.guest.get());

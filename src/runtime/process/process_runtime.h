@@ -20,6 +20,7 @@
 #include "model/plan.h"
 #include "runtime/process/disks.h"
 #include "runtime/process/guest.h"
+#include "runtime/process/lock_watch.h"
 #include "runtime/process/pressure.h"
 #include "runtime/runtime.h"
 
@@ -53,6 +54,7 @@ struct ProcessConfig {
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   uint32_t uids_each = 16;
   uint32_t max_sandboxes = 256;
+  LockWatchConfig lock_watch;
   uint32_t ready = 8;                            // made ahead of demand, at most (see pool.h)
   std::chrono::milliseconds ready_idle{30'000};  // and kept for as long as nobody wants them
   uint32_t ready_floor = 0;                      // of each kind that was asked for, kept even so

@@ -94,6 +94,10 @@ void Run::compose() {
            outcome_.usage.max_rss_bytes, "bytes", true);
     outcome_.end = End::kLimit;
     outcome_.message.clear();
+  } else if (by_itself && housing_->locksOver()) {
+    addLocksHit(outcome_, *housing_->locksOver());
+    outcome_.end = End::kLimit;
+    outcome_.message.clear();
   } else if (cause_) {
     outcome_.end = *cause_;
   } else {

@@ -253,7 +253,9 @@ Task<void> SessionRun::relay(ExecObserver& observer) {
         addHit(outcome_, model::limit_name::kMemory, live_->limits().memory_bytes,
                live_->usage().memory_peak, "bytes", true);
       }
-      stop(memory ? End::kLimit : End::kRunnerLost, frame.error().message);
+      const bool locks = !memory && live_->locksOver();
+      if (!cause_ && locks) addLocksHit(outcome_, *live_->locksOver());
+      stop(memory || locks ? End::kLimit : End::kRunnerLost, frame.error().message);
       break;
     }
     more = co_await onFrame(*frame, observer);

@@ -70,6 +70,10 @@ Task<void> Switchboard::listen() {
   using Kind = model::SandboxEnd::Kind;
   const bool ours = going.error().code == Code::kInvalid;
   if (live->events().oom_kills > 0) co_return end({Kind::kMemory, "out of memory"});
+  if (const auto& locks = live->locksOver()) {
+    co_return end({Kind::kFileLocks, "its programs held " + std::to_string(locks->held) +
+                                         " locks on files, of " + std::to_string(locks->most)});
+  }
   end({Kind::kRunnerLost, ours ? going.error().message : live_->lost("the runner died")});
 }
 

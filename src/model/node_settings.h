@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the configuration says of the machine that carries the sandboxes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cloister::model {
+
+struct NodeSettings {
+  std::string name = "local";
+  uint32_t max_sandboxes = 256;
+  uint64_t file_locks = 1024;  // that the programs of one hold at once
+  std::string cgroup_parent = "cloister";
+  uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
+  std::string image_root;             // "" = the host's /usr; otherwise a directory
+  std::string images;                 // the store of images; "": images/store.h says
+};
+
+}  // namespace cloister::model

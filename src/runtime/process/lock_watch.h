@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// LockWatch: ends a sandbox whose programs hold more locks on files than a bound. Linux charges
+// them to no cgroup, and has no limit of its own on how many a process has.
+//
+//   every second while there is a sandbox to watch
+//     └─ the kernel has memory for more than the bound   one small file; else that was all
+//          └─ /proc/locks, on a thread of its own        the first kMostRead, and rests after
+//               └─ by process, and its sandbox           what descends from its first process
+//
+// All methods on one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "linux/file_locks.h"
+
+namespace cloister::runtime {
+
+// More locks than a sandbox may have.
+struct LocksOver {
+  uint64_t held = 0;
+  uint64_t most = 0;
+};
+
+// A sandbox, to who counts its locks.
+class LockHolder {
+ public:
+  virtual ~LockHolder() = default;
+  // As this process's /proc numbers it; -1 once it is gone.
+  [[nodiscard]] virtual pid_t firstProcess() const = 0;
+  virtual void endFor(const LocksOver& locks) = 0;
+};
+
+struct LockWatchConfig {
+  uint64_t most = 1024;  // of one sandbox
+  std::chrono::milliseconds period{1000};
+  std::string locks = "/proc/locks";
+  std::string room = "/sys/kernel/slab/file_lock_cache/total_objects";
+};
+
+// Reading more takes seconds, in each of which the list is gone through from its beginning.
+inline constexpr uint64_t kMostRead = 65'536;
+
+// What a sandbox may have, of `holders` that there are: where not all locks could be read, it is
+// its share of half of those that were, as the host's own are among them; never more than `most`.
+uint64_t locksEach(const linux::FileLocks& locks, uint64_t most, size_t holders);
+
+class LockWatch : public std::enable_shared_from_this<LockWatch> {
+ public:
+  LockWatch(boost::asio::any_io_executor executor, LockWatchConfig config);
+  LockWatch(const LockWatch&) = delete;
+  LockWatch& operator=(const LockWatch&) = delete;
+  // Waits for the reading that goes on.
+  ~LockWatch() = default;
+
+  // For as long as it lives and has processes.
+  void watch(std::weak_ptr<LockHolder> holder);
+
+ private:
+  // Locks by the first process of the sandbox that holds them.
+  struct Seen {
+    linux::FileLocks locks;
+    std::unordered_map<pid_t, uint64_t> held;
+    std::chrono::steady_clock::duration took{};
+  };
+  void rest(std::chrono::steady_clock::duration pause);
+  void look();
+  [[nodiscard]] bool dropEnded();
+  void readAside();
+  static Seen read(const std::string& path, const std::vector<pid_t>& first);
+  void judge(const Seen& seen);
+
+  boost::asio::any_io_executor executor_;
+  LockWatchConfig config_;
+  boost::asio::steady_timer timer_;
+  std::vector<std::weak_ptr<LockHolder>> holders_;
+  bool watching_ = false;
+  std::optional<boost::asio::thread_pool> aside_;  // once there was something to read
+};
+
+}  // namespace cloister::runtime
