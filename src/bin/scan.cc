@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bin/scan.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "base/clock.h"
+#include "linux/command_helper.h"
+
+namespace cloister {
+namespace {
+
+// As root they become a user of their own, who may read nothing of ours.
+constexpr uint32_t kScannerId = model::kFallbackId + 1;
+
+}  // namespace
+
+Result<std::vector<Fd>> startScanHelpers(const model::Config& config) {
+  const model::Config::Artifacts::Scan& scan = config.artifacts.scan;
+  std::vector<Fd> helpers;
+  if (scan.command.empty()) return helpers;
+  if (!scan.command[0].starts_with('/')) {
+    return fail(Code::kInvalid, "artifacts.scan.command: must begin with an absolute path",
+                "artifacts.scan.command");
+  }
+  linux::HelperCommand command{
+      .argv = scan.command, .timeout = std::chrono::seconds(scan.timeout_seconds), .user = {}};
+  if (::geteuid() == 0) command.user = linux::User{kScannerId, kScannerId};
+  for (uint32_t i = 0; i < scan.concurrent; ++i)
+    helpers.push_back(TRY(linux::startCommandHelper(command)));
+  return helpers;
+}
+
+std::unique_ptr<orchestrator::Scanner> makeScanner(const boost::asio::any_io_executor& executor,
+                                                   const std::vector<Fd>& helpers,
+                                                   const model::Config& config) {
+  if (helpers.empty()) return nullptr;
+  // What a killed command takes to be gone, on a machine that is busy.
+  const Millis patience = std::chrono::seconds(config.artifacts.scan.timeout_seconds + 30);
+  const auto run = [&helpers, patience](
+                       size_t slot,
+                       const orchestrator::Scanner::More& more) -> Result<orchestrator::ScanEnd> {
+    const int socket = helpers[slot].get();
+    for (bool all = false; !all;) {
+      const auto piece = more();
+      // A content that cannot be read ends early; the caller knows.
+      all = !piece || piece->empty();
+      TRY(linux::sendToHelper(socket, all ? std::string_view() : std::string_view(*piece)));
+    }
+    linux::HelperAnswer answer = TRY(linux::receiveFromHelper(socket, patience));
+    return orchestrator::ScanEnd{answer.what, std::move(answer.said)};
+  };
+  const auto stop = [&helpers] {
+    for (const Fd& helper : helpers)
+      ::shutdown(helper.get(), SHUT_RDWR);
+  };
+  return std::make_unique<orchestrator::Scanner>(executor, helpers.size(), run, stop);
+}
+
+}  // namespace cloister
