@@ -65,6 +65,7 @@ constexpr Flag kFlags[] = {
     {.name = "listen", .value = "ADDR", .help = "host:port or unix:/path", .many = true},
     {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
     {.name = "ready-fd", .value = "FD", .help = "write the address here when it listens"},
+    {.name = "hung-fd", .value = "FD", .help = "write the node's pid here when it hangs"},
     {.name = "private", .value = "", .help = "sync nothing: the state goes with the service"},
     {.name = "mcp-conformance-fixtures", .value = "", .help = "for the official MCP suite only"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
@@ -84,6 +85,7 @@ struct Options {
   std::vector<std::string> listen;
   int lifeline = -1;
   int ready_fd = -1;
+  int hung_fd = -1;
 };
 
 Result<Options> parseOptions(const std::vector<std::string>& arguments) {
@@ -99,6 +101,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   if (options.listen.empty()) options.listen = {options.config.listen};
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
+  options.hung_fd = static_cast<int>(TRY(flags.integer("hung-fd", 3, kMostFds)).value_or(-1));
   if (!flags.operands().empty()) return fail(Code::kInvalid, "no such command; see --help");
   return options;
 }
@@ -415,6 +418,14 @@ std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) 
   return routes;
 }
 
+// Who holds the node's process is told when it hangs, to end it.
+runtime::Silence silenceOf(const Options& options) {
+  const auto hung = [fd = options.hung_fd](pid_t node) {
+    if (fd >= 0 && node > 0) ::dprintf(fd, "%d\n", node);
+  };
+  return {std::chrono::seconds(options.config.node.silence_seconds), hung};
+}
+
 // Everything, from `start` to the end that is asked for.
 void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunService& service,
                   orchestrator::Sessions& sessions, api::mcp::Server& mcp, const Options& options,
@@ -426,8 +437,9 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
     base::log(Level::kInfo, "stopping", {{"why", why}});
     runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
   });
-  runtime::spawn(io.get_executor(),
-                 orchestrator::keepConnected(service, options.state + "/run/node.sock"));
+  runtime::spawn(
+      io.get_executor(),
+      orchestrator::keepConnected(service, options.state + "/run/node.sock", silenceOf(options)));
   start();
   io.run();
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/supervisor.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/log.h"
 
@@ -13,17 +15,30 @@ namespace cloister::cli {
 
 using base::monotonicNow;
 
+namespace {
+
+Program withHungFd(Program control, int fd) {
+  control.argv.insert(control.argv.end(), {"--hung-fd", std::to_string(fd)});
+  control.pass.push_back(fd);
+  return control;
+}
+
+}  // namespace
+
 Result<Supervisor> Supervisor::make(SupervisorConfig config) {
   Signals signals = TRY(Signals::block({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE}));
   Pipe lifeline = TRY(makePipe());
-  return Supervisor(std::move(config), std::move(signals), std::move(lifeline));
+  Pipe hung = TRY(makePipe());
+  ::fcntl(hung.read.get(), F_SETFL, O_NONBLOCK);
+  return Supervisor(std::move(config), std::move(signals), std::move(lifeline), std::move(hung));
 }
 
-Supervisor::Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline)
+Supervisor::Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline, Pipe hung)
     : config_(std::move(config)),
       signals_(std::move(signals)),
       lifeline_(std::move(lifeline)),
-      control_("cloisterd", config_.control),
+      hung_(std::move(hung)),
+      control_("cloisterd", withHungFd(config_.control, hung_.write.get())),
       node_("cloister-node", config_.node),
       next_beat_(monotonicNow()) {}
 
@@ -93,14 +108,28 @@ Millis Supervisor::untilNextEvent() const {
 }
 
 void Supervisor::wait() {
-  pollfd polled[4] = {{signals_.fd(), POLLIN, 0},
-                      {phase_ == Phase::kRunning ? config_.lifeline : -1, POLLIN, 0},
-                      {control_.readyFd(), POLLIN, 0},
-                      {node_.readyFd(), POLLIN, 0}};
-  if (::poll(polled, 4, static_cast<int>(untilNextEvent().count())) <= 0) return;
+  pollfd polled[] = {{signals_.fd(), POLLIN, 0},
+                     {phase_ == Phase::kRunning ? config_.lifeline : -1, POLLIN, 0},
+                     {control_.readyFd(), POLLIN, 0},
+                     {node_.readyFd(), POLLIN, 0},
+                     {hung_.read.get(), POLLIN, 0}};
+  if (::poll(polled, std::size(polled), static_cast<int>(untilNextEvent().count())) <= 0) return;
   if (polled[1].revents != 0) stop("our parent is gone");
   if (polled[2].revents != 0) control_.checkReady();
   if (polled[3].revents != 0) node_.checkReady();
+  if (polled[4].revents != 0) killHungNode();
+}
+
+// What the control plane says is a line with the process it means: by then another may run.
+void Supervisor::killHungNode() {
+  char bytes[256];
+  const ssize_t n = ::read(hung_.read.get(), bytes, sizeof bytes);
+  std::istringstream lines(std::string(bytes, n > 0 ? static_cast<size_t>(n) : 0));
+  for (pid_t pid = 0; lines >> pid;) {
+    if (pid != node_.pid() || pid <= 0) continue;
+    base::log(base::Level::kError, "part hangs", {{"part", node_.name()}});
+    node_.signal(SIGKILL);
+  }
 }
 
 void Supervisor::takeSignals() {

@@ -2,7 +2,8 @@
 // The supervisor of `cloister serve`: one thread, one poll loop, over two children. It holds what
 // must outlive them: the state directory's lock, the listening socket, and the write end of the
 // lifeline, a pipe whose end of file tells the children that the supervisor is gone, however it
-// went. As pid 1 of a container it reaps orphans too.
+// went, and the read end of a pipe on which the control plane says that the node hangs, which is
+// killed then. As pid 1 of a container it reaps orphans too.
 //
 // Start: both children at once. A child that dies before it was ever ready ends the service with
 // its reason; later deaths are answered by restarts. Stop: the control plane drains first, then the
@@ -39,11 +40,12 @@ class Supervisor {
  private:
   enum class Phase { kRunning, kDraining, kStoppingNode };
 
-  Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline);
+  Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline, Pipe hung);
   Result<> startDue();
   Result<> announce();
   void wait();
   void takeSignals();
+  void killHungNode();
   Result<> reap();
   void stop(std::string_view why);
   void advanceStop();
@@ -55,6 +57,7 @@ class Supervisor {
   SupervisorConfig config_;
   Signals signals_;
   Pipe lifeline_;
+  Pipe hung_;
   Notifier notifier_;
   Child control_;
   Child node_;

@@ -103,6 +103,7 @@ constexpr Key kKeys[] = {
     {SAME(node.name)},
     {SAME(node.max_sandboxes), "sandboxes", 1, 4096},
     {SAME(node.file_locks), "locks", 64, 1'000'000},
+    {SAME(node.silence_seconds), "seconds", 1, 3600},
     {SAME(node.cgroup_parent)},
     {SAME(node.uid_base), "uid", 65'536, 4'294'000'000},
     {SAME(node.image_root)},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane's side against a node that lies: each lie ends the connection, and everything
 // on it, with kUnavailable.
+#include <unistd.h>
+
 #include <boost/asio/local/connect_pair.hpp>
 #include <gtest/gtest.h>
 
@@ -296,6 +298,65 @@ TEST_F(HostileSessionTest, ItsEndIsTheEndOfTheSession) {
   const model::SandboxEnd end = died();
   EXPECT_EQ(end.kind, model::SandboxEnd::Kind::kNodeLost);
   EXPECT_NE(end.message.find("node lost"), std::string::npos);
+}
+
+TEST_F(HostileNodeTest, AnswersWhatWasNotAsked) {
+  expectLost([&] { say(FromNode::kPong, 0); });
+}
+
+// Its connection stands, and nothing comes of it.
+class SilentNodeTest : public testing::Test {
+ protected:
+  SilentNodeTest() {
+    Connection::Stream ours(io_);
+    Connection::Stream theirs(io_);
+    boost::asio::local::connect_pair(ours, theirs);
+    peer_ = std::make_shared<Connection>(std::move(theirs));
+    model::NodeOffer offer;
+    offer.node = "silent";
+    peer_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(offer));
+    const auto told = [this](pid_t pid) { hung_ = pid; };
+    auto adopted = runTask(io_, adoptNode(std::move(ours), {Millis(400), told}));
+    EXPECT_TRUE(adopted);
+    node_ = *std::move(adopted);
+    spawn(io_.get_executor(), [](SilentNodeTest& test) -> Task<void> {
+      co_await test.node_->closed();
+      test.closed_ = true;
+    }(*this));
+  }
+  // Takes what is asked, and answers or not.
+  void listen(bool answers) {
+    spawn(io_.get_executor(), [](SilentNodeTest& test, bool replies) -> Task<void> {
+      while (const auto frame = co_await test.peer_->read(1U << 20)) {
+        EXPECT_EQ(frame->type, static_cast<uint16_t>(wire::ToNode::kPing));
+        ++test.pings_;
+        if (replies) test.peer_->post(static_cast<uint16_t>(FromNode::kPong), 0);
+      }
+    }(*this, answers));
+  }
+
+  boost::asio::io_context io_;
+  std::shared_ptr<Connection> peer_;
+  std::unique_ptr<RemoteNode> node_;
+  std::optional<pid_t> hung_;
+  bool closed_ = false;
+  int pings_ = 0;
+};
+
+TEST_F(SilentNodeTest, IsAskedAndThenLost) {
+  listen(false);
+  io_.run_for(std::chrono::seconds(5));
+  EXPECT_TRUE(closed_);
+  EXPECT_EQ(hung_, ::getpid());
+  EXPECT_GE(pings_, 3);
+}
+
+TEST_F(SilentNodeTest, IsKeptWhileItAnswers) {
+  listen(true);
+  io_.run_for(std::chrono::seconds(2));
+  EXPECT_FALSE(closed_);
+  EXPECT_FALSE(hung_);
+  EXPECT_GE(pings_, 5);
 }
 
 TEST_F(HostileNodeTest, GarbageInsteadOfAnOffer) {

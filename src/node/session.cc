@@ -68,6 +68,10 @@ Result<> Session::handle(runtime::Frame frame) {
   if (type == ToNode::kProvision) return provision(frame.channel, frame.payload);
   if (type == ToNode::kPlan) return plan(frame.channel, frame.payload);
   if (type == ToNode::kOpen) return open(frame.channel, frame.payload);
+  if (type == ToNode::kPing && frame.channel == 0) {
+    connection_->post(static_cast<uint16_t>(FromNode::kPong), 0);
+    return frame.payload.empty() ? Result<>{} : broken("ping");
+  }
   if (const auto exec = execs_.find(frame.channel); exec != execs_.end()) {
     return toExec(*exec->second, std::move(frame));
   }

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/remote/remote.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -21,8 +20,9 @@ constexpr Millis kFirstPause{5};
 constexpr Millis kLongestPause{2'000};
 
 // One connection from its beginning to its end; false if there was none.
-Task<bool> connectOnce(RunService& service, std::string socket_path, bool first_attempt) {
-  auto node = co_await runtime::connectNode(socket_path);
+Task<bool> connectOnce(RunService& service, std::string socket_path, runtime::Silence silence,
+                       bool first_attempt) {
+  auto node = co_await runtime::connectNode(std::move(socket_path), std::move(silence));
   if (!node) {
     base::log(first_attempt ? base::Level::kWarn : base::Level::kDebug, "node not reached",
               {{"reason", node.error().message}});
@@ -42,12 +42,12 @@ Task<bool> connectOnce(RunService& service, std::string socket_path, bool first_
 
 }  // namespace
 
-Task<void> keepConnected(RunService& service, std::string socket_path) {
+Task<void> keepConnected(RunService& service, std::string socket_path, runtime::Silence silence) {
   const auto executor = co_await asio::this_coro::executor;
   Millis pause = kFirstPause;
   bool first_attempt = true;
   while (true) {
-    const bool connected = co_await connectOnce(service, socket_path, first_attempt);
+    const bool connected = co_await connectOnce(service, socket_path, silence, first_attempt);
     first_attempt = connected;
     pause = connected ? kFirstPause : std::min(pause + pause / 4 + Millis(1), kLongestPause);
     asio::steady_timer timer(executor, pause);

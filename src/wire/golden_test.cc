@@ -195,6 +195,8 @@ void addNodeMessages(Golden& all) {
       FromNode::kDied, 7, encodeSandboxEnd({model::SandboxEnd::Kind::kMemory, "out of memory"}));
   all["from_node.input_taken"] =
       frame(FromNode::kInputTaken, 9, payload([](auto& w) { w.u32(6); }));
+  all["to_node.ping"] = frame(ToNode::kPing, 0, {});
+  all["from_node.pong"] = frame(FromNode::kPong, 0, {});
   all["from_node.pool"] = frame(FromNode::kPool, 0, encodePool(samplePool()));
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
 }

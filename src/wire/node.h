@@ -45,6 +45,7 @@ enum class ToNode : uint16_t {
   kSignal = 9,   // to such a program: u32 signal
   kResize = 10,  // to such a program: u16 columns, u16 rows of its terminal
   kGo = 11,      // to such a program, once: none → as kExec; with the answer the channel is free
+  kPing = 12,    // on channel 0: none → kPong
 };
 
 enum class FromNode : uint16_t {
@@ -63,6 +64,7 @@ enum class FromNode : uint16_t {
   kPool = 77,         // encoded PoolStats, on channel 0; the last one counts
   kDied = 78,         // encoded SandboxEnd: a session's sandbox has ended; kTeardown is due
   kInputTaken = 79,   // u32 bytes of kInput that went to the program: opens its window
+  kPong = 80,         // on channel 0: none
 };
 
 // Bytes of kInput that may be in flight to one program; a frame has at most kInputPiece of them.
@@ -106,7 +108,7 @@ struct OpenRequest {
 std::string encodeOpen(const OpenRequest& request);
 Result<OpenRequest> decodeOpen(std::string_view bytes);
 
-// Of those that a node can tell: kMemory and kRunnerLost.
+// Of those that a node can tell: kMemory, kRunnerLost and kFileLocks.
 std::string encodeSandboxEnd(const model::SandboxEnd& end);
 Result<model::SandboxEnd> decodeSandboxEnd(std::string_view bytes);
 

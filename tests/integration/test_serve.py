@@ -404,6 +404,41 @@ class RealParts(unittest.TestCase):
                 server.wait_ready()
                 self.assertEqual(server.run("print(2)")["stdout"], "2\n")
 
+    def begin(self, server, code):
+        made = server.request("POST", "/v1/executions", {"language": "python", "code": code, "timeout_seconds": 60})
+        self.assertIn(made.status, (200, 201, 202), made.body)
+        path = f"/v1/executions/{made.json()['id']}"
+        wait_for("it to run", lambda: server.request("GET", path).json()["status"] == "running")
+        return path
+
+    def test_a_hung_node_is_ended_and_another_started(self):
+        with harness.Server("node:\n  silence_seconds: 2\n") as server:
+            path = self.begin(server, "import time; time.sleep(50)")
+            hung = server.pid_of("cloister-node")
+            os.kill(hung, signal.SIGSTOP)
+            ended = wait_for("the run to end", lambda: (
+                now := server.request("GET", path).json())["status"] != "running" and now, 20)
+            self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "NODE_LOST"), ended)
+            wait_for("it to end", lambda: not alive(hung), 20)
+            server.wait_ready()
+            self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+            self.assertIn("part hangs", server.log.read_text())
+
+    def test_a_control_plane_that_was_stopped_blames_nobody(self):
+        with harness.Server("node:\n  silence_seconds: 2\n") as server:
+            path = self.begin(server, "import time; time.sleep(8); print('there')")
+            node, control = server.pid_of("cloister-node"), server.pid_of("cloisterd")
+            os.kill(control, signal.SIGSTOP)
+            time.sleep(5)
+            os.kill(control, signal.SIGCONT)
+            ended = wait_for("the run to end", lambda: (
+                now := server.request("GET", path).json())["status"] != "running" and now, 30)
+            self.assertEqual((ended["status"], ended["stdout"]), ("completed", "there\n"), ended)
+            self.assertEqual(server.pid_of("cloister-node"), node)
+            time.sleep(5)  # with nothing to say but that it lives
+            self.assertEqual(server.pid_of("cloister-node"), node)
+            self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+
     def test_the_control_plane_has_no_privilege(self):
         with harness.Server() as server:
             status = pathlib.Path(f"/proc/{server.pid_of('cloisterd')}/status").read_text()

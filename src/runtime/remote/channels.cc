@@ -194,4 +194,9 @@ bool Channels::overdue(base::Monotonic now) const {
   return false;
 }
 
+void Channels::postpone(Millis by) {
+  for (const auto& [number, channel] : channels_)
+    channel->due += by;
+}
+
 }  // namespace cloister::runtime

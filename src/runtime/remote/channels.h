@@ -70,6 +70,8 @@ class Channels {
   void notifyAll();
   // True if the node has been silent for longer than some channel allows.
   [[nodiscard]] bool overdue(base::Monotonic now) const;
+  // What is due has this much more time.
+  void postpone(Millis by);
 
  private:
   std::map<uint32_t, std::shared_ptr<Channel>> channels_;

@@ -4,6 +4,8 @@
 // has passed on, so a slow observer stalls its own program and nobody else's.
 #include "runtime/remote/remote.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +15,7 @@
 
 #include "base/log.h"
 #include "runtime/remote/channels.h"
+#include "runtime/remote/heartbeat.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
 
@@ -25,6 +28,8 @@ using wire::ToNode;
 using State = Channel::State;
 
 constexpr Millis kOfferPatience{10'000};
+constexpr Millis kTick{1'000};  // between looks at what is due
+constexpr Millis kShortestTick{20};
 constexpr Millis kPatience{60'000};  // beyond what the program itself may take
 // More than the node gives the slowest of its guests to start (runtime/microvm).
 constexpr Millis kProvisionPatience{150'000};
@@ -42,11 +47,23 @@ Error toldByNode(const std::string& payload) {
   return error;
 }
 
+// Who listens at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); 0: not known.
+pid_t processAt(Connection::Stream& stream) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  const int fd = stream.native_handle();
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? credentials.pid : 0;
+}
+
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  explicit Link(Connection::Stream stream)
+  Link(Connection::Stream stream, Silence silence)
       : executor_(stream.get_executor()),
+        peer_(processAt(stream)),
         connection_(std::make_shared<Connection>(std::move(stream))),
+        tick_(std::clamp(silence.patience / 10, kShortestTick, kTick)),
+        heartbeat_(silence.patience, tick_),
+        hung_(std::move(silence.hung)),
         changed_(executor_),
         offer_due_(base::monotonicNow() + kOfferPatience) {}
 
@@ -133,6 +150,7 @@ class Link : public std::enable_shared_from_this<Link> {
     while (going && !self->ended_) {
       auto frame =
           co_await self->connection_->read(self->offer_ ? wire::kNodeMaxPayload : wire::kMaxOffer);
+      if (frame) self->heartbeat_.heard();
       going = frame ? self->take(*std::move(frame)) : std::unexpected(std::move(frame).error());
     }
     if (going || self->ended_) co_return;
@@ -143,6 +161,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Result<> take(Frame frame) {
     if (frame.type == static_cast<uint16_t>(FromNode::kOffer)) return takeOffer(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
+    if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPong)) return takePong(frame);
     if (offer_) return channels_.deliver(std::move(frame));
     return fail(Code::kInvalid, "reading the node's offer: another message came first");
   }
@@ -166,18 +185,40 @@ class Link : public std::enable_shared_from_this<Link> {
     return {};
   }
 
+  Result<> takePong(const Frame& frame) {
+    if (frame.channel == 0 && frame.payload.empty() && heartbeat_.answered()) return {};
+    return fail(Code::kInvalid, "hearing the node: it answers what was not asked");
+  }
+
   static Task<void> watch(std::shared_ptr<Link> self) {
     while (!self->ended()) {
-      co_await self->changed_.wait(base::monotonicNow() + std::chrono::seconds(1));
-      const auto now = base::monotonicNow();
-      const bool silent = self->offer_ ? self->channels_.overdue(now) : now > self->offer_due_;
-      if (silent) self->end("the node did not answer in time");
+      co_await self->changed_.wait(base::monotonicNow() + self->tick_);
+      if (!self->ended()) self->look(base::monotonicNow());
     }
     self->end("the connection was closed");
   }
 
+  void look(base::Monotonic now) {
+    const Heartbeat::Beat beat = heartbeat_.tick(now);
+    channels_.postpone(beat.slept);
+    offer_due_ += beat.slept;
+    if (beat.gone || (!offer_ && now > offer_due_)) {
+      base::log(base::Level::kError, "node hangs", {{"pid", std::to_string(peer_)}});
+      if (hung_) hung_(peer_);
+      end("it said nothing for too long");
+    } else if (channels_.overdue(now)) {
+      end("the node did not answer in time");
+    } else if (beat.ask && offer_) {
+      post(ToNode::kPing, 0);
+    }
+  }
+
   asio::any_io_executor executor_;
+  pid_t peer_;
   std::shared_ptr<Connection> connection_;
+  Millis tick_;
+  Heartbeat heartbeat_;
+  std::function<void(pid_t)> hung_;
   Channels channels_;
   Signal changed_;  // the offer has come, or the link has ended
   base::Monotonic offer_due_;
@@ -526,14 +567,14 @@ class RemoteNodeImpl final : public RemoteNode {
 
 }  // namespace
 
-Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(Connection::Stream stream) {
-  auto link = std::make_shared<Link>(std::move(stream));
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(Connection::Stream stream, Silence silence) {
+  auto link = std::make_shared<Link>(std::move(stream), std::move(silence));
   link->start();
   CO_TRY(co_await link->offered());
   co_return std::make_unique<RemoteNodeImpl>(std::move(link));
 }
 
-Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path) {
+Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path, Silence silence) {
   const auto executor = co_await asio::this_coro::executor;
   if (socket_path.size() > 107) {  // sun_path, unix(7)
     co_return fail(Code::kInvalid, "connecting to " + socket_path + ": the path is too long");
@@ -544,7 +585,7 @@ Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path) {
   if (error) {
     co_return fail(Code::kUnavailable, "connecting to " + socket_path + ": " + error.message());
   }
-  co_return co_await adoptNode(std::move(stream));
+  co_return co_await adoptNode(std::move(stream), std::move(silence));
 }
 
 }  // namespace cloister::runtime

@@ -3,6 +3,10 @@
 // ends, every sandbox of it fails with kUnavailable ("node lost").
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,10 +29,21 @@ class RemoteNode : public Runtime {
   virtual Task<void> closed() = 0;
 };
 
+// When a node is given up of which nothing at all is heard, though its connection stands: it hangs,
+// or is stopped.
+struct Silence {
+  // Of time in which this process ran itself, tick by tick: what was asleep has missed nothing. The
+  // node is asked for a word several times meanwhile.
+  std::chrono::milliseconds patience{30'000};
+  // Called then, with the process that listens there, as the kernel names it to us; 0: not known.
+  std::function<void(pid_t)> hung{};
+};
+
 // Connects to the node's Unix socket and reads its offer.
-Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path);
+Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path,
+                                                      Silence silence = {});
 // The same over a stream that is connected already.
 Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(
-    boost::asio::local::stream_protocol::socket stream);
+    boost::asio::local::stream_protocol::socket stream, Silence silence = {});
 
 }  // namespace cloister::runtime

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heartbeat: when the other end of a link is to be asked for a sign of life, and when it is given
+// up. Time counts by ticks: one that comes late says that this process did not run, of which the
+// other end is not to blame, and counts as one. No I/O and no clock of its own. One thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace cloister::runtime {
+
+class Heartbeat {
+ public:
+  Heartbeat(Millis patience, Millis tick) : patience_(patience), tick_(tick) {}
+
+  // Whatever it is that came.
+  void heard() { silent_ = Millis(0); }
+  // The answer to a question; false if there was none.
+  bool answered() { return asked_ > 0 && asked_-- > 0; }
+
+  struct Beat {
+    bool ask = false;
+    bool gone = false;
+    Millis slept{0};  // of this process, since the last tick
+  };
+  // At every tick, or more often.
+  Beat tick(base::Monotonic now) {
+    Beat beat;
+    const auto since = last_ ? std::chrono::duration_cast<Millis>(now - *last_) : Millis(0);
+    last_ = now;
+    if (since > kLate * tick_) beat.slept = since - tick_;
+    const Millis before = silent_;
+    silent_ += since - beat.slept;
+    // Several times before its patience is over.
+    const Millis every = patience_ / kQuestions;
+    beat.ask = before / every != silent_ / every;
+    beat.gone = silent_ >= patience_ && asked_ >= kUnanswered;
+    if (beat.ask) ++asked_;
+    return beat;
+  }
+
+ private:
+  static constexpr int kLate = 3;             // ticks
+  static constexpr int kQuestions = 6;        // in the time of its patience
+  static constexpr uint32_t kUnanswered = 3;  // of those, at least
+
+  Millis patience_;
+  Millis tick_;
+  Millis silent_{0};
+  uint32_t asked_ = 0;
+  std::optional<base::Monotonic> last_;
+};
+
+}  // namespace cloister::runtime
