@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,16 +19,30 @@ namespace {
 // As root they become a user of their own, who may read nothing of ours.
 constexpr uint32_t kScannerId = model::kFallbackId + 1;
 
+Result<> checkProgram(const std::string& path) {
+  constexpr const char* kKey = "artifacts.scan.command";
+  const auto wrong = [](const std::string& what) {
+    return fail(Code::kInvalid, std::string(kKey) + ": " + what, kKey);
+  };
+  if (!path.starts_with('/')) return wrong("must begin with an absolute path");
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) {
+    return wrong("there is no " + path + "; install it, or leave the key empty to scan nothing");
+  }
+  if (!std::filesystem::is_regular_file(status) || ::access(path.c_str(), X_OK) != 0) {
+    return wrong(path + " is no program that can be run; chmod +x it, or name another");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Fd>> startScanHelpers(const model::Config& config) {
   const model::Config::Artifacts::Scan& scan = config.artifacts.scan;
   std::vector<Fd> helpers;
   if (scan.command.empty()) return helpers;
-  if (!scan.command[0].starts_with('/')) {
-    return fail(Code::kInvalid, "artifacts.scan.command: must begin with an absolute path",
-                "artifacts.scan.command");
-  }
+  TRY(checkProgram(scan.command[0]));
   linux::HelperCommand command{
       .argv = scan.command, .timeout = std::chrono::seconds(scan.timeout_seconds), .user = {}};
   if (::geteuid() == 0) command.user = linux::User{kScannerId, kScannerId};

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "model/escalation.h"
 
 namespace cloister::model {
 namespace {
@@ -406,6 +407,39 @@ Result<> agree(const Config& config) {
   return {};
 }
 
+// A cgroup below the service's own, which it can only be if no part of it leads elsewhere.
+Result<> checkCgroup(const std::string& path) {
+  const auto usable = [](auto part) {
+    return !part.empty() && part[0] != '.' && std::ranges::all_of(part, [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+             c == '-' || c == '_' || c == '.' || c == '@' || c == ':';
+    });
+  };
+  for (size_t from = 0; from <= path.size();) {
+    const size_t end = std::min(path.find('/', from), path.size());
+    if (!usable(std::string_view(path).substr(from, end - from))) {
+      return fail(Code::kInvalid,
+                  "node.cgroup_parent: must be a name for a cgroup, or several with / between, of "
+                  "letters, digits and -_.@: and none beginning with a dot; cloister is usual",
+                  "node.cgroup_parent");
+    }
+    from = end + 1;
+  }
+  return {};
+}
+
+Result<> checkOperations(const Names& safe) {
+  constexpr const char* kPath = "escalation.safe_operations";
+  for (const std::string& name : safe) {
+    if (isOperationInSandboxes(name)) continue;
+    return fail(Code::kInvalid,
+                std::string(kPath) + ": has \"" + name + "\"; must be of " +
+                    operationsInSandboxes() + (name == operation::kRun ? "; a run never is" : ""),
+                kPath);
+  }
+  return {};
+}
+
 // The type and the default of a key, for the documentation.
 struct Describer {
   const Key& key;
@@ -447,6 +481,8 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
     Result<> good;
     if (!documents.empty()) good = applyMap(documents.front(), "", seen, config);
     if (good) good = agree(config);
+    if (good) good = checkCgroup(config.node.cgroup_parent);
+    if (good) good = checkOperations(config.escalation.safe_operations);
     if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {
     return fail(Code::kInvalid, doing + ": " + error.what());

@@ -65,6 +65,15 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("pool: {floor: 9}"), HasSubstr("pool.floor: must be at most pool.ready"));
   EXPECT_EQ(parseConfig("pool: {floor: 9}", "c").error().field, "pool.floor");
   EXPECT_TRUE(parseConfig("pool: {floor: 9, ready: 9}", "c"));
+  for (const char* cgroup : {"../x", "/x", "a//b", "a/..", ".", "''", "a/", "a b"}) {
+    const std::string said = problem("node: {cgroup_parent: " + std::string(cgroup) + "}");
+    EXPECT_THAT(said, HasSubstr("node.cgroup_parent: must be a name")) << cgroup;
+  }
+  EXPECT_TRUE(parseConfig("node: {cgroup_parent: machine.slice/cloister-2}", "c"));
+  EXPECT_THAT(problem("escalation: {safe_operations: [file_read, file_raed]}"),
+              HasSubstr("escalation.safe_operations: has \"file_raed\"; must be of file_read, "));
+  EXPECT_THAT(problem("escalation: {safe_operations: [run]}"), HasSubstr("a run never is"));
+  EXPECT_TRUE(parseConfig("escalation: {safe_operations: [file_read, network]}", "c"));
   EXPECT_THAT(problem("http: {allowed_hosts: a}"), HasSubstr("must be a list of text"));
   EXPECT_THAT(problem("listen: a\nlisten: b\n"), HasSubstr("listen: given twice"));
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ranges>
 
 #include "base/clock.h"
 #include "model/execution.h"
@@ -49,6 +50,11 @@ constexpr std::array<OperationRow, 6> kOperations = {{
     {operation::kCommand, "command"},
     {operation::kNetwork, "host"},
 }};
+
+// Those with a subject.
+auto inSandboxes() {
+  return kOperations | std::views::filter([](const auto& row) { return !row.subject.empty(); });
+}
 
 json::value textOrNull(const std::string& text) {
   return text.empty() ? json::value(nullptr) : json::value(text);
@@ -231,6 +237,18 @@ std::string safeText(std::string_view text, size_t most) {
   }
   if (at < text.size()) out += " [" + std::to_string(text.size() - at) + " more bytes]";
   return out;
+}
+
+std::string operationsInSandboxes() {
+  std::string names;
+  for (const OperationRow& each : inSandboxes())
+    names += (names.empty() ? "" : ", ") + std::string(each.name);
+  return names;
+}
+
+bool isOperationInSandboxes(std::string_view name) {
+  auto rows = inSandboxes();
+  return std::ranges::find(rows, name, &OperationRow::name) != rows.end();
 }
 
 Result<EscalationRequest> parseEscalationRequest(const json::object& body) {

@@ -34,6 +34,9 @@ inline constexpr std::string_view kFileDelete = "file_delete";
 inline constexpr std::string_view kCommand = "command";
 inline constexpr std::string_view kNetwork = "network";
 }  // namespace operation
+// Of those, what is not a run: "file_read, file_write, ...".
+std::string operationsInSandboxes();
+bool isOperationInSandboxes(std::string_view name);
 
 // What one approver said.
 struct EscalationDecision {

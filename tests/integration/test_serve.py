@@ -472,6 +472,13 @@ class RealParts(unittest.TestCase):
             for key, config in (("policy", "policy: /nonexistent"), ("tools", "tools: /nonexistent"),
                                 ("agents.levels", "agents:\n  levels: /nonexistent")):
                 self.assertIn(f'"{key}: opening /nonexistent: ', self.refused(folder, config))
+            for program, said in (("/nonexistent", "there is no /nonexistent; install it"), ("/usr", "chmod [+]x it"),
+                                  ("/etc/passwd", "chmod [+]x it"), ("true", "must begin with an absolute path")):
+                self.assertRegex(self.refused(folder, f"artifacts:\n  scan:\n    command: [{program}]\n"),
+                                 f"artifacts.scan.command: .*{said}")
+            self.assertIn("node.cgroup_parent: must be a name", self.refused(folder, "node:\n  cgroup_parent: ../x\n"))
+            self.assertIn('escalation.safe_operations: has',
+                          self.refused(folder, "escalation:\n  safe_operations: [file_raed]\n"))
             for key in ("x", "sixteen or more, in part not seen"):
                 pathlib.Path(f"{folder}/state/admin.key").write_text(f"{key}\n")
                 self.assertIn("remove the file to get another", self.refused(folder))
