@@ -2,11 +2,13 @@
 #include "orchestrator/artifact_service.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "artifacts/links.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
@@ -43,6 +45,33 @@ Result<> checkUploadName(std::string_view name) {
               "the first of them not \".\"",
               "query.upload");
 }
+
+// For whoever asked: what is wrong is what is stored of the artifact, and it stays wrong.
+Error unusable(Error error, const std::string& id) {
+  if (error.code != Code::kInternal) return error;
+  base::log(base::Level::kError, "artifact unreadable",
+            {{"artifact", id}, {"error", error.message}});
+  return {Code::kConflict,
+          "reading artifact " + id + ": what is stored of it is damaged (" + error.message +
+              "); delete it (cloister artifact rm) and upload it, or run what made it, again",
+          {}};
+}
+
+class NamedReader final : public artifacts::BlobReader {
+ public:
+  NamedReader(std::unique_ptr<artifacts::BlobReader> blob, std::string id)
+      : blob_(std::move(blob)), id_(std::move(id)) {}
+  [[nodiscard]] uint64_t size() const override { return blob_->size(); }
+  Result<std::string> read(uint64_t offset, size_t length) override {
+    auto bytes = blob_->read(offset, length);
+    if (!bytes) return std::unexpected(unusable(std::move(bytes).error(), id_));
+    return bytes;
+  }
+
+ private:
+  std::unique_ptr<artifacts::BlobReader> blob_;
+  std::string id_;
+};
 
 bool isDigest(std::string_view text) {
   constexpr size_t kDigits = 64;
@@ -348,8 +377,11 @@ ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal
 Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(
     const model::Artifact& artifact) {
   auto reader = blobs_.blobs().open(artifact.blob());
-  if (!reader) return std::unexpected(std::move(reader).error());
-  return std::shared_ptr<artifacts::BlobReader>(*std::move(reader));
+  if (reader) return std::make_shared<NamedReader>(*std::move(reader), artifact.ref.id);
+  // Removed just now, or only its bytes are gone.
+  TRY(store_.artifact(store::Scope::allTenants(), artifact.ref.id));
+  if (reader.error().code == Code::kNotFound) reader.error().code = Code::kInternal;
+  return std::unexpected(unusable(std::move(reader).error(), artifact.ref.id));
 }
 
 ArtifactService::Task<Result<std::string>> ArtifactService::read(

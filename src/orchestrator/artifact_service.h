@@ -87,7 +87,8 @@ class ArtifactService {
   // Destroys a tenant's key, and with it all of its artifacts; gives how many there were.
   Task<Result<uint64_t>> forget(model::Principal by, std::string tenant);
 
-  // Its bytes; the reader belongs to the caller, who reads it in the background.
+  // Its bytes; the reader belongs to the caller, who reads it in the background. kConflict, also
+  // of read(), for what is damaged.
   Result<std::shared_ptr<artifacts::BlobReader>> open(const model::Artifact& artifact);
   Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
                                  size_t length);

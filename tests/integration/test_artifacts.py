@@ -291,6 +291,28 @@ class Artifacts(ApiTest):
             self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
         self.assertLess(harness.memory_of(daemon, "VmHWM") - before, 32 * MIB)
 
+    def test_what_is_damaged_is_named(self):
+        """Before anything of it is sent, with what to do; a range that is whole is still had."""
+        blobs = pathlib.Path(self.server.state) / "blobs"
+        before = set(blobs.glob("*/??/*"))
+        content = os.urandom(MIB)
+        made = self.put(content)
+        path = f"/v1/artifacts/{made['id']}/content"
+        blob, = set(blobs.glob("*/??/*")) - before
+        whole = blob.read_bytes()
+        begin = whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]
+        for bad in (begin, whole[:len(whole) // 2], b"", None):
+            blob.write_bytes(bad) if bad is not None else blob.unlink()
+            problem = self.call("GET", path, key=self.key, status=409).json()
+            self.assertEqual((problem["error"]["type"], problem["error"]["retryable"]), ("INVALID_REQUEST", False), problem)
+            self.assertIn(f"reading artifact {made['id']}: what is stored of it is damaged", problem["detail"])
+            self.assertIn("cloister artifact rm", problem["detail"])
+            self.assertNotIn(str(blobs), problem["detail"])
+        blob.write_bytes(begin)
+        part = self.call("GET", path, key=self.key, status=206, headers={"Range": "bytes=-1000"})
+        self.assertEqual(part.body, content[-1000:])
+        self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
+
     def test_nothing_on_disk_tells(self):
         """Known contents of uploads and of runs, in any encoding, are nowhere in the blobs directory."""
         marker = "gnorhlek-quisbut-"

@@ -3,6 +3,7 @@
 // /v1/uploads: those on their way there that their clients have named.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "api/problem.h"
 #include "api/rest/download.h"
@@ -11,7 +12,6 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "base/log.h"
 
 namespace cloister::api {
 namespace {
@@ -152,17 +152,21 @@ Result<model::Artifact> readable(RestParts& parts, const Request& request) {
   return parts.artifacts.verify(request.params[0], expires.value_or(0), *signature);
 }
 
+Task<Result<std::string>> readPiece(RestParts& parts, std::shared_ptr<artifacts::BlobReader> reader,
+                                    ByteRange range) {
+  co_return co_await parts.artifacts.read(std::move(reader), range.from,
+                                          std::min<uint64_t>(kPiece, range.to - range.from));
+}
+
+// `first`: of the range, what was read before anything was said.
 Task<void> streamArtifact(RestParts& parts, std::shared_ptr<artifacts::BlobReader> reader,
-                          ByteRange range, BodyWriter& out) {
-  while (range.from < range.to) {
-    const auto piece = co_await parts.artifacts.read(
-        reader, range.from, std::min<uint64_t>(kPiece, range.to - range.from));
-    if (!piece) {
-      base::log(base::Level::kError, "artifact unreadable", {{"error", piece.error().message}});
-    }
-    // The head is out: all that is left to say "incomplete" is to break off.
-    if (!piece || piece->empty() || !co_await out.write(*piece)) co_return;
+                          ByteRange range, std::shared_ptr<std::string> first, BodyWriter& out) {
+  Result<std::string> piece = std::exchange(*first, {});
+  // The head is out: all that is left to say "incomplete" is to break off.
+  while (piece && !piece->empty() && co_await out.write(*piece)) {
     range.from += piece->size();
+    if (range.from >= range.to) co_return;
+    piece = co_await readPiece(parts, reader, range);
   }
 }
 
@@ -184,10 +188,11 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
   if (kind == RangeKind::kNone) co_return outsideOf(artifact.size);
   if (kind == RangeKind::kPart) setPart(response, range, artifact.size);
   const auto reader = CO_TRY(parts.artifacts.open(found));
+  auto first = std::make_shared<std::string>(CO_TRY(co_await readPiece(parts, reader, range)));
   setDownload(response, artifact.content_type, artifact.path);
   response.stream_length = range.to - range.from;
-  response.stream = [&parts, reader, range](BodyWriter& out) {
-    return streamArtifact(parts, reader, range, out);
+  response.stream = [&parts, reader, range, first](BodyWriter& out) {
+    return streamArtifact(parts, reader, range, first, out);
   };
   co_return response;
 }
