@@ -154,6 +154,20 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   co_return co_await impl->begun(session);
 }
 
+Task<Result<std::optional<Session>>> Sessions::earlier(model::Principal principal,
+                                                       model::SessionRequest request,
+                                                       std::string idempotency_key) {
+  if (idempotency_key.empty()) co_return std::nullopt;
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewSession record;
+  record.idempotency_key = std::move(idempotency_key);
+  CO_TRY(impl->heldBack(principal, request));
+  record.session = CO_TRY(impl->prepare(std::move(principal), std::move(request), record))->record;
+  auto found = CO_TRY(impl->runs->parts.store.earlier(record));
+  if (!found) co_return std::nullopt;
+  co_return co_await impl->replayed(*std::move(found));
+}
+
 Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
                                            model::SessionRequest request,
                                            store::NewSession& record) const {

@@ -74,6 +74,12 @@ class Sessions {
   Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
                                       std::string idempotency_key, SessionFill fill = {});
 
+  // What create() made before for the same request under this key, once it has begun; nullopt if
+  // there is none. kConflict: the key was another request's.
+  Task<Result<std::optional<model::Session>>> earlier(model::Principal principal,
+                                                      model::SessionRequest request,
+                                                      std::string idempotency_key);
+
   // As it is now; kNotFound for what does not exist or is another tenant's.
   Result<model::Session> get(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Session>> list(const model::Principal& principal,

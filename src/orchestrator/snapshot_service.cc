@@ -423,6 +423,9 @@ Result<> goOnAs(const model::SnapshotMemory& memory, const std::string& id,
 Task<Result<model::Session>> SnapshotService::restore(model::Principal principal,
                                                       model::SessionRequest request,
                                                       std::string idempotency_key) {
+  // A retry is answered as the first was, whatever is left of the snapshot.
+  auto earlier = CO_TRY(co_await sessions_.earlier(principal, request, idempotency_key));
+  if (earlier) co_return *std::move(earlier);
   const model::Snapshot snapshot = CO_TRY(get(principal, request.from_snapshot));
   if (snapshot.tenant != principal.tenant) {
     co_return fail(Code::kNotFound, "there is no snapshot " + request.from_snapshot);

@@ -257,6 +257,23 @@ class Snapshots(SnapshotCase):
         again = self.take(session)
         self.assertEqual(self.good(self.session(from_snapshot=again["id"]), "print(open('f').read())"), "x\n")
 
+    def test_a_retry_is_answered_as_the_first_was(self):
+        """Also once its snapshot is gone; another request under the key, or none before, is told so."""
+        session = self.session()
+        made = self.take(session)
+        request = {"language": "python", "memory_mb": 256, "from_snapshot": made["id"]}
+
+        def create(status, key, **more):
+            return self.call("POST", "/v1/sessions", {**request, **more}, key=self.key, status=status,
+                             headers={"Idempotency-Key": key}).json()
+        first = create(201, "once")
+        self.call("DELETE", f"/v1/snapshots/{made['id']}", key=self.key, status=204)
+        self.assertEqual(create(201, "once")["id"], first["id"])
+        create(409, "once", memory_mb=300)
+        create(404, "twice")
+        self.call("DELETE", f"/v1/sessions/{first['id']}", key=self.key, status=200)
+        self.assertEqual(create(201, "once")["id"], first["id"])
+
     def test_nothing_of_it_can_be_read_on_the_disk(self):
         word = hashlib.sha256(os.urandom(8)).hexdigest()
         session = self.session()
