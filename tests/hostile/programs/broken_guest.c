@@ -479,6 +479,7 @@ static void startMachine(void) {
 int main(int argc, char** argv) {
   struct rlimit files = {0, 0};
   makeNoise();
+  if (argc > 1 && strcmp(argv[1], "--at-stdin") == 0) the_port = 0;
   makes_within = argc > 1 && strcmp(argv[1], "--nester") == 0;
   is_machine = getpid() == 1 && getenv("cloister_limits") != NULL;
   if (is_machine) startMachine();
