@@ -348,7 +348,7 @@ class Sessions(HostileTest):
         elsewhere = self.echo(other)
         done = session.wait(session.start(MANY_LOCKS, timeout_seconds=60))
         self.assertEnded(done, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_locks")
-        reason = session.show()["end_reason"]
+        reason = session.wait_ended()["end_reason"]
         self.assertEqual((reason["type"], reason["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "file_locks"), reason)
         elsewhere()
 
