@@ -28,6 +28,12 @@ HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED, SCRATCH, COUNTS = 65, 66, 
 ORDERS = ("kernel", "initrd", "disk")
 BOOT = "console=ttyS0 quiet reboot=k cloister_vsock=1024"
 
+# What the double does instead of answering, and what the node hears.
+ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malformed", "twice": "the answer is malformed",
+           "endless-body": "the answer is malformed", "cut": "the connection was closed instead of an answer",
+           "die": "the connection was closed instead of an answer",
+           "refuse": 'refused with 400: {"fault_message":"no  room <for> it"}'}
+
 
 def kernel(place=1 << 20):
     """An ELF file that a machine could load, of one page at `place`."""

@@ -18,18 +18,12 @@ import firecracker_case
 import harness
 import kvm_case
 from api_case import ApiTest, CONFIG
-from firecracker_case import COUNTS, HELLO, Driver, gone
+from firecracker_case import ANSWERS, COUNTS, HELLO, Driver, gone
 
 import unpack_kernel
 
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
 ROOT = "" if harness.ROOT else "needs root: the double gives its runner namespaces"
-
-# What the double does instead of answering, and what the node hears.
-ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malformed", "twice": "the answer is malformed",
-           "endless-body": "the answer is malformed", "cut": "the connection was closed instead of an answer",
-           "die": "the connection was closed instead of an answer",
-           "refuse": 'refused with 400: {"fault_message":"no  room <for> it"}'}
 
 
 class Case(unittest.TestCase):

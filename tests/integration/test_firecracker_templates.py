@@ -19,18 +19,12 @@ import firecracker_case
 import harness
 import kvm_case
 from api_case import ApiTest, CONFIG
-from firecracker_case import HELLO, Driver, gone
+from firecracker_case import ANSWERS, HELLO, Driver, gone
 
 SLEEPS = firecracker_case.BOOT + " cloister_sleeps=1"
 ROOT = "" if harness.ROOT else "needs root: the double gives its runner namespaces"
 F_ADD_SEALS, SEALS = 1033, 0xF  # seal, shrink, grow, write
 MEBIBYTES = 64
-
-# What the double does instead of answering, and what the node hears.
-ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malformed", "twice": "the answer is malformed",
-           "endless-body": "the answer is malformed", "cut": "the connection was closed instead of an answer",
-           "die": "the connection was closed instead of an answer",
-           "refuse": 'refused with 400: {"fault_message":"no  room <for> it"}'}
 
 
 class Case(unittest.TestCase):
