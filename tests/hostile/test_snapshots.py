@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """P23 to P29 where a snapshot or a restoration meets them: links, swaps, things that are no files, names,
 bombs; and a program that works against being stopped."""
+import os
+import pathlib
 import unittest
 
-from hostile import HostileTest, harness
+from hostile import AS_USER, HostileTest, harness
+from processes import program_of
 from session_case import Session
 
 ROUNDS = 400 if harness.LONG else 25
@@ -162,6 +165,106 @@ for n in range(100): os.mkdir(deep); deep += "/" + "d" * 30
         self.good(self.session, "import os\nfor n in range(300): os.mkdir('d'); os.chdir('d')")
         self.assertEqual(self.take().status, 422)
         self.assertEqual(self.good(self.session, "print('usable')"), "usable\n")
+
+
+RUNSC = "/usr/bin/runsc"
+# Of a program that works against being kept: it forks without end, stops and ends whom it can, its runner first.
+FIGHTS = """
+import os, signal, time
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    for sign in (signal.SIGSTOP, signal.SIGCONT, signal.SIGUSR1):
+        try: os.kill(1, sign)
+        except OSError: pass
+    try:
+        if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)
+    except OSError: time.sleep(0.01)
+"""
+# Takes what memory there is, page by page, and keeps it.
+GRABS = """
+import time
+kept = []
+for _ in range(600):
+    try: kept.append(bytearray(b"x" * (1 << 20)))
+    except MemoryError: pass
+    time.sleep(0.01)
+"""
+
+
+@unittest.skipIf(AS_USER or not os.path.exists(RUNSC), "gVisor keeps the memory of sessions, for root's nodes")
+class Memory(HostileTest):
+    """Snapshots with all that runs."""
+
+    MEMORY_MB, OVERHEAD_MB = 256, 128  # gvisor.overhead_mb
+
+    def session(self, **request):
+        made = Session(self.server, language="python", runtime="gvisor", memory_mb=self.MEMORY_MB, **request)
+        self.paths.append(made.path)
+        return made
+
+    def setUp(self):
+        super().setUp()
+        self.paths = []
+
+    def tearDown(self):
+        for path in self.paths:
+            self.server.request("DELETE", path)
+        for each in self.server.request("GET", "/v1/snapshots?limit=500").json()["snapshots"]:
+            self.server.request("DELETE", f"/v1/snapshots/{each['id']}")
+        super().tearDown()
+
+    def take(self, session):
+        answer = session.call("POST", "/snapshots", {"memory": True})
+        self.assertNotEqual(answer.status, 500, answer.body[:500])
+        return answer
+
+    def limits(self):
+        """Of memory, of each sandbox with a kernel of its own, in MiB."""
+        found = []
+        for pid in self.server.pids():
+            if program_of(pid) != "runsc-sandbox":
+                continue
+            for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+                _, controllers, path = line.split(":", 2)
+                files = {"memory": f"/sys/fs/cgroup/memory{path}/memory.limit_in_bytes", "": f"/sys/fs/cgroup{path}/memory.max"}
+                file = pathlib.Path(files.get(controllers, "/nonexistent"))
+                if file.exists():
+                    found.append(int(file.read_text()) >> 20)
+        return found
+
+    def test_programs_that_fight_are_kept_or_refused(self):
+        victim, session = self.session(), self.session(pids=32)
+        session.start(command=["python3", "-c", FIGHTS], timeout_seconds=60)
+        kept = [self.take(session).json() for _ in range(3)]
+        for each in kept:
+            if "id" not in each:
+                continue
+            answer = self.server.request("POST", "/v1/sessions", {"from_snapshot": each["id"]})
+            self.assertNotEqual(answer.status, 500, answer.body[:500])
+            if answer.status == 201:  # and it has the bounds that the other had
+                self.assertEqual(answer.json()["limits"]["pids"], 32)
+                self.server.request("DELETE", f"/v1/sessions/{answer.json()['id']}")
+        self.assertEqual(victim.exec(command=["echo", "alive"])["stdout"], "alive\n")
+
+    def test_memory_that_was_lent_is_taken_back(self):
+        """What grabs it in the meantime is ended, at the latest when it does not give it back."""
+        session = self.session()
+        session.start(command=["python3", "-c", GRABS], timeout_seconds=60)
+        for _ in range(3):
+            self.take(session)
+        usual = self.MEMORY_MB + self.OVERHEAD_MB
+        harness.wait_for("the usual limit", lambda: all(each <= usual for each in self.limits()), 30)
+
+    def test_a_copy_has_limits_of_its_own(self):
+        session = self.session()
+        self.assertEqual(session.exec(code="kept = b'x' * (50 << 20)", kernel="python")["exit_code"], 0)
+        made = self.take(session).json()
+        with Session(self.server, language="python", from_snapshot=made["id"]) as copy:
+            self.assertEqual(sorted(self.limits()), [self.MEMORY_MB + self.OVERHEAD_MB] * 2)
+            done = copy.exec(command=["python3", "-c", "kept = [bytearray(b'x' * (1 << 20)) for _ in range(3000)]"])
+            self.assertEqual((done["status"], (done["error"] or {}).get("details", {}).get("limit")),
+                             ("failed", "memory_mb"), done)
+        self.assertEqual(session.exec(code="print(len(kept))", kernel="python")["stdout"], f"{50 << 20}\n")
 
 
 if __name__ == "__main__":
