@@ -9,13 +9,17 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/crypto.h"
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace cloister::linux {
@@ -23,7 +27,8 @@ namespace cloister::linux {
 // Directories within each other in a tree; one that has more has no digest.
 inline constexpr int kMaxTreeDepth = 64;
 
-// One walk: the manifest is hashed as it comes. Not thread-safe.
+// One walk: the manifest is hashed as it comes, some files behind the walk, so that the kernel
+// reads them ahead: where nothing is cached a read takes far longer than its hash. Not thread-safe.
 class TreeDigest {
  public:
   enum class Of : uint8_t {
@@ -33,6 +38,9 @@ class TreeDigest {
   // `old_cache` is what cache() was of an earlier walk: files with the same inode, size, mtime and
   // ctime are not read again. "" for none.
   explicit TreeDigest(Of of, std::string_view old_cache = {});
+
+  // Called after each file that was read, which cache() has then.
+  void onRead(std::function<void()> call) { on_read_ = std::move(call); }
 
   // What is in the directory `root`/`name`, with paths that begin with `name`.
   Result<> add(const std::string& root, const std::string& name);
@@ -44,14 +52,30 @@ class TreeDigest {
   [[nodiscard]] const std::string& cache() const { return new_; }
 
  private:
+  struct Line {
+    char type;
+    mode_t mode;
+    int64_t size;
+    std::string content;
+    std::string path;
+    Fd unread;          // of a file whose content is not known yet
+    bool uncached;      // nothing of that was in memory
+    std::string stamp;  // of a file
+  };
+
   Result<> directory(int fd, const std::string& path, int depth);
   Result<> entry(int parent, const char* name, const std::string& path, int depth);
-  Result<std::string> content(int parent, const char* name, const std::string& path,
-                              const struct stat& status);
-  void line(char type, const struct stat& status, std::string_view content,
-            const std::string& path);
+  Result<> find(int parent, const char* name, std::string stamp, Line& line);
+  Result<> put(Line line);
+  Result<> settleFirst();
+  Result<> settleAll();
+  static uint64_t ahead(const Line& line);
 
   const Of of_;
+  std::function<void()> on_read_;
+  std::deque<Line> lines_;  // not in the manifest yet: the first is not read, nor may be others
+  size_t files_ahead_ = 0;
+  uint64_t bytes_ahead_ = 0;
   std::unordered_map<std::string, std::string> old_;
   std::string new_;
   base::Sha256 manifest_;

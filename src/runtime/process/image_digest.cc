@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <sstream>
 #include <tuple>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "base/file.h"
 #include "linux/process.h"
@@ -19,9 +21,20 @@ namespace cloister::runtime {
 namespace {
 
 constexpr size_t kMaxCache = size_t{256} << 20;
+constexpr std::chrono::seconds kKeepEvery{5};
 
 std::string cacheName(const std::string& image_root) {
   return "image-" + base::sha256Hex(image_root).substr(0, 16);
+}
+
+// What was read so far, before what was known: who ends in the midst does not begin anew.
+void keepRegularly(linux::TreeDigest& trees, const std::string& known, const std::string& path) {
+  trees.onRead([&trees, &known, path, kept_at = base::monotonicNow()]() mutable {
+    if (base::monotonicNow() - kept_at < kKeepEvery) return;
+    if (trees.cache().size() + known.size() > kMaxCache) return;
+    std::ignore = base::writeFileAtomic(path, trees.cache() + known, 0644);
+    kept_at = base::monotonicNow();
+  });
 }
 
 }  // namespace
@@ -42,13 +55,14 @@ Result<std::string> computeImageDigest(const std::string& image_root, const std:
   const CachePlace place{cache, cachePlace(cacheName(image_root)).system};
   const std::string files = cache.empty() ? std::string() : readCached(place, ".files", kMaxCache);
   linux::TreeDigest trees(linux::TreeDigest::Of::kWhatOthersRead, files);
+  // Without a cache everything still works, only slower.
+  if (!cache.empty()) std::ignore = base::makeDirs(cache.substr(0, cache.rfind('/')));
+  if (!cache.empty()) keepRegularly(trees, files, cache + ".files");
   for (const std::string& name : imageTrees(image_root)) {
     auto walked = trees.add(image_root, name);
     if (!walked) return std::unexpected(std::move(walked).error().within("image digest"));
   }
   if (!cache.empty()) {
-    // Without a cache everything still works, only slower.
-    std::ignore = base::makeDirs(cache.substr(0, cache.rfind('/')));
     if (trees.cache() != files) {
       std::ignore = base::writeFileAtomic(cache + ".files", trees.cache(), 0644);
     }

@@ -36,7 +36,10 @@ void ImageWatch::start() {
   looked_ = base::monotonicNow();
   key_ = imageKey(image_root_);
   digest_ = cachedImageDigest(image_root_, key_);
-  if (digest_.empty()) return launch(false);
+  if (digest_.empty()) {
+    base::log(base::Level::kInfo, "reading the image for its digest, which sandboxes wait for");
+    return launch(false);
+  }
   verify_.expires_after(kVerifyAfter);
   verify_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
