@@ -141,8 +141,8 @@ void Runner::onDone(const signalfd_siginfo& info) {
   }
 }
 
-// Reaps what has ended; with `wait`, all there is, until nobody is left. __WALL: a child may have
-// been made with another signal than SIGCHLD.
+// Reaps what has ended; with `wait`, one process at least, if there are any. __WALL: a child may
+// have been made with another signal than SIGCHLD.
 void Runner::reap(bool wait) {
   takeSignals();
   for (;;) {
@@ -152,15 +152,18 @@ void Runner::reap(bool wait) {
     if (pid < 0 && errno == EINTR) continue;
     alone_ = pid < 0 && errno == ECHILD;
     if (pid <= 0) return;
+    wait = false;
     account(pid, status, usage);
   }
 }
 
-// Every orphan becomes ours, so once wait4 knows of no child, nobody is left.
+// Every orphan becomes ours, so once wait4 knows of no child, nobody is left. In gVisor a process
+// can fork past the call: once it has been reaped, the child is there for the next.
 void Runner::killRest() {
-  if (alone_) return;
-  kill(-1, SIGKILL);
-  reap(true);
+  while (!alone_) {
+    kill(-1, SIGKILL);
+    reap(true);
+  }
 }
 
 void Runner::finish(Channel& channel) {
