@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,6 +58,31 @@ Result<> becomeUser(uid_t uid, gid_t gid) {
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return failErrno("setgroups");
   if (::setresgid(gid, gid, gid) != 0) return failErrno("setresgid");
   if (::setresuid(uid, uid, uid) != 0) return failErrno("setresuid");
+  return {};
+}
+
+// setfsuid(2) says only who it was before.
+Result<> OtherUser::become(uid_t other) {
+  self_ = ::geteuid();
+  securebits_ = ::prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+  // What changes its user loses both: capabilities, and the signal for its parent's death.
+  if (securebits_ < 0 || ::prctl(PR_GET_PDEATHSIG, &death_signal_) != 0 ||
+      ::prctl(PR_SET_SECUREBITS, securebits_ | SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) {
+    return failErrno("becoming another user: securebits");
+  }
+  if (::setresuid(self_, other, other) != 0) return failErrno("becoming another user: setresuid");
+  ::setfsuid(self_);
+  return ::setfsuid(self_) == static_cast<int>(self_)
+             ? Result<>()
+             : fail(Code::kInternal, "becoming another user: setfsuid");
+}
+
+Result<> OtherUser::leave() {
+  if (::setresuid(self_, self_, self_) != 0 ||
+      ::prctl(PR_SET_SECUREBITS, securebits_, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_PDEATHSIG, death_signal_) != 0) {
+    return failErrno("becoming oneself again");
+  }
   return {};
 }
 

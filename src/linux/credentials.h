@@ -32,6 +32,25 @@ Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid);
 // Keeps capabilities when no id 0 is involved (capabilities(7), "Effect of user ID changes").
 Result<> becomeUser(uid_t uid, gid_t gid);
 
+// What a process is while it makes user namespaces that belong to another user: the kernel counts
+// what there is in a namespace, as instances and watches of inotify(7), for its owner as well
+// (namespaces(7), /proc/sys/user), and who has the most of it gets no more anywhere. Effective and
+// saved user id are the other's; the real one, by which processes are counted, and that by which
+// files are opened and made stay, and so do all capabilities. For a process with one thread.
+class OtherUser {
+ public:
+  // Needs CAP_SETUID and CAP_SETPCAP.
+  Result<> become(uid_t other);
+  // After become() alone, and by who became, not by what was cloned meanwhile. A failure leaves a
+  // process that is neither.
+  Result<> leave();
+
+ private:
+  uid_t self_ = 0;
+  int securebits_ = 0;
+  int death_signal_ = 0;
+};
+
 // Empties every capability set, the bounding and the ambient set too, and locks the securebits so
 // that no id regains them. What is in `keep` (a bit 1 << CAP_* for each) and held stays usable by
 // this process; no program that it executes gets it.

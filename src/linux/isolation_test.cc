@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credentials, mounts and Landlock, each on a child of its own.
 #include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -63,6 +65,45 @@ TEST(Credentials, MapsAChildsIds) {
   EXPECT_EQ(text.value_or(""), "      1000     700000         16\n");
   EXPECT_TRUE(signalPidfd(child->pidfd.get(), SIGKILL));
   EXPECT_TRUE(reapPidfd(child->pidfd.get()));
+}
+
+// The owner of a user namespace that a child made just now is in; ioctl_nsfs(2).
+uid_t ownerOfNewNamespace() {
+  auto child = cloneProcess(CLONE_NEWUSER);
+  if (!child) return 0;
+  if (child->pid == 0) {
+    for (;;)
+      ::pause();
+  }
+  const std::string path = "/proc/" + std::to_string(child->pid) + "/ns/user";
+  const Fd space(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  uid_t owner = 0;
+  std::ignore = ::ioctl(space.get(), NS_GET_OWNER_UID, &owner);
+  std::ignore = signalPidfd(child->pidfd.get(), SIGKILL);
+  std::ignore = reapPidfd(child->pidfd.get());
+  return owner;
+}
+
+// ... and may do all the same, then and afterwards.
+TEST(Credentials, MakesNamespacesThatAreAnothers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  EXPECT_EQ(inChild([] {
+              const auto weak = [] { return statusHas("CapEff:\t0000000000000000"); };
+              if (!dieWithParent()) return 1;
+              OtherUser other;
+              if (!other.become(54'321)) return 2;
+              if (ownerOfNewNamespace() != 54'321) return 3;
+              const Fd made(::open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+              struct stat status{};
+              if (::fstat(made.get(), &status) != 0 || status.st_uid != 0 || weak()) return 4;
+              if (!other.leave()) return 5;
+              int signal = 0;
+              if (::prctl(PR_GET_PDEATHSIG, &signal) != 0 || signal != SIGKILL) return 6;
+              if (!statusHas("Uid:\t0\t0\t0\t0") || weak()) return 7;
+              if (ownerOfNewNamespace() != 0) return 8;
+              return ::prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) == 0 ? 0 : 9;
+            }),
+            0);
 }
 
 TEST(Mounts, NamesAttributes) {

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S01 to S11: hostile programs in sessions. What harms a session harms it alone, and is told; what ends
+"""S01 to S12: hostile programs in sessions. What harms a session harms it alone, and is told; what ends
 a program ends all of it, and nothing else."""
 import base64
 import concurrent.futures
+import ctypes
 import os
 import pathlib
 import threading
 import time
 import unittest
 
-from hostile import PROGRAMS, RUNTIME, HostileTest, harness
+from hostile import AS_USER, PROGRAMS, RUNTIME, HostileTest, harness
 from session_case import Session
 from websocket import TEXT, WebSocket
 
@@ -83,6 +84,14 @@ import fcntl, json.tool, wave
 for path in ("/usr/bin/env", "/etc/passwd"): fcntl.flock(open(path), fcntl.LOCK_EX | fcntl.LOCK_NB)
 print("free")
 '''
+# As many instances of inotify as there are, for as long as nothing comes on stdin.
+ALL_INSTANCES = """
+import ctypes, sys
+libc, count = ctypes.CDLL(None), 0
+while libc.inotify_init1(0) >= 0: count += 1
+print(count, flush=True)
+sys.stdin.read()
+"""
 LEAVES_SLEEPERS = """
 import subprocess
 for _ in range(3): subprocess.Popen(["sleep", "29"], start_new_session=True)
@@ -362,6 +371,18 @@ class Sessions(HostileTest):
         self.assertEqual(self.server.run(LOCKS)["stdout"], "free\n")
         first.send(execution, eof=True)
         self.assertEqual(first.wait(execution)["stdout"], "watching\n/usr/bin/dirname\n")
+
+    @unittest.skipIf(AS_USER or RUNTIME != "process", "without uids of its own, or in a kernel of its own")
+    def test_s12_instances_of_inotify_are_its_own(self):
+        """The kernel has 128 for each user, if nobody said otherwise: what some take, others and root do not lack."""
+        for _ in range(10):
+            session = self.open()
+            session.wait_output(session.start(ALL_INSTANCES, keep_input=True, timeout_seconds=300), "16\n")
+        libc = ctypes.CDLL(None)
+        own = [libc.inotify_init1(0) for _ in range(16)]
+        for fd in own:
+            self.assertGreaterEqual(fd, 0)
+            os.close(fd)
 
 
 if __name__ == "__main__":

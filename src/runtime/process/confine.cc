@@ -33,8 +33,10 @@ Result<> joinCgroups(const std::vector<Fd>& tasks) {
   return {};
 }
 
-// Of inotify(7), for each sandbox. The kernel counts what it has for the user who makes sandboxes
-// as well, who may be root, and whose are few: 128 instances, if nobody said otherwise.
+// Of inotify(7), for each sandbox. The kernel counts what it has for the owner of its user
+// namespace as well, whose are few: 128 instances, if nobody said otherwise. That is the sandbox's
+// own user, but for the copies of a zygote the zygote's, and an ordinary user's sandboxes are all
+// that user's.
 constexpr std::pair<const char*, std::string_view> kWatchLimits[] = {
     {"proc/sys/user/max_inotify_instances", "16"}, {"proc/sys/user/max_inotify_watches", "8192"}};
 

@@ -89,12 +89,27 @@ class Networks {
 // How a process comes to be that is to make something of `birth`: in its child, pid 0 is returned.
 using Clone = std::function<Result<linux::Cloned>(uint64_t namespaces, Birth& birth)>;
 
+// Its user namespace is its own user's: what it takes of what the kernel has for each user, it
+// takes from nobody else.
+Result<linux::Cloned> makeOwned(const Clone& how, uint64_t namespaces, Birth& birth) {
+  const bool zygote = birth.request.what == SpawnRequest::What::kZygote;
+  const uint32_t owner = zygote ? birth.request.root.outside : birth.request.spec.ids.outside;
+  if (owner == ::geteuid()) return how(namespaces, birth);
+  linux::OtherUser other;
+  auto became = other.become(owner);
+  auto child = became ? how(namespaces, birth) : std::unexpected(std::move(became).error());
+  if ((!child || child->pid != 0) && !other.leave()) ::_exit(1);
+  return child;
+}
+
 Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth& birth) {
   if (joins(birth.request)) return how(0, birth);
   // A zygote makes networks itself, and so must own the one it is in.
-  if (birth.request.what == SpawnRequest::What::kZygote) return how(sandboxNamespaces(), birth);
+  if (birth.request.what == SpawnRequest::What::kZygote) {
+    return makeOwned(how, sandboxNamespaces(), birth);
+  }
   auto entered = networks.enterNext();
-  auto child = entered ? how(sandboxNamespaces() & ~uint64_t{CLONE_NEWNET}, birth)
+  auto child = entered ? makeOwned(how, sandboxNamespaces() & ~uint64_t{CLONE_NEWNET}, birth)
                        : std::unexpected(std::move(entered).error());
   if (!child || child->pid != 0) networks.comeHome();
   return child;
