@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each tier's runs are in the tier's runtime, after people's approval where it wants that; where the node has no
+such runtime they are refused, and told what would make it available."""
+
+import platform
+import unittest
+
+import harness
+from api_case import ApiTest, CONFIG
+from test_gvisor import needs_runsc
+from test_microvm import EMULATED, needs_image
+
+# (tier, runtime, how many people must approve), as in policies/default.yaml.
+TIERS = (("Auto", "process", 0), ("Assisted", "gvisor", 0), ("HumanApprove", "gvisor", 1), ("ManualOnly", "microvm", 2))
+REMEDIES = {"gvisor": "runsc", "microvm": "image"}
+COMMAND = ["cat", "/proc/sys/kernel/osrelease"]
+
+
+@needs_runsc
+@needs_image
+class Tiers(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = harness.Server(config=EMULATED)
+        cls.enterClassContext(cls.server)
+
+    def test_each_runs_in_its_runtime(self):
+        agent = self.new_key("default", roles=["agent"], user="dev")["secret"]
+        people = [self.new_key("default", roles=["approver"], user=user)["secret"] for user in ("lead", "owner")]
+        for tier, runtime, quorum in TIERS:
+            with self.subTest(tier):
+                wait = 0 if quorum else 60
+                done = self.call("POST", f"/v1/executions?wait={wait}", {"command": COMMAND, "tier": tier}, key=agent).json()
+                for person in people[:quorum]:
+                    self.assertEqual(self.call("GET", f"/v1/executions/{done['id']}").json()["status"], "blocked")
+                    escalation = done["error"]["details"]["escalation_id"]
+                    self.call("POST", f"/v1/escalations/{escalation}:approve", {}, key=person, status=200)
+                if quorum:
+                    done = self.server.wait_end(done["id"])
+                self.assertEqual((done["status"], done["provenance"]["runtime"]), ("completed", runtime), done)
+                self.assertEqual(done["stdout"].strip() == platform.release(), runtime == "process", done)
+
+    def test_a_stronger_one_is_given_and_a_weaker_one_refused(self):
+        stronger = self.call("POST", "/v1/executions?wait=60", {"command": COMMAND, "runtime": "gvisor"}, status=200).json()
+        self.assertEqual((stronger["status"], stronger["provenance"]["runtime"]), ("completed", "gvisor"), stronger)
+        body = {"command": COMMAND, "tier": "Assisted", "runtime": "process"}
+        weaker = self.call("POST", "/v1/executions?wait=60", body).json()
+        self.assertNotEqual(weaker.get("status"), "completed", weaker)
+        self.assertIn("gvisor", str(weaker))
+
+
+class Without(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = harness.Server(config=f"{CONFIG}gvisor:\n  runsc: ''\nmicrovm:\n  image: /nonexistent\n")
+        cls.enterClassContext(cls.server)
+
+    def test_what_the_node_lacks_is_refused(self):
+        for tier, runtime, _ in TIERS:
+            with self.subTest(tier):
+                told = self.call("POST", "/v1/executions?wait=20", {"command": COMMAND, "tier": tier}).json()
+                if runtime == "process":
+                    self.assertEqual(told["status"], "completed", told)
+                    continue
+                self.assertEqual((told["status"], told["error"]["type"]), ("denied", "PERMISSION_DENIED"), told)
+                self.assertRegex(told["error"]["message"], rf"{runtime}.*{REMEDIES[runtime]}")
+                self.assertIsNone(told["started_at"], told)
+
+
+if __name__ == "__main__":
+    unittest.main()
