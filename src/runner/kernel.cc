@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,6 +48,22 @@ Fd openFifo(const char* dir, const char* name, int flags) {
   struct stat st{};
   if (fd && (fstat(fd.get(), &st) != 0 || !S_ISFIFO(st.st_mode))) fd.reset();
   return fd;
+}
+
+// Only one cell meets a kernel at a time. The control plane sees to that, but for what it did not
+// start: a cell that goes on in a copy of its session's memory, and which would take the words that
+// are for the next. The lock ends with the open directory. Tried again and again, as flock(2)
+// cannot wait for a signal that is blocked otherwise; nearly always the first try is enough.
+Fd waitForTurn(const char* dir) {
+  sigset_t none;
+  sigemptyset(&none);
+  Fd turn(open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  while (turn && flock(turn.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || the_kernel_is_gone != 0) return Fd();
+    const timespec pause{0, 20'000'000};
+    ppoll(nullptr, 0, &pause, &none);
+  }
+  return turn;
 }
 
 int makeFifos(const char* dir) {
@@ -330,7 +347,8 @@ int runCell(char** argv) {
   sigaddset(&set, SIGTERM);
   sigprocmask(SIG_BLOCK, &set, nullptr);
   Tag tag;
-  if (!makeTag(tag)) return kCannotBegin;
+  const Fd turn = waitForTurn(argv[1]);
+  if (!turn || !makeTag(tag)) return kCannotBegin;
   Cell cell(argv[1], {tag, sizeof tag}, argv[2]);
   return cell.run();
 }

@@ -16,6 +16,8 @@
 //   R<SIZE> TAG\n…   a result, SIZE bytes of JSON: {"mime type": data}
 //   D<CODE> TAG\n    the cell has ended and all it wrote is out; its exit code, 0 to 255
 //
+// While a cell meets its kernel it holds an exclusive flock(2) on DIR; another waits for it.
+//
 // What has another cell's tag is late, and passed over: code that ends its cell by a word of its
 // own leaves the interpreter's to come.
 //

@@ -80,15 +80,17 @@ class Memory(MemoryCase):
         session = self.session(runtime="gvisor")
         self.cell(session, "import os, time; n = 0")
         running = session.start("open('begun', 'w')\nwhile not os.path.exists('go'): n += 1; time.sleep(0.01)\n"
-                                "print('went')", kernel="python")
+                                "print('went' * 100_000)", kernel="python")
         self.assertEqual(session.exec(command=["sh", "-c", "until [ -e begun ]; do sleep 0.01; done"])["exit_code"], 0)
         made = self.take(session)
         self.assertEqual(session.exec(command=["touch", "go"])["exit_code"], 0)
         done = session.wait(running)
-        self.assertEqual((done["status"], done["stdout"]), ("completed", "went\n"))
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "went" * 100_000 + "\n"))
         copy = self.session(from_snapshot=made["id"])
+        waits = copy.start("print(n > 0)", kernel="python")
         self.assertEqual(copy.exec(command=["touch", "go"])["exit_code"], 0)
-        self.assertEqual(self.cell(copy, "print(n > 0)"), "True\n")
+        done = copy.wait(waits)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "True\n"), done["stderr"])
 
     def test_it_is_encrypted_shared_in_part_and_deleted(self):
         session = self.session(runtime="gvisor")
