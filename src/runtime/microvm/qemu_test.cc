@@ -56,6 +56,9 @@ TEST_F(Command, OnTheProcessorItselfKeepsItsGuard) {
   EXPECT_EQ(after(kvm, "-accel"), "kvm");
   for (const char* part : {"host,", "migratable=off", "vmx=off", "svm=off", "pmu=off"})
     EXPECT_THAT(after(kvm, "-cpu"), HasSubstr(part));
+#if defined(__x86_64__)
+  EXPECT_EQ(after(kvm, "-cpu").ends_with(",arch-capabilities=off"), __builtin_cpu_is("intel") == 0);
+#endif
   for (const char* part : {"tsc", "mitigations"})
     EXPECT_THAT(after(kvm, "-append"), Not(HasSubstr(part)));
 }
