@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "model/escalation.h"
+#include "model/yaml.h"
 
 namespace cloister::model {
 namespace {
@@ -476,10 +477,8 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
   std::set<std::string> seen;
   const std::string doing = "reading " + std::string(name);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(yaml));
-    if (documents.size() > 1) return fail(Code::kInvalid, doing + ": has more than one document");
-    Result<> good;
-    if (!documents.empty()) good = applyMap(documents.front(), "", seen, config);
+    Result<> good = requireOneDocument(yaml);
+    if (good) good = applyMap(YAML::Load(std::string(yaml)), "", seen, config);
     if (good) good = agree(config);
     if (good) good = checkCgroup(config.node.cgroup_parent);
     if (good) good = checkOperations(config.escalation.safe_operations);

@@ -79,6 +79,7 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));
   EXPECT_THAT(problem("a: [b\n"), HasSubstr("reading c.yaml"));
   EXPECT_THAT(problem("run: {queue: 5}\n---\nrun: {queue: 6}\n"), HasSubstr("one document"));
+  EXPECT_THAT(problem(","), HasSubstr("one document"));  // where yaml-cpp would find them for ever
 }
 
 TEST(Config, DefaultsLieInTheirRanges) {

@@ -54,6 +54,7 @@ TEST(Yaml, RefusesWhatCanHideOrBlowUp) {
       {"a: !!str 1", "tags"},
       {"a: 1\na: 2", "line 2: a: given twice"},
       {"a: 1\n---\nb: 2", "more than one document"},
+      {",", "more than one document"},
       {"? [a]\n: 1", "a key must be text"},
       {"a: [", "line"},
       {"a: \"\xff\"", ""},

@@ -151,6 +151,8 @@ class Builder : public YAML::EventHandler {
   std::string error_;
 };
 
+constexpr const char* kMoreThanOne = "has more than one document";
+
 // yaml-cpp throws on what it cannot read; this is the edge where that stops.
 std::string build(std::string_view yaml, Builder& builder) {
   try {
@@ -159,7 +161,7 @@ std::string build(std::string_view yaml, Builder& builder) {
     if (!parser.HandleNextDocument(builder)) return "is empty";
     if (!builder.error().empty()) return builder.error();
     Builder rest;
-    if (parser.HandleNextDocument(rest)) return "has more than one document";
+    if (parser.HandleNextDocument(rest)) return kMoreThanOne;
   } catch (const YAML::Exception& error) {
     return error.what();
   }
@@ -167,6 +169,21 @@ std::string build(std::string_view yaml, Builder& builder) {
 }
 
 }  // namespace
+
+Result<> requireOneDocument(std::string_view yaml) {
+  try {
+    std::istringstream stream{std::string(yaml)};
+    YAML::Parser parser(stream);
+    Builder first;
+    Builder rest;
+    if (parser.HandleNextDocument(first) && parser.HandleNextDocument(rest)) {
+      return fail(Code::kInvalid, kMoreThanOne);
+    }
+  } catch (const YAML::Exception& error) {
+    return fail(Code::kInvalid, error.what());
+  }
+  return {};
+}
 
 int lineOf(const YamlLines& lines, std::string_view path) {
   while (!path.empty()) {

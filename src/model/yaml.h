@@ -29,6 +29,10 @@ int lineOf(const YamlLines& lines, std::string_view path);
 Result<base::json::object> parseYaml(std::string_view yaml, std::string_view name,
                                      YamlLines* lines = nullptr);
 
+// That yaml-cpp finds no second document. Its own LoadAll never ends where it finds them for ever,
+// as in a comma alone (0.7).
+Result<> requireOneDocument(std::string_view yaml);
+
 // A list of text as a member; empty when absent. At most 256 items.
 Result<std::vector<std::string>> textList(base::ObjectReader& reader, std::string_view name);
 // A member that must be there and not empty.
