@@ -2,9 +2,11 @@
 // With a file in place of the kernel's list.
 #include "runtime/process/lock_watch.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <tuple>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/id.h"
+#include "linux/process.h"
 
 namespace cloister::runtime {
 namespace {
@@ -71,10 +74,18 @@ TEST_F(LockWatchTest, EndsWhoHoldsTooMany) {
 }
 
 TEST_F(LockWatchTest, CountsWhatDescends) {
-  hold(::getpid(), 101);
-  const auto above = std::make_shared<Holder>(::getppid());
+  const auto child = linux::cloneProcess(0);
+  ASSERT_TRUE(child);
+  if (child->pid == 0) {
+    for (;;)
+      ::pause();
+  }
+  hold(child->pid, 101);
+  const auto above = std::make_shared<Holder>(::getpid());
   run({above});
   EXPECT_TRUE(above->over);
+  std::ignore = linux::signalPidfd(child->pidfd.get(), SIGKILL);
+  std::ignore = linux::reapPidfd(child->pidfd.get());
 }
 
 TEST_F(LockWatchTest, LeavesTheOthers) {
