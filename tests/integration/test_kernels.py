@@ -267,6 +267,20 @@ class Hostile(KernelTest):
         done = self.end("other = b'0' * 16\nsay(b'B %s\\nR4 %s\\n\\n\\nD\\nD7 %s\\n' % (other, other, other))\nprint('on')")
         self.assertEqual((done["exit_code"], done["stdout"], done["results"]), (0, "on\n", []))
 
+    def test_who_holds_its_lock_keeps_cells_waiting_to_their_time(self):
+        self.cell("x = 1")
+        holder = self.session.start(command=["python3", "-c", """
+import fcntl, os, time
+fcntl.flock(os.open("/tmp/.cloister-kernel-python", os.O_RDONLY), fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""])
+        self.session.wait_output(holder, "held")
+        done = self.cell("x", timeout_seconds=0.5)
+        self.assertEqual((done["status"], done["error"]["type"]), ("timed_out", "TIMEOUT"), done)
+        self.session.cancel(holder)
+        self.assertEqual(self.value("1 + 1"), "2")
+
     def test_forged_results(self):
         for text in ("[]", "1", '{"no type": 1}', '{"a/b": ', "\udcff", '{"a/b":' + "[" * 100 + "]" * 100 + "}"):
             with self.subTest(text):
