@@ -3,6 +3,9 @@
 seconds. tests/run.py starts one worker per file; so does the guest.
 
     python3 tests/worker.py FILE REPORT
+
+An exception that ends a thread fails the test that runs at that moment, and an exception that Python
+cannot raise (in __del__, say) does too. Between tests and after the last one it is a failed case of its own.
 """
 
 import ctypes
@@ -12,7 +15,9 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 import time
+import traceback
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,30 +30,45 @@ class Reporter(unittest.TestResult):
     def __init__(self, out):
         super().__init__()
         self._out = out
+        self._lock = threading.RLock()  # threads of the tests report, too
         self._started = 0.0
         self._bad = None
         self._skipped = None
 
     def startTest(self, test):
         super().startTest(test)
-        self._started = time.monotonic()
-        self._bad = self._skipped = None
-        self._write(test, "started", "")
+        with self._lock:
+            self._started = time.monotonic()
+            self._bad = self._skipped = None
+            self._write(test, "started", "")
 
     def stopTest(self, test):
         super().stopTest(test)
-        if self._bad is not None:
-            self._write(test, "failed", self._bad)
-        elif self._skipped is not None:
-            self._write(test, "skipped", self._skipped)
-        else:
-            self._write(test, "passed", "")
-        self._started = 0.0
+        with self._lock:
+            if self._bad is not None:
+                self._write(test, "failed", self._bad)
+            elif self._skipped is not None:
+                self._write(test, "skipped", self._skipped)
+            else:
+                self._write(test, "passed", "")
+            self._started = 0.0
+
+    def lost(self, where, error):
+        """An exception that reaches no test by itself: it fails the running one, or is a failed case `where`."""
+        detail = f"{where}:\n{''.join(traceback.format_exception(error))}"
+        with self._lock:
+            if self._started:
+                self._bad = self._joined(detail)
+            else:
+                self._write(where, "failed", detail)
+
+    def _joined(self, detail):
+        return detail if self._bad is None else f"{self._bad}\n{detail}"
 
     def _note(self, test, detail):
         """A failure inside a running test, or of a class or module around it."""
         if self._started and self._name(test) == self._current(test):
-            self._bad = detail if self._bad is None else f"{self._bad}\n{detail}"
+            self._bad = self._joined(detail)
         else:
             self._write(test, "failed", detail)
 
@@ -103,16 +123,41 @@ def load(path):
     return module
 
 
-def kill_leftovers():
-    """Whatever a test left running was re-parented to this worker: nothing may outlive it."""
+def catch_lost(reporter):
+    """Reports what Python would only print."""
+    def thread_died(args):
+        if args.exc_type is not SystemExit:
+            name = args.thread.name if args.thread else "unknown"
+            reporter.lost(f"(thread {name} died)", args.exc_value)
+
+    def not_raised(args):
+        reporter.lost(f"({args.err_msg or 'exception ignored in'} {args.object!r})", args.exc_value)
+
+    threading.excepthook, sys.unraisablehook = thread_died, not_raised
+
+
+def children():
     me = str(os.getpid())
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             text = path.read_text()
             if text[text.rindex(")") + 2 :].split()[1] == me:
-                os.kill(int(path.parent.name), signal.SIGKILL)
-        except (OSError, ValueError):
+                yield int(path.parent.name)
+        except OSError:
             continue
+
+
+def kill_leftovers(seconds=10):
+    """Whatever a test left running was re-parented to this worker: nothing may outlive it."""
+    end = time.monotonic() + seconds
+    while (left := list(children())) and time.monotonic() < end:
+        for pid in left:  # their own children are ours next
+            try:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, os.WNOHANG)
+            except OSError:
+                continue
+        time.sleep(0.01)
 
 
 def main():
@@ -120,14 +165,16 @@ def main():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # A shell ignores it in what it starts in the background, and so would every program that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with open(report, "a") as out:
-        reporter = Reporter(out)
-        try:
-            suite = unittest.defaultTestLoader.loadTestsFromModule(load(path))
-        except unittest.SkipTest as skip:
-            out.write(json.dumps({"name": path.stem, "outcome": "skipped", "detail": str(skip), "seconds": 0}) + "\n")
-            return
-        suite.run(reporter)
+    out = open(report, "a")  # to the end of the process: a thread may outlive the last test, and die
+    reporter = Reporter(out)
+    catch_lost(reporter)
+    try:
+        suite = unittest.defaultTestLoader.loadTestsFromModule(load(path))
+    except unittest.SkipTest as skip:
+        out.write(json.dumps({"name": path.stem, "outcome": "skipped", "detail": str(skip), "seconds": 0}) + "\n")
+        out.flush()
+        return
+    suite.run(reporter)
     kill_leftovers()
 
 
