@@ -2,52 +2,18 @@
 """The real OpenID Connect provider of tests/oidc, as a process with a certificate of its own."""
 
 import base64
-import fcntl
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
-import unittest
 
-import harness
-
-SOURCE = harness.REPO / "tests" / "oidc"
-PLACE = harness.REPO / "build" / "oidc"
-FILES = ("package.json", "package-lock.json", "provider.mjs")
+import npm_packages
 
 
-def _run(*command, **more):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
-
-
-def install():
-    """build/oidc with its packages, as the lock file has them; skips with the reason."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if not node or not npm:
-        raise unittest.SkipTest("node and npm are not installed (apt-get install nodejs npm)")
-    version = _run(node, "--version").stdout.strip()
-    if int(version.removeprefix("v").split(".")[0]) < 18:
-        raise unittest.SkipTest(f"oidc-provider needs node 18, this is {version}")
-    PLACE.mkdir(parents=True, exist_ok=True)
-    with open(PLACE / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = (SOURCE / "package-lock.json").read_bytes()
-        done = PLACE / "installed"
-        for name in FILES:
-            shutil.copyfile(SOURCE / name, PLACE / name)
-        if done.exists() and done.read_bytes() == wanted:
-            return node
-        try:
-            got = _run(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=PLACE,
-                       timeout=240)
-        except subprocess.TimeoutExpired:
-            raise unittest.SkipTest("npm ci did not finish in 240 s") from None
-        if got.returncode != 0:
-            raise unittest.SkipTest(f"npm ci failed: {got.stderr.strip()[-300:]}")
-        done.write_bytes(wanted)
-    return node
+def _run(*command):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True)
 
 
 class Oidc:
@@ -56,7 +22,7 @@ class Oidc:
     RESOURCE = "https://cloister.test/"
 
     def __init__(self):
-        self._node = install()
+        self._packages = npm_packages.Packages("oidc").need()
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="oidc-test."))
         self.dir.chmod(0o755)
         self.process = None
@@ -69,8 +35,8 @@ class Oidc:
         assert made.returncode == 0, made.stderr
         with open(self.dir / "log", "w") as log:
             self.process = subprocess.Popen(
-                [self._node, PLACE / "provider.mjs", self.ca, self.dir / "key.pem"], cwd=PLACE,
-                text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+                ["node", self._packages.script("provider.mjs"), self.ca, self.dir / "key.pem"],
+                cwd=self._packages.root, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         line = self._line()
         self.issuer = line["issuer"]
         return self
