@@ -8,7 +8,8 @@
             server.run("import os; os.fork()")
 
 Environment: CLOISTER_BIN (default build/release/bin), CLOISTER_LONG=1 for the long counts.
-Tests that call leakcheck look at the whole machine, so tests/run.py never runs two at once.
+Tests that call leakcheck look at all that they can see of the machine: tests/run.py gives each suite a jail, and in it
+a machine of its own (tests/jail.py).
 """
 
 import collections.abc
