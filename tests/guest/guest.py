@@ -3,7 +3,10 @@
 emulation. Reports each test of the guest as a test of its own; skips, with the reason, only where no
 QEMU or kernel can be had.
 
-    python3 tests/guest/guest.py REPORT          CLOISTER_GUEST_SUITES picks suites by name
+    python3 tests/guest/guest.py REPORT          CLOISTER_GUEST_SUITES picks suites by a part of their names
+
+The landing tier runs the suite of the kernel, those of the jails, and one more that the commit picks, so that all have
+their turn. The long tier (CLOISTER_LONG=1) runs everything.
 """
 
 import json
@@ -21,14 +24,22 @@ QEMU = "qemu-system-x86_64"
 LONG = os.environ.get("CLOISTER_LONG") == "1"
 SECONDS = 3000 if LONG else 1200
 BOOT_SECONDS = 120
-# What looks at the kernel and its cgroups; --long runs the rest here as well.
-OF_THE_KERNEL = ("hostile/test_kernel", "hostile/test_processes", "hostile/test_sessions")
+ALWAYS = ("hostile/test_kernel", "tools/test_jail", "tools/test_leaks")
+IN_TURN = ("hostile/test_processes", "hostile/test_sessions")
+
+
+def in_turn():
+    """One of IN_TURN, by the number of commits before this one."""
+    done = subprocess.run(["git", "-c", f"safe.directory={TESTS.parent}", "-C", str(TESTS.parent), "rev-list", "--count", "HEAD"],
+                          capture_output=True, text=True)
+    return IN_TURN[int(done.stdout or 0) % len(IN_TURN)]
 
 
 def suites():
     """Paths below tests/, with the modes that inside.py explains."""
-    paths = [p.relative_to(TESTS) for folder in ("integration", "hostile")
-             for p in sorted((TESTS / folder).glob("test_*.py")) if LONG or f"{folder}/{p.stem}" in OF_THE_KERNEL]
+    every = [f"{folder}/{p.stem}" for folder in ("integration", "hostile") for p in sorted((TESTS / folder).glob("test_*.py"))]
+    chosen = [*ALWAYS, *(name for name in every if name not in ALWAYS)] if LONG else [*ALWAYS, in_turn()]
+    paths = [pathlib.Path(f"{name}.py") for name in chosen]
     names = [str(p) for p in paths]
     # As an ordinary user: limits in a delegated cgroup (without one the host runs them), the rest bare.
     if LONG:

@@ -5,8 +5,8 @@ port, and powers off.
 
     cloister.suites=integration/test_api.py,user:hostile/test_kernel.py   cloister.seconds=900
 
-"user:" runs a suite against a service of an ordinary user's, "delegated:" the same in a cgroup that has
-been given to that user, as a service manager does.
+Each suite runs in a jail, as on the host (tests/jail.py). "user:" runs a suite against a service of an ordinary
+user's, "delegated:" the same without a jail and in a cgroup that has been given to that user, as a service manager does.
 """
 
 import ctypes
@@ -19,6 +19,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import tty
 
@@ -92,8 +93,12 @@ def run_suite(word, seconds):
     env = dict(os.environ)
     if mode:
         env["CLOISTER_AS_USER"] = "1"
-    with open("/run/report", "w+") as lines, open("/run/output", "w+b") as output:
-        process = subprocess.Popen(["/usr/bin/python3", TESTS / "worker.py", TESTS / name, "/run/report"],
+    folder = pathlib.Path(tempfile.mkdtemp(dir="/run"))
+    folder.chmod(0o755)
+    jail = ["/usr/bin/python3", TESTS / "jail.py", folder] if mode != "delegated" else []
+    seen = "/tmp/results" if jail else folder
+    with open(folder / "report", "w+") as lines, open(folder / "output", "w+b") as output:
+        process = subprocess.Popen([*jail, "/usr/bin/python3", TESTS / "worker.py", TESTS / name, f"{seen}/report"],
                                    env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                    preexec_fn=enter_delegated_cgroup if mode == "delegated" else None,
                                    start_new_session=True)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one suite to its end, in a jail of its own where there can be one, and collects its cases."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+import suites
+from suites import HERE, PYTHON, REPO
+
+sys.path.insert(0, str(HERE / "integration"))
+from processes import descendants  # noqa: E402
+
+JAIL = [PYTHON, str(HERE / "jail.py")]
+NO_JAIL = 125
+END_SECONDS = 30  # for a jail that is told to end
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    outcome: str  # "passed", "failed", "skipped"
+    detail: str = ""
+    seconds: float = 0.0
+
+
+@dataclasses.dataclass
+class Outcome:
+    """`cpu`: seconds of all processes of the suite, None where nothing measured them."""
+
+    suite: suites.Suite
+    cases: list
+    output: str
+    wall: float
+    cpu: float | None = None
+
+    @property
+    def failed(self):
+        return any(case.outcome == "failed" for case in self.cases)
+
+
+def work_folder():
+    """Where suites have their files while they run: on the same file system as the builds."""
+    folder = suites.BUILD / "suites"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def no_jail():
+    """Why this machine can have no jails, "" if it can."""
+    with tempfile.TemporaryDirectory(dir=work_folder()) as folder:
+        done = subprocess.run([*JAIL, folder, "true"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return "" if done.returncode == 0 else done.stderr.strip() or f"a jail ended with {done.returncode}"
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def gtest_cases(report):
+    """The cases of a GoogleTest XML report."""
+    cases = []
+    for element in xml.etree.ElementTree.parse(report).iter("testcase"):
+        name = f"{element.get('classname')}.{element.get('name')}"
+        failures = [f.text or f.get("message", "") for f in element.findall("failure")]
+        skipped = element.find("skipped")
+        outcome = "failed" if failures else "skipped" if skipped is not None else "passed"
+        detail = "\n".join(failures) if failures else ""
+        if skipped is not None and not failures:
+            detail = (skipped.get("message") or "").strip().splitlines()[-1:] or ["no reason given"]
+            detail = detail[0]
+        cases.append(Case(name, outcome, detail, float(element.get("time", 0))))
+    return cases
+
+
+def json_cases(report):
+    """The cases of a worker's report; one that started and never ended has failed."""
+    cases, running = [], None
+    with open(report) as lines:
+        for line in lines:
+            entry = json.loads(line)
+            if entry["outcome"] == "started":
+                running = entry["name"]
+                continue
+            if entry["name"] == running:
+                running = None
+            cases.append(Case(entry["name"], entry["outcome"], entry["detail"], entry["seconds"]))
+    if running:
+        cases.append(Case(running, "failed", "it did not end"))
+    return cases
+
+
+def collect(suite, report, code, timed_out, text):
+    cases = []
+    try:
+        if suite.kind == "gtest" and report.stat().st_size:
+            cases = gtest_cases(report)
+        elif suite.kind == "python":
+            cases = json_cases(report)
+    except (ValueError, xml.etree.ElementTree.ParseError) as error:
+        cases = [Case("report", "failed", f"unreadable: {error}")]
+    if suite.kind == "fuzz" and code == 0:
+        cases = [Case("no finding", "passed")]
+    if timed_out:
+        cases.append(Case("(time-out)", "failed", f"killed after {suite.timeout} s\n{text[-4000:]}"))
+    elif code != 0 and not any(case.outcome == "failed" for case in cases):
+        cases.append(Case("(exit)", "failed", f"ended with {code}\n{text[-8000:]}"))
+    elif not cases:
+        cases = [Case("(nothing)", "failed", "it ran no test at all")]
+    return cases
+
+
+# --- running --------------------------------------------------------------------------------------
+
+
+def end_tree(process):
+    for pid in reversed(descendants(process.pid)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def end_jail(process):
+    process.terminate()
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        end_tree(process)
+
+
+def run(suite, jailed, counts):
+    """→ Outcome. `counts`: with the full counts of the long tier."""
+    start = time.monotonic()
+    folder = pathlib.Path(tempfile.mkdtemp(dir=work_folder()))
+    try:
+        folder.chmod(0o755)
+        (folder / "report").touch()
+        jailed = jailed and suite.jailed
+        seen = suites.RESULTS if jailed else folder
+        command = [word.replace("REPORT", str(seen / "report")) for word in suite.command]
+        env = {**os.environ, **suite.env, "CLOISTER_LONG": "1" if counts else "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        code, timed_out = wait(suite, folder, command, env, jailed)
+        text = (folder / "output").read_text(errors="replace")
+        cases = collect(suite, folder / "report", code, timed_out, text)
+        usage = folder / "usage.json"
+        cpu = json.loads(usage.read_text())["cpu_seconds"] if usage.exists() else None
+        return Outcome(suite, cases, text, time.monotonic() - start, cpu)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait(suite, folder, command, env, jailed):
+    """→ (exit code, whether it was ended because it took too long)."""
+    with open(folder / ("jail" if jailed else "output"), "wb") as sink:
+        if jailed:
+            command = [*JAIL, str(folder), *command]
+            (folder / "output").touch()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, cwd=REPO,
+                                   start_new_session=True)
+        try:
+            code = process.wait(suite.timeout)
+        except subprocess.TimeoutExpired:
+            (end_jail if jailed else end_tree)(process)
+            return None, True
+    if jailed and code == NO_JAIL:
+        (folder / "output").write_bytes((folder / "jail").read_bytes())
+    return code, False

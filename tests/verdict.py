@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of the tests may not do: skip a case for an unlisted reason, pass only at the second try, cost too much.
+
+tests/skips.tsv   SUITE TAB REASON TAB WHY: a case of a suite that SUITE matches may be skipped if REASON, a regular
+                  expression, matches its whole reason
+tests/retries.tsv UNTIL TAB SUITE TAB CASE TAB WHY: until that date a case may fail, if it passes when run again, alone
+Suites and cases are patterns of fnmatch(3).
+"""
+
+import collections
+import datetime
+import fnmatch
+import pathlib
+import re
+
+import suites
+from suite_run import Case, Outcome
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPS, RETRIES = HERE / "skips.tsv", HERE / "retries.tsv"
+OVER = 1.2  # times its budget of processor time that a suite may take
+WORST = 10
+TOTAL = "total"  # the row of the table for a whole run of the landing tier
+
+Skip = collections.namedtuple("Skip", "suite reason why")
+Retry = collections.namedtuple("Retry", "until suite case why")
+
+
+def rows(path, kind):
+    found = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            fields = line.split("\t")
+            if len(fields) != len(kind._fields) or not all(fields):
+                raise ValueError(f"{path.name}:{number}: not {' TAB '.join(kind._fields)}: {line!r}")
+            found.append(kind(*fields))
+    return found
+
+
+def allowed_skip(allowed, suite, reason):
+    return any(fnmatch.fnmatch(suite, row.suite) and re.fullmatch(row.reason, reason) for row in allowed)
+
+
+def judge_skips(outcome, allowed):
+    """A case that was skipped for a reason that nothing allows has failed."""
+    for case in outcome.cases:
+        reason = case.detail.strip() or "no reason given"
+        if case.outcome == "skipped" and not allowed_skip(allowed, outcome.suite.name, reason):
+            case.outcome = "failed"
+            case.detail = f"skipped, and tests/skips.tsv allows no such reason: {reason}"
+
+
+def judge_cost(outcome, row):
+    """A suite that took a fifth more processor time than its budget has failed."""
+    if row is None or row.cpu is None or outcome.cpu is None or outcome.cpu <= row.cpu * OVER:
+        return
+    outcome.cases.append(Case("(budget)", "failed", f"{outcome.cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget: make "
+                              "it cheaper, or raise the budget in tests/suites.tsv and say why"))
+
+
+def judge_total(outcomes, row):
+    """→ an outcome of its own, failed, if all suites together took a fifth more than their budget; otherwise None."""
+    took = sum(outcome.cpu or 0 for outcome in outcomes)
+    if row is None or took <= row.cpu * OVER:
+        return None
+    detail = f"all suites took {took:.0f} CPU-s, and {row.cpu:.0f} are their budget (tests/suites.tsv)"
+    return Outcome(suites.Suite(TOTAL, []), [Case("(budget)", "failed", detail)], "", 0)
+
+
+def may_retry(retries, suite, case, today=None):
+    today = today or datetime.date.today().isoformat()
+    return any(today <= row.until and fnmatch.fnmatch(suite, row.suite) and fnmatch.fnmatch(case, row.case)
+               for row in retries)
+
+
+def worst(outcomes, table):
+    """The most expensive suites, as lines."""
+    def line(outcome):
+        row = table.get(outcome.suite.name)
+        budget = f" of {row.cpu:.0f}" if row and row.cpu is not None else ""
+        return f"  {outcome.cpu or 0:7.1f} CPU-s{budget:9} {outcome.wall:6.1f} s  {outcome.suite.name}"
+
+    return [line(outcome) for outcome in sorted(outcomes, key=lambda one: -(one.cpu or 0))[:WORST]]
+
+
+def budget_lines(outcomes, table):
+    """Rows for tests/suites.tsv with what these suites took, a third more and rounded up."""
+    def figure(value):
+        return f"{int(value * 4 / 3) + 2}" if value is not None else "-"
+
+    lines = []
+    for outcome in sorted(outcomes, key=lambda one: one.suite.name):
+        row = table.get(outcome.suite.name) or suites.Row(suites.LANDING, None, None)
+        fields = [outcome.suite.name, row.tier, figure(outcome.cpu), figure(outcome.wall)]
+        lines.append("\t".join(fields + ([row.note] if row.note else [])))
+    return lines
