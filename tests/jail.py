@@ -12,7 +12,7 @@ FOLDER is the caller's and empty. The jail sees it as /tmp/results. The command'
 FOLDER/usage.json holds {"cpu_seconds": …, "cgroups": […]}: the processor time of all the command's processes, and the
 cgroups that they left. The exit code is the command's, 128 + N if signal N ended it, or 125 if there was no jail.
 
-SIGTERM ends the jail with all its processes. An ordinary user gets a user namespace in which only that user exists;
+SIGTERM ends the jail with all its processes, and so does the end of the thread that started it. An ordinary user gets a user namespace in which only that user exists;
 that jail has the host's cgroups, and its /tmp is a folder of the host's file system.
 """
 
@@ -56,10 +56,11 @@ def mount(source, target, kind=None, flags=0, options=None):
     check(LIBC.mount(*encoded, flags, options.encode() if options else None), f"mounting {target}")
 
 
-def die_with_parent(parent):
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(parent, number=signal.SIGKILL):
+    """Has the kernel send this process the signal when the thread that started it ends."""
+    LIBC.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
-        os._exit(NO_JAIL)
+        os.kill(os.getpid(), number)
 
 
 # --- cgroups --------------------------------------------------------------------------------------
@@ -233,12 +234,13 @@ def guarded(story):
 
 def run(folder, command, kept=()):
     """→ the exit code."""
+    caller, me = os.getppid(), os.getpid()
     groups = make_groups(f"suite-{folder.name}")
-    me = os.getpid()
     pid = os.fork()
     if pid == 0:
         guarded(lambda: (die_with_parent(me), enter(folder, groups, kept, command)))
     signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGKILL))
+    die_with_parent(caller, signal.SIGTERM)
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     usage = {"cpu_seconds": round(cpu_seconds(groups), 2), "cgroups": remove_groups(groups)}

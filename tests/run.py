@@ -18,11 +18,13 @@ from a fault, and changes the result only of cases that tests/retries.tsv lists.
 """
 
 import argparse
+import atexit
 import collections
 import concurrent.futures
 import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -91,9 +93,12 @@ class Printer:
 
 
 class Builder:
-    """Makes the presets' builds one after the other beside the suites, at the lowest priority."""
+    """Makes the presets' builds one after the other beside the suites, at the lowest priority. Its process ends with
+    this one."""
 
     def __init__(self, presets):
+        self._process = None
+        atexit.register(self._end)
         self._builds = {preset: concurrent.futures.Future() for preset in presets}
         if presets:
             threading.Thread(target=self._run, daemon=True).start()
@@ -101,15 +106,30 @@ class Builder:
     def _run(self):
         for preset, done in self._builds.items():
             command = ["chrt", "--idle", "0", "nice", "-n", "19", str(suites.REPO / "dev"), "build", preset]
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
             # The kernel's autogroups (sched(7)) weigh sessions, and priorities only within one.
             with contextlib.suppress(OSError):
-                pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19")
-            done.set_result(process.wait())
+                pathlib.Path(f"/proc/{self._process.pid}/autogroup").write_text("19")
+            done.set_result(self._process.wait())
+
+    def _end(self):
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
 
     def wait(self, preset):
         """→ whether there is a build of it; at once for one that nobody asked for."""
         return preset not in self._builds or self._builds[preset].result() == 0
+
+
+@contextlib.contextmanager
+def ended_on_interrupt(pool):
+    """An interrupt ends the suites that run, and starts no more."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        pool.shutdown(wait=False, cancel_futures=True)
+        suite_run.end_all()
+        raise
 
 
 class Run:
@@ -144,7 +164,7 @@ class Run:
         self._keep(outcome)
 
     def all(self):
-        with concurrent.futures.ThreadPoolExecutor(self._lanes) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self._lanes) as pool, ended_on_interrupt(pool):
             jobs = []
             for preset in suites.PRESETS:
                 some = [suite for suite in self._chosen if suite.preset == preset]
@@ -251,6 +271,7 @@ def parse(arguments=None):
 
 def main():
     options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if options.report:
         return 0 if results.print_report() else 1
     if options.needs:

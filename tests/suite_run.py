@@ -23,6 +23,7 @@ from processes import descendants  # noqa: E402
 JAIL = [PYTHON, str(HERE / "jail.py")]
 NO_JAIL = 125
 END_SECONDS = 30  # for a jail that is told to end
+RUNNING = {}  # process: whether it is a jail
 
 
 @dataclasses.dataclass
@@ -136,6 +137,12 @@ def end_jail(process):
         end_tree(process)
 
 
+def end_all():
+    """Ends the suites that run now; their run() returns."""
+    for process, jailed in list(RUNNING.items()):
+        (end_jail if jailed else end_tree)(process)
+
+
 def run(suite, jailed, counts):
     """→ Outcome. `counts`: with the full counts of the long tier."""
     start = time.monotonic()
@@ -165,11 +172,14 @@ def wait(suite, folder, command, env, jailed):
             (folder / "output").touch()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=env, cwd=REPO,
                                    start_new_session=True)
+        RUNNING[process] = jailed
         try:
             code = process.wait(suite.timeout)
         except subprocess.TimeoutExpired:
             (end_jail if jailed else end_tree)(process)
             return None, True
+        finally:
+            del RUNNING[process]
     if jailed and code == NO_JAIL:
         (folder / "output").write_bytes((folder / "jail").read_bytes())
     return code, False

@@ -141,7 +141,8 @@ def problems(rows, names):
 
 
 def environment(preset):
-    env = {"CLOISTER_BIN": str(BUILD / preset / "bin")}
+    env = {"CLOISTER_BIN": str(BUILD / preset / "bin"), "CLOISTER_TEST_REPO": str(REPO),
+           "CLOISTER_MICROVM": str(BUILD / "microvm")}  # the image that ./dev test makes
     return env if preset == "release" else {**env, "CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
 
 

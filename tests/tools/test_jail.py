@@ -86,17 +86,31 @@ class Jail(unittest.TestCase):
         self.assertEqual(self.run_in("sh", "-c", places)[0], 0)
         self.assertEqual([name.split(":")[1] for name in self.usage()["cgroups"]], ["left"])
 
-    def test_it_ends_with_all_its_processes(self):
-        process = self.start("sh", "-c", "setsid sleep 1000 & echo here > /tmp/results/begun; sleep 1000")
-        begun = self.folder / "begun"
-        os.set_blocking(process.stderr.fileno(), False)
-        harness.wait_for("the command to begin", begun.exists)
+    def begin(self, starter):
+        """Starts `starter` and waits for the jail's command → (process, pids of all that runs below it)."""
+        command = "setsid sleep 1000 & echo here > /tmp/results/begun; sleep 1000"
+        process = subprocess.Popen([*starter, sys.executable, str(TESTS / "jail.py"), str(self.folder), "sh", "-c", command],
+                                   stdin=subprocess.DEVNULL)
+        harness.wait_for("the command to begin", (self.folder / "begun").exists)
         below = harness.descendants(process.pid)
         self.assertGreaterEqual(len(below), 4)
+        return process, below
+
+    def assert_gone(self, pids):
+        harness.wait_for("its processes to end", lambda: not [pid for pid in pids if os.path.exists(f"/proc/{pid}")])
+
+    def test_it_ends_with_all_its_processes(self):
+        process, below = self.begin([])
         process.terminate()
         self.assertEqual(process.wait(30), 128 + signal.SIGKILL)
-        process.stderr.close()
-        harness.wait_for("its processes to end", lambda: not [pid for pid in below if os.path.exists(f"/proc/{pid}")])
+        self.assert_gone(below)
+
+    def test_it_ends_with_its_caller(self):
+        caller = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])"]
+        process, below = self.begin(caller)
+        process.kill()
+        process.wait()
+        self.assert_gone(below[1:])
 
     def test_nothing_of_it_stays_on_the_host(self):
         self.assertEqual(self.run_in("sh", "-c", "echo > /tmp/mine; echo > /dev/shm/mine")[0], 0)
