@@ -35,6 +35,7 @@ CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+LEAF = "jail"  # of the jail's group of version 2: the group of its processes
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 DISK_BYTES = 16 << 30  # sparse: only what is written takes space
 MAKE_EXT4 = ("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", "lazy_itable_init=1,nodiscard")
@@ -80,12 +81,16 @@ def own_groups():
     return found
 
 
+def is_version_2(group):
+    return (group / "cgroup.controllers").exists()
+
+
 def make_groups(name):
     """{mount point: a new group}; empty where this user may make none."""
     groups = {}
     for top, own in own_groups().items():
         # Version 2 forbids a group with processes to pass controllers on; only the root group may.
-        parent = top if (top / "cgroup.controllers").exists() else own
+        parent = top if is_version_2(top) else own
         group = parent / name
         try:
             pass_controllers(parent)
@@ -123,7 +128,7 @@ def remove_groups(groups):
     left = []
     for top, group in groups.items():
         for directory, _, _ in os.walk(group, topdown=False):
-            if directory != str(group):
+            if directory not in (str(group), str(group / LEAF)):
                 left.append(f"{top.name}:{os.path.relpath(directory, group)}")
             for _ in range(100):  # a process that was killed leaves its group a moment later
                 with contextlib.suppress(OSError):
@@ -198,6 +203,10 @@ def as_init(folder, groups, kept, command):
     for group in groups.values():
         (group / "cgroup.procs").write_text("0")
     check(LIBC.unshare(CLONE_NEWCGROUP), "making a cgroup namespace")
+    for group in groups.values():
+        if is_version_2(group):  # a group without processes can pass controllers on, to a jail in this jail for instance
+            (group / LEAF).mkdir()
+            (group / LEAF / "cgroup.procs").write_text("0")
     mount_own(folder, groups, kept)
     loopback_up()
     with open("/tmp/results/output", "wb") as output:

@@ -3,7 +3,7 @@
 """Runs the tests of the tree over builds that are already there (`./dev test` makes them).
 
     tests/run.py                     the landing tier, what CI runs
-    tests/run.py PATTERN             the suites whose name contains PATTERN, of both tiers
+    tests/run.py PATTERN             the suite of that name, or those whose names contain PATTERN, of both tiers
     tests/run.py --long [PART…]      the long tier, or parts of it; what passed on this commit is not run again
     tests/run.py --report            which parts of the long tier passed on this commit
 
@@ -212,6 +212,9 @@ def choose(options):
         wanted = options.long or list(suites.PARTS)
         return [suite for suite in everything if suite.part in wanted]
     if options.pattern:
+        exact = [suite for suite in everything if suite.name == options.pattern]
+        if exact:
+            return exact
         # The sanitized copies of a suite only if the pattern says so: their builds take long.
         return [suite for suite in everything if options.pattern in suite.name
                 and (not suite.name.startswith(suites.PRESETS[1:]) or options.pattern.startswith(suites.PRESETS[1:]))]
