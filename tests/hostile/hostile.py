@@ -29,6 +29,8 @@ GVISOR, MICROVM = RUNTIME == "gvisor", RUNTIME == "microvm"
 # And in sandboxes within a session's in such a runtime.
 NESTED = os.environ.get("CLOISTER_NESTED") == "1"
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
+# Directories in each other: more than the longest path names, so that no path leads to the last.
+DEEP = 20_000 if harness.LONG else 3_000
 NEEDED = {"gvisor": pathlib.Path("/usr/bin/runsc"), "microvm": IMAGE / "root.squashfs"}
 EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
 WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted

@@ -6,7 +6,6 @@ import collections
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ import unittest
 
 import command_generator
 import harness
+import machine
 
 COUNT = 20_000 if harness.LONG else 500
 SEED = int(os.environ.get("CLOISTER_SEED", "20260117"))
@@ -71,9 +71,7 @@ class Oracle(unittest.TestCase):
         return answer.json()
 
     def test_nothing_allowed_runs_what_was_not_named(self):
-        for tool in ("unshare", "strace", "busybox"):
-            if shutil.which(tool) is None:
-                self.skipTest(f"{tool} is not installed")
+        machine.need_program(self, "unshare", "strace", "busybox")
         if subprocess.run(["unshare", "-Urmnpf", "true"], capture_output=True).returncode != 0:
             self.skipTest("this machine gives no user namespaces")
         commands = command_generator.commands(SEED, COUNT)

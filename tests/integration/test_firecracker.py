@@ -85,7 +85,7 @@ class Faults(Case):
                     self.assertLess(time.monotonic() - begin, 10)
                     self.assertTrue(gone(tree))
 
-    @unittest.skipUnless(harness.LONG, "20 s")
+    @unittest.skipUnless(harness.LONG, "takes 20 s: with --long")
     def test_no_answer_is_waited_for_only_so_long(self):
         driver = self.drive(mischief="silent")
         driver.node.settimeout(40)

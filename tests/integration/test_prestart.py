@@ -335,7 +335,7 @@ ALONE = ("hello", "no newline, two lines", "globals", "arguments", "environment"
          "its own source", "file of the workspace", "closed stdout", "main thread", "limits")
 
 
-@unittest.skipUnless(os.path.exists("/usr/bin/runsc"), "no runsc: install Debian's from backports")
+@unittest.skipUnless(os.path.exists("/usr/bin/runsc"), "no /usr/bin/runsc: install Debian's from backports")
 class InGvisor(unittest.TestCase):
     maxDiff = 4000
 

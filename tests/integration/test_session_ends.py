@@ -9,6 +9,7 @@ import time
 import unittest
 
 import harness
+import machine
 from session_case import Session
 
 HOG = "x = bytearray(1 << 30)\nfor i in range(0, len(x), 4096): x[i] = 1"
@@ -59,8 +60,8 @@ class Ends(unittest.TestCase):
         session = self.open(language="python")
         beside = session.start(command=["sleep", "29"])
         done = session.exec(HOG)
-        if any("memory" in line for line in session.made["provenance"]["weakened"]):
-            self.skipTest("no memory cgroup: the session's `weakened` says so")
+        if machine.lacks_groups(self.server, session.made):
+            self.skipTest(machine.NO_GROUPS)
         details = done["error"]["details"]
         self.assertEqual((done["status"], done["error"]["type"], details["limit"], details["value"]),
                          ("failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb", 64 << 20))
@@ -72,8 +73,8 @@ class Ends(unittest.TestCase):
     def test_memory_that_no_kill_gives_back(self):
         """Files fill the sandbox's memory: programs end by it, and the session goes on or ends by it."""
         session = self.open(pids=16)
-        if any("memory" in line for line in session.made["provenance"]["weakened"]):
-            self.skipTest("no memory cgroup: the session's `weakened` says so")
+        if machine.lacks_groups(self.server, session.made):
+            self.skipTest(machine.NO_GROUPS)
         filled = session.exec("head -c 100M /dev/zero > /dev/shm/full")
         self.assertEqual(filled["error"]["type"], "RESOURCE_LIMIT_EXCEEDED")
         ends = set()

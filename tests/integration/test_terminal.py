@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -18,6 +17,7 @@ import unittest
 
 import api_case
 import harness
+import machine
 from session_case import Session
 from websocket import TEXT, WebSocket
 
@@ -163,8 +163,8 @@ class Programs(TerminalTest):
         self.type(python, "\x04")
         self.assertEqual(self.session.wait(python)["exit_code"], 0)
 
-    @unittest.skipUnless(shutil.which("vim") or shutil.which("vi"), "no vim here")
     def test_vim_edits_a_file(self):
+        machine.need_program(self, "vi")
         vim = self.open("vi", "-u", "NONE", "/workspace/edited.txt")
         self.see(vim, "edited.txt")
         self.type(vim, "ihello from vim\x1b")

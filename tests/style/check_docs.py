@@ -5,20 +5,13 @@ import json
 import re
 import unittest
 
+import yaml
+
 import tree
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-
-
-def yaml():
-    """PyYAML, or the test is skipped."""
-    try:
-        import yaml as module
-    except ImportError:
-        raise unittest.SkipTest("python3-yaml is not installed") from None
-    return module
 
 
 def anchor(heading):
@@ -58,7 +51,7 @@ class Docs(unittest.TestCase):
         for path in tree.with_suffix(".json"):
             with self.subTest(path=str(path)):
                 json.loads(tree.text(path))
-        loader = yaml()
+        loader = yaml
         for path in tree.with_suffix(".yaml", ".yml"):
             if "corpus" in path.parts:
                 continue  # fuzzing inputs are broken on purpose
@@ -70,7 +63,7 @@ class Docs(unittest.TestCase):
         for path in tree.files():
             if path.parts[0] != "policies" or path.suffix not in (".json", ".yaml"):
                 continue
-            data = json.loads(tree.text(path)) if path.suffix == ".json" else yaml().safe_load(tree.text(path))
+            data = json.loads(tree.text(path)) if path.suffix == ".json" else yaml.safe_load(tree.text(path))
             for where, rule in rules(data):
                 found += 1
                 if not str(rule.get("why") or "").strip():
@@ -79,7 +72,7 @@ class Docs(unittest.TestCase):
         self.assertGreater(found, 10, "the policies have no rules where this test looks for them")
 
     def test_openapi_is_whole(self):
-        document = yaml().safe_load(tree.text("spec/openapi.yaml"))
+        document = yaml.safe_load(tree.text("spec/openapi.yaml"))
         self.assertTrue(str(document["openapi"]).startswith("3."))
         for reference in re.findall(r"\$ref: *['\"]?(#/[^'\"\s}]+)", tree.text("spec/openapi.yaml")):
             node = document

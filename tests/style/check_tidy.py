@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -57,11 +56,9 @@ def check(path):
 
 class Tidy(unittest.TestCase):
     def test_no_findings(self):
-        if shutil.which("clang-tidy-19") is None:
-            self.skipTest("clang-tidy-19 is not installed")
         database = BUILD / "compile_commands.json"
         if not database.exists():
-            self.skipTest("build/release is not configured (./dev build)")
+            self.fail("build/release is not configured: ./dev build")
         commands = json.loads(PRECOMPILED.sub("", database.read_text()))  # a file includes what it uses
         compiled = {pathlib.Path(entry["file"]) for entry in commands}
         paths = [path for path in tree.with_suffix(".cc") if tree.REPO / path in compiled

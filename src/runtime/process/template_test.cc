@@ -185,7 +185,7 @@ class Impostor final : public Guest {
 class HostileVmm : public testing::Test {
  protected:
   void SetUp() override {
-    if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no python3";
+    ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3";
   }
 
   // Whether what runs `program` instead of what was kept is taken for a machine.

@@ -23,7 +23,7 @@ class ZygoteTest : public PoolTest {
   void SetUp() override { open(base::shareDir() + "/languages/zygote/python.py"); }
 
   void open(const std::string& preparation) {
-    if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "no python3";
+    ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3";
     ProcessConfig config = testbed::config();
     config.ready = 2;
     config.max_sandboxes = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P08: full: writes until it cannot; inodes: empty files without end; deep: 20,000 nested
+// P08: full: writes until it cannot; inodes: empty files without end; deep N: N nested
 // directories; sparse: one file of a terabyte.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static char chunk[1 << 20];
@@ -37,11 +38,11 @@ static long inodes(void) {
   return 5000000;
 }
 
-static long deep(void) {
-  for (long n = 0; n < 20000; ++n) {
+static long deep(long most) {
+  for (long n = 0; n < most; ++n) {
     if (mkdir("d", 0700) != 0 || chdir("d") != 0) return n;
   }
-  return 20000;
+  return most;
 }
 
 int main(int argc, char** argv) {
@@ -49,7 +50,7 @@ int main(int argc, char** argv) {
   long n = -1;
   if (strcmp(how, "full") == 0) n = full();
   if (strcmp(how, "inodes") == 0) n = inodes();
-  if (strcmp(how, "deep") == 0) n = deep();
+  if (strcmp(how, "deep") == 0) n = deep(argc > 2 ? atol(argv[2]) : 20000);
   if (strcmp(how, "sparse") == 0) {
     n = ftruncate(open("sparse", O_RDWR | O_CREAT, 0600), 1LL << 40);
   }
