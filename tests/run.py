@@ -3,7 +3,7 @@
 """Runs the tests of the tree over builds that are already there (`./dev test` makes them).
 
     tests/run.py                     the landing tier, what CI runs
-    tests/run.py PATTERN             the suite of that name, or those whose names contain PATTERN, of both tiers
+    tests/run.py PATTERN             the suites whose names contain PATTERN, of both tiers
     tests/run.py --long [PART…]      the long tier, or parts of it; what passed on this commit is not run again
     tests/run.py --report            which parts of the long tier passed on this commit
 
@@ -11,7 +11,7 @@ tests/suites.py says which suites there are. Each runs in a jail of its own (tes
 there can be no jail, they run one after the other. With --build, that preset is built (`./dev build PRESET`) at the
 lowest priority while the suites of the release build run; its own suites follow.
 
-A case fails also if it is skipped for a reason that tests/skips.tsv does not list, and a suite if it takes a fifth more
+A case fails also if it is skipped for a reason that tests/skips.txt does not list, and a suite if it takes a fifth more
 processor time than tests/suites.tsv gives it. Up to three suites that failed run once more, alone: that tells a race
 from a fault, and changes the result only of cases that tests/retries.tsv lists. The last line is
 `N passed, N failed, N skipped`.
@@ -75,7 +75,7 @@ class Printer:
             if case.outcome == "skipped":
                 reasons[case.detail.strip()].append(f"{suite.name} {case.name}")
         if reasons:
-            print("\nSkipped, for reasons that tests/skips.tsv allows:")
+            print("\nSkipped, for reasons that tests/skips.txt allows:")
             for reason, names in sorted(reasons.items()):
                 print(f"  {len(names):3} {reason}\n      {', '.join(names[:3])}{' …' if len(names) > 3 else ''}")
         print("\nMost processor time:", *verdict.worst(self.outcomes, table), sep="\n")
@@ -212,12 +212,12 @@ def choose(options):
         wanted = options.long or list(suites.PARTS)
         return [suite for suite in everything if suite.part in wanted]
     if options.pattern:
-        exact = [suite for suite in everything if suite.name == options.pattern]
-        if exact:
-            return exact
+        # Whole words of the path if there are any ("guest" is not "hostile/guests"), otherwise a part of the name.
+        words = [suite for suite in everything if f"/{options.pattern}/" in f"/{suite.name}/"]
+        some = words or [suite for suite in everything if options.pattern in suite.name]
         # The sanitized copies of a suite only if the pattern says so: their builds take long.
-        return [suite for suite in everything if options.pattern in suite.name
-                and (not suite.name.startswith(suites.PRESETS[1:]) or options.pattern.startswith(suites.PRESETS[1:]))]
+        return [suite for suite in some if not suite.name.startswith(suites.PRESETS[1:])
+                or options.pattern.startswith(suites.PRESETS[1:])]
     table = suites.table()
     return [suite for suite in everything if suite.name in table and table[suite.name].tier == suites.LANDING]
 

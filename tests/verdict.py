@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run of the tests may not do: skip a case for an unlisted reason, pass only at the second try, cost too much.
 
-tests/skips.tsv   SUITE TAB REASON TAB WHY: a case of a suite that SUITE matches may be skipped if REASON, a regular
-                  expression, matches its whole reason
+tests/skips.txt   REASON TAB WHY: a case may be skipped for this reason
 tests/retries.tsv UNTIL TAB SUITE TAB CASE TAB WHY: until that date a case may fail, if it passes when run again, alone
-Suites and cases are patterns of fnmatch(3).
+Reasons, suites and cases are patterns of fnmatch(3).
 """
 
 import collections
 import datetime
 import fnmatch
 import pathlib
-import re
 
 import suites
 from suite_run import Case, Outcome
 
 HERE = pathlib.Path(__file__).resolve().parent
-SKIPS, RETRIES = HERE / "skips.tsv", HERE / "retries.tsv"
+SKIPS, RETRIES = HERE / "skips.txt", HERE / "retries.tsv"
 OVER = 1.2  # times its budget of processor time that a suite may take
 WORST = 10
 TOTAL = "total"  # the row of the table for a whole run of the landing tier
 
-Skip = collections.namedtuple("Skip", "suite reason why")
+Skip = collections.namedtuple("Skip", "reason why")
 Retry = collections.namedtuple("Retry", "until suite case why")
 
 
@@ -37,17 +35,13 @@ def rows(path, kind):
     return found
 
 
-def allowed_skip(allowed, suite, reason):
-    return any(fnmatch.fnmatch(suite, row.suite) and re.fullmatch(row.reason, reason) for row in allowed)
-
-
 def judge_skips(outcome, allowed):
     """A case that was skipped for a reason that nothing allows has failed."""
     for case in outcome.cases:
         reason = case.detail.strip() or "no reason given"
-        if case.outcome == "skipped" and not allowed_skip(allowed, outcome.suite.name, reason):
+        if case.outcome == "skipped" and not any(fnmatch.fnmatchcase(reason, row.reason) for row in allowed):
             case.outcome = "failed"
-            case.detail = f"skipped, and tests/skips.tsv allows no such reason: {reason}"
+            case.detail = f"skipped, and tests/skips.txt allows no such reason: {reason}"
 
 
 def judge_cost(outcome, row):

@@ -17,7 +17,7 @@ import suite_run  # noqa: E402
 import suites  # noqa: E402
 import verdict  # noqa: E402
 
-EVERYTHING = [verdict.Skip("*", "no such machine here", "some machines lack it")]
+EVERYTHING = [verdict.Skip("no such machine *", "some machines lack it")]
 
 
 class Judging(unittest.TestCase):
@@ -53,20 +53,17 @@ class Judging(unittest.TestCase):
         self.assertIn("ZeroDivisionError", detail)
 
     def test_a_skip_fails_for_a_reason_that_is_not_listed(self):
-        body = "def test(self): self.skipTest('no such machine here, today')"
+        body = "def test(self): self.skipTest('today no such machine here')"
         for allowed in ([], EVERYTHING):
             outcome = self.outcome_of(body)
             verdict.judge_skips(outcome, allowed)
             (name, detail), = self.failures(outcome)
-            self.assertIn("no such machine here, today", detail)
+            self.assertIn("today no such machine here", detail)
 
     def test_a_skip_stays_one_for_a_reason_that_is_listed(self):
         outcome = self.outcome_of("def test(self): self.skipTest('no such machine here')")
         verdict.judge_skips(outcome, EVERYTHING)
         self.assertEqual([case.outcome for case in outcome.cases], ["skipped"])
-        elsewhere = [verdict.Skip("integration/*", "no such machine here", "only there")]
-        verdict.judge_skips(outcome, elsewhere)
-        self.assertTrue(outcome.failed)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root: an ordinary user's jail has no cgroups of its own")
     def test_a_suite_above_its_budget_fails(self):
@@ -174,6 +171,11 @@ class Choosing(unittest.TestCase):
     def test_a_pattern_takes_from_both_tiers(self):
         chosen = {suite.name for suite in run.choose(run.parse(["hostile/kernel"]))}
         self.assertLessEqual({"hostile/kernel", "user/hostile/kernel", "microvm/hostile/kernel"}, chosen)
+        self.assertNotIn("asan/hostile/kernel", chosen)
+
+    def test_a_pattern_means_whole_words_where_it_can(self):
+        self.assertEqual([suite.name for suite in run.choose(run.parse(["guest"]))], ["guest"])
+        self.assertIn("integration/mcp_clients", [suite.name for suite in run.choose(run.parse(["mcp_cl"]))])
 
     def test_the_long_tier_has_everything(self):
         chosen = {suite.name for suite in run.choose(run.parse(["--long"]))}
