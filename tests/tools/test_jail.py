@@ -91,13 +91,13 @@ class Jail(unittest.TestCase):
         command = "setsid sleep 1000 & echo here > /tmp/results/begun; sleep 1000"
         process = subprocess.Popen([*starter, sys.executable, str(TESTS / "jail.py"), str(self.folder), "sh", "-c", command],
                                    stdin=subprocess.DEVNULL)
-        harness.wait_for("the command to begin", (self.folder / "begun").exists)
+        harness.wait_for("the command to begin", (self.folder / "begun").exists, 60)
         below = harness.descendants(process.pid)
         self.assertGreaterEqual(len(below), 4)
         return process, below
 
     def assert_gone(self, pids):
-        harness.wait_for("its processes to end", lambda: not [pid for pid in pids if os.path.exists(f"/proc/{pid}")])
+        harness.wait_for("its processes to end", lambda: not [pid for pid in pids if os.path.exists(f"/proc/{pid}")], 60)
 
     def test_it_ends_with_all_its_processes(self):
         process, below = self.begin([])
