@@ -137,10 +137,13 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
   config.seccomp_policy = base::shareDir() + "/policies/seccomp/sandbox.json";
   config.disk = diskConfig(options);
   config.image_root = node.image_root;
+  config.image_idle = std::chrono::seconds(from.images.idle_seconds);
   config.cgroup_parent = node.cgroup_parent;
   config.uid_base = node.uid_base;
   config.max_sandboxes = node.max_sandboxes;
   config.lock_watch.most = node.file_locks;
+  config.runner_patience = std::chrono::seconds(node.runner_seconds);
+  config.spawn_patience = config.runner_patience * 3 / 2;
   config.ready = from.pool.ready;
   config.ready_idle = std::chrono::milliseconds(from.pool.idle_ms);
   config.ready_floor = from.pool.floor;

@@ -149,6 +149,7 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
   run.retention = {.archive_after_us = config.retention.archive_after_days * kDayMicros,
                    .delete_after_us = config.retention.delete_after_days * kDayMicros,
                    .keep_at_most = config.retention.keep_at_most};
+  run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
   return run;
 }

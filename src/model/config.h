@@ -201,6 +201,7 @@ struct Config {
     uint32_t archive_after_days = 30;  // then the output goes
     uint32_t delete_after_days = 365;  // then the record (the audit log keeps its rows)
     uint64_t keep_at_most = 1'000'000;
+    uint32_t every_seconds = 60;  // between two passes; also over snapshots and unnamed blobs
   } retention;
 
   struct Auth {

@@ -31,7 +31,7 @@ TEST(Config, EveryKindOfValue) {
       "durability: power\n"
       "http: {allowed_hosts: [a.example, b.example], max_connections: 10}\n"
       "limits:\n  timeout_seconds: 90\n  memory_mb: 64\n"
-      "retention: {keep_at_most: 1_000_000_000}\n",
+      "retention: {keep_at_most: 1_000_000_000, every_seconds: 5}\n",
       "c.yaml");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->listen, "0.0.0.0:80");
@@ -41,6 +41,7 @@ TEST(Config, EveryKindOfValue) {
   EXPECT_EQ(config->limits.wall, std::chrono::seconds(90));
   EXPECT_EQ(config->limits.memory_bytes, uint64_t{64} << 20);
   EXPECT_EQ(config->retention.keep_at_most, 1'000'000'000u);
+  EXPECT_EQ(config->retention.every_seconds, 5u);
 }
 
 TEST(Config, AnUnknownKeyIsRefusedWithTheNearest) {

@@ -36,6 +36,7 @@ struct Image {
 struct ImageSettings {
   uint64_t max_mb = 16'384;
   uint64_t max_files = 1'000'000;  // files, directories and links of all layers together
+  uint32_t idle_seconds = 30;      // without a sandbox, then a node gives it up
 };
 
 // A name that an image can be given: isImageName(), and not the host's.

@@ -12,6 +12,7 @@ struct NodeSettings {
   uint32_t max_sandboxes = 256;
   uint64_t file_locks = 1024;     // that the programs of one hold at once
   uint32_t silence_seconds = 30;  // in which it says nothing at all, then it counts as lost
+  uint32_t runner_seconds = 30;   // for a sandbox's runner to answer, then it is killed
   std::string cgroup_parent = "cloister";
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   std::string image_root;             // "" = the host's /usr; otherwise a directory

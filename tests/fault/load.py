@@ -7,6 +7,28 @@ import random
 import signal
 import threading
 
+import harness
+
+# Answers that a part that is down, or just back, explains: the session has ended with it; too much waits; the node is away.
+REFUSALS = (409, 429, 503)
+
+
+class Refused(Exception):
+    """An answer of REFUSALS."""
+
+
+# What a client may meet while parts are killed. Anything else ends its thread, and so fails the test.
+EXPLAINED = (OSError, http.client.HTTPException, Refused)
+
+
+def ask(server, method, path, body=None, status=200, timeout=60):
+    """A request whose answer is of this status. Raises one of EXPLAINED where a kill can be the reason that it is not."""
+    answer = server.request(method, path, body, timeout=timeout)
+    if answer.status in REFUSALS:
+        raise Refused(answer.status, answer.body)
+    assert answer.status == status, (method, path, answer.status, answer.body[:2000])
+    return answer
+
 
 def kill(pids):
     """kill -9 of those that are still there → whether any was asked for."""
@@ -14,6 +36,18 @@ def kill(pids):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return bool(pids)
+
+
+def kill_part(server, program):
+    """kill -9 of one of the server's processes; returns when another has its place and the server is ready."""
+    victim = server.pid_of(program)
+    os.kill(victim, signal.SIGKILL)
+
+    def back():
+        running = {harness.program_of(pid): pid for pid in server.pids()}
+        return running.get(program, victim) != victim and server._answers_ready()
+
+    harness.wait_for(f"{program} to be back", back, 60)
 
 
 class Load:
@@ -38,12 +72,11 @@ class Load:
     def _client(self, number):
         choice = random.Random(self.seed + number)
         while not self.stopping.is_set():
-            # While a part is down a refusal or a broken connection is what a client expects.
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                answer = self.server.request("POST", "/v1/executions",
-                                             {**choice.choice(self.work), "artifacts": []}, timeout=20)
+            with contextlib.suppress(*EXPLAINED):
+                work = {**choice.choice(self.work), "artifacts": []}
+                made = ask(self.server, "POST", "/v1/executions", work, status=201, timeout=20).json()
                 # Before its node is there, a server that has just started knows of no runtime but "process".
-                if answer.status == 201 and answer.json()["status"] != "denied":
-                    self.acknowledged.append(answer.json()["id"])
+                if made["status"] != "denied":
+                    self.acknowledged.append(made["id"])
                     continue
             self.stopping.wait(0.05)

@@ -18,6 +18,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 import invariants  # noqa: E402
+from load import EXPLAINED, ask  # noqa: E402
 from session_case import Session  # noqa: E402
 
 ROUNDS = 60 if harness.LONG else 8
@@ -52,25 +53,24 @@ class Load:
         for thread in self.threads:
             thread.join()
 
-    def _request(self, method, path, body=None):
+    def _request(self, method, path, body=None, status=200):
         """The JSON of a success; None while a part is down, or for a session that it took along."""
-        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-            answer = self.server.request(method, path, body, timeout=20)
-            if answer.status < 300:
-                return answer.json()
+        with contextlib.suppress(*EXPLAINED):
+            return ask(self.server, method, path, body, status, timeout=20).json()
         self.stopping.wait(0.05)
         return None
 
     def _client(self, number):
         choice = random.Random(SEED + number)
         while not self.stopping.is_set():
-            session = self._request("POST", "/v1/sessions", {"language": "bash", "memory_mb": 32})
+            session = self._request("POST", "/v1/sessions", {"language": "bash", "memory_mb": 32}, 201)
             if session is None:
                 continue
             self.sessions.append(session["id"])
             path = f"/v1/sessions/{session['id']}"
             for _ in range(choice.randrange(5)):
-                execution = self._request("POST", path + "/exec", choice.choice(WORK))
+                work = choice.choice(WORK)
+                execution = self._request("POST", path + "/exec", work, 202 if work.get("background") else 201)
                 if execution is None:
                     break
                 self.executions[execution["id"]] = session["id"]

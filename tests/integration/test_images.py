@@ -12,10 +12,12 @@ import tempfile
 import unittest
 
 import harness
+import machine
 import test_image_import
 
 WALLS = "gvisor:\n  runsc: ''\n"  # for those who do not need it
-CONFIG = "node:\n  images: {store}\npolicy: {policy}\n"
+# By default an image could be removed no earlier than 30 seconds after its last sandbox.
+CONFIG = "node:\n  images: {store}\nimages:\n  idle_seconds: 2\npolicy: {policy}\n"
 POLICY = """version: 2
 rules:
   - {{name: fixed, why: for tests, match: {{agents: [fixed]}}, effect: allow, tier: Auto, image: tools}}
@@ -206,7 +208,7 @@ class Images(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60, check=False)
             self.assertTrue(done.returncode == 0 or "in use" in done.stderr, done.stderr)
             return done.returncode == 0
-        harness.wait_for("the image is used no more", removed, seconds=90, every=1)
+        harness.wait_for("the image is used no more", removed, seconds=20, every=0.2)
         harness.wait_for("the image is gone", lambda: "late" not in self.offered(), seconds=20)
         self.assertEqual(self.server.submit("echo", "bash", image="late").json()["status"], "denied")
 
@@ -241,6 +243,7 @@ class OtherWalls(unittest.TestCase):
         self.look(server, "gvisor")
 
     def test_microvm(self):
+        machine.need_program(self, "mksquashfs")
         image = os.environ.get("CLOISTER_MICROVM", "")
         server, runtimes = self.serve(f"microvm:\n  emulate: true\n  accelerator: tcg\n  image: '{image}'\n")
         if "microvm" not in runtimes:

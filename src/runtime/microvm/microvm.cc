@@ -33,8 +33,8 @@ using microvm::Image;
 using microvm::Vmm;
 using microvm::VmmKind;
 
-// An emulated machine's kernel takes seconds, on a busy host many.
-constexpr auto kEmulatedPatience = std::chrono::seconds(120);
+// An emulated machine's kernel takes seconds to boot, on a busy host many.
+constexpr uint32_t kEmulatedSlowness = 4;
 // QEMU's threads beside those of the machine's processors.
 constexpr uint32_t kOwnThreads = 32;
 constexpr uint32_t kMostCpus = 8;
@@ -120,8 +120,8 @@ class Microvm final : public Guest {
   [[nodiscard]] bool takesImages() const override { return !vmm_->kind->shows_root; }
   [[nodiscard]] bool counts() const override { return true; }
   [[nodiscard]] Nesting nesting() const override { return Nesting::kAlways; }
-  [[nodiscard]] std::chrono::seconds patience() const override {
-    return processor_.kvm ? kRunnerPatience : kEmulatedPatience;
+  [[nodiscard]] uint32_t slowness() const override {
+    return processor_.kvm ? 1 : kEmulatedSlowness;
   }
   [[nodiscard]] std::vector<std::string> weakened() const override {
     if (!vmm_->kind->weaker.empty()) return {std::string(vmm_->kind->weaker)};

@@ -31,9 +31,6 @@ struct MemoryImage;
 class Template;
 class Templates;
 
-// How long a runner may take over what it does at once on a machine that is not overloaded.
-inline constexpr auto kRunnerPatience = std::chrono::seconds(30);
-
 class Guest {
  public:
   virtual ~Guest() = default;
@@ -71,8 +68,8 @@ class Guest {
     return {"processor time of a sandbox within is limited for each of its processes"};
   }
 
-  // How long its runner may take to say its first word.
-  [[nodiscard]] virtual std::chrono::seconds patience() const { return kRunnerPatience; }
+  // How many times as long as a runner on the host's kernel its own may take to greet.
+  [[nodiscard]] virtual uint32_t slowness() const { return 1; }
 
   // Where in what it has said on its pipe it begins to say that it does not go on, though its
   // process lives; npos where it does not say so.

@@ -3,6 +3,8 @@
 // within a session's (within.h). One thread.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +31,13 @@ class Housing {
   [[nodiscard]] virtual const boost::asio::any_io_executor& executor() const = 0;
   [[nodiscard]] virtual const model::Limits& limits() const = 0;
   [[nodiscard]] virtual RunnerChannel& channel() = 0;
+  // How long its runner may take to answer (ProcessConfig::runner_patience).
+  [[nodiscard]] virtual std::chrono::milliseconds patience() const = 0;
+  // The same from the order to start a program to its start, and from a kill to the report of it.
+  [[nodiscard]] std::chrono::milliseconds startGrace() const {
+    constexpr std::chrono::milliseconds kLongest = std::chrono::seconds(10);
+    return std::min(patience(), kLongest);
+  }
   [[nodiscard]] virtual Ahead ahead() const = 0;
   // Its cgroup on this kernel, or nullptr.
   [[nodiscard]] virtual const linux::Cgroup* group() const = 0;

@@ -7,6 +7,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
@@ -17,8 +18,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-// An image that was idle at two looks in a row is given up.
-constexpr auto kLookEvery = std::chrono::seconds(15);
 // Each has a process, and a mount for every directory at its top.
 constexpr size_t kMostPlaces = model::kMaxOfferedImages;
 
@@ -70,7 +69,8 @@ Result<std::shared_ptr<ImagePlace>> ImagePlaces::get(const std::string& digest) 
   }
   auto place = TRY(make(digest));
   places_[digest] = place;
-  runtime::spawn(executor_, giveUpWhenIdle(weak_from_this(), digest, executor_));
+  runtime::spawn(executor_,
+                 giveUpWhenIdle(weak_from_this(), digest, host_->config().image_idle / 2));
   return place;
 }
 
@@ -103,10 +103,10 @@ Result<std::shared_ptr<ImagePlace>> ImagePlaces::make(const std::string& digest)
 }
 
 Task<void> ImagePlaces::giveUpWhenIdle(std::weak_ptr<ImagePlaces> places, std::string digest,
-                                       asio::any_io_executor executor) {
-  asio::steady_timer pause(executor);
+                                       std::chrono::milliseconds half) {
+  asio::steady_timer pause(co_await asio::this_coro::executor);
   for (bool was_idle = false;;) {
-    pause.expires_after(kLookEvery);
+    pause.expires_after(half);
     co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
     const auto self = places.lock();
     if (!self || self->giveUpIfIdle(digest, was_idle)) co_return;

@@ -56,8 +56,9 @@ class ImagePlaces : public std::enable_shared_from_this<ImagePlaces> {
 
  private:
   Result<std::shared_ptr<ImagePlace>> make(const std::string& digest);
+  // When it was idle at two looks, `half` of that time apart.
   static Task<void> giveUpWhenIdle(std::weak_ptr<ImagePlaces> places, std::string digest,
-                                   boost::asio::any_io_executor executor);
+                                   std::chrono::milliseconds half);
   // True once it is gone.
   bool giveUpIfIdle(const std::string& digest, bool& was_idle);
 

@@ -185,8 +185,16 @@ void Live::removeParts(bool all) {
                 [all](Part& part) { return (all || !part.in_use) && part.group->remove(); });
 }
 
+std::chrono::milliseconds Live::patience() const {
+  return parts_.host->config().runner_patience;
+}
+
+std::chrono::milliseconds Live::startPatience() const {
+  return patience() * (parts_.guest ? parts_.guest->slowness() : 1);
+}
+
 Task<Result<RunnerFrame>> Live::nextFrame() {
-  asio::steady_timer late(executor_, parts_.guest ? parts_.guest->patience() : kRunnerPatience);
+  asio::steady_timer late(executor_, startPatience());
   late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->kill();
   });

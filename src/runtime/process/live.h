@@ -68,6 +68,9 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   [[nodiscard]] const boost::asio::any_io_executor& executor() const override { return executor_; }
   [[nodiscard]] const model::Limits& limits() const override { return parts_.limits; }
   [[nodiscard]] RunnerChannel& channel() override { return *channel_; }
+  [[nodiscard]] std::chrono::milliseconds patience() const override;
+  // How long it may take to greet.
+  [[nodiscard]] std::chrono::milliseconds startPatience() const;
   [[nodiscard]] const linux::Cgroup* group() const override { return parts_.group.get(); }
 
   [[nodiscard]] const std::shared_ptr<Spawner>& root() const { return parts_.root; }
@@ -95,7 +98,7 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   Result<std::shared_ptr<linux::Cgroup>> split();
   void giveBack(const std::shared_ptr<linux::Cgroup>& part);
 
-  // The runner's next frame, for which it has kRunnerPatience, or a guest's.
+  // The runner's next frame, for which it has startPatience().
   Task<Result<RunnerFrame>> nextFrame();
 
   [[nodiscard]] int pidfd() const { return pidfd_.get(); }

@@ -22,9 +22,9 @@ namespace asio = boost::asio;
 
 // What keeps it answers once, with the files.
 Task<Result<MemoryImage>> awaitImage(const asio::any_io_executor& executor, Fd answer, Fd process,
-                                     size_t files) {
+                                     size_t files, std::chrono::milliseconds patience) {
   const int pidfd = process.get();
-  asio::steady_timer late(executor, kRunnerPatience);
+  asio::steady_timer late(executor, patience);
   late.async_wait([pidfd](const boost::system::error_code& error) {
     if (!error) std::ignore = linux::signalPidfd(pidfd, SIGKILL);
   });
@@ -63,7 +63,7 @@ Task<Result<MemoryImage>> Pool::keepMemory(std::shared_ptr<Live> live) {
   Fd process = CO_TRY(co_await spawner_->get()->spawn(request, fds));
   theirs.reset();
   auto image = co_await awaitImage(executor_, std::move(ours), std::move(process),
-                                   guest_->imageFiles().size());
+                                   guest_->imageFiles().size(), live->patience());
   if (!image) co_return fail(image.error().code, live->lost(image.error().message));
   image->lent = std::move(lent);
   co_return image;

@@ -34,7 +34,7 @@ void addCommand(std::string& out, uint32_t channel, const std::vector<std::strin
 Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file);
 
 // Starts it in `live`, in which nothing has run, and returns when it was executed. A runner that
-// does not say so within kRunnerPatience is killed, which is an error.
+// does not say so within Live::startPatience() is killed, which is an error.
 Task<Result<>> startAhead(Live& live, const Prestart& prestart);
 // The same where a zygote has started it together with the sandbox.
 Task<Result<>> adopt(Live& live);

@@ -50,6 +50,8 @@ struct ProcessConfig {
   std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
   DiskConfig disk;             // those
   std::string image_root;      // "" = the host's /usr; otherwise a directory
+  // An imported image that has had no sandbox for so long is given up.
+  std::chrono::milliseconds image_idle{30'000};
   std::string cgroup_parent = "cloister";
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   uint32_t uids_each = 16;
@@ -64,9 +66,11 @@ struct ProcessConfig {
   uint32_t zygotes = 4;
   uint32_t zygote_copies = 1000;
   bool zygote_per_tenant = false;
+  // How long a runner may take over what it does at once on a machine that is not overloaded.
+  std::chrono::milliseconds runner_patience{30'000};
   // A spawner or zygote that gives no answer for this long is stopped or hangs, and is killed. It
   // makes a process in milliseconds; but its sandboxes end with it, and a zygote waits for the one
-  // it has just made, which is given up after kRunnerPatience (guest.h): so longer than that.
+  // it has just made, which is given up after runner_patience: so longer than that.
   std::chrono::milliseconds spawn_patience{45'000};
   std::vector<std::shared_ptr<const Guest>> guests;  // other runtimes that it serves
 };

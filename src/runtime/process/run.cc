@@ -24,9 +24,6 @@ using model::End;
 using wire::FromRunner;
 using wire::ToRunner;
 
-// From kStart to kStarted, and for collecting: generous, since only a broken runner needs it.
-constexpr auto kStartGrace = std::chrono::seconds(10);
-constexpr auto kCollectGrace = std::chrono::seconds(30);
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
 constexpr size_t kMaxPath = 4096;
@@ -84,7 +81,7 @@ Task<Result<>> Run::addFiles() {
       rest.remove_prefix(piece.size());
       addFrame(frames_, ToRunner::kFileData, 0, piece);
       if (frames_.size() < kBatch) continue;
-      armWall(kStartGrace);
+      armWall(housing_->startGrace());
       CO_TRY(co_await flush());
     }
   }
@@ -148,7 +145,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   started_ = false;
   stdin_stop_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : housing_->limits().wall;
-  armWall(wall_ + kStartGrace);
+  armWall(wall_ + housing_->startGrace());
   if (auto sent = co_await flush(); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   } else if (!fed) {
@@ -173,7 +170,7 @@ Task<bool> Run::relay(uint32_t channel) {
     }
     more = co_await onFrame(*frame);
   }
-  armWall(kStartGrace);  // a runner that does not read holds up what feeds it
+  armWall(housing_->startGrace());  // a runner that does not read holds up what feeds it
   stdin_stop_ = true;
   stdin_changed_.notify();
   while (feeding_)
@@ -312,7 +309,7 @@ void Run::askForArtifacts() {
 }
 
 Task<void> Run::collect() {
-  armWall(kCollectGrace);
+  armWall(housing_->patience());
   bool complete = false;
   for (bool more = true; more;) {
     const auto frame = co_await housing_->channel().read();

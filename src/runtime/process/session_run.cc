@@ -20,9 +20,6 @@ using model::End;
 using wire::FromRunner;
 using wire::ToRunner;
 
-// From kStart to kStarted, and from a kill to kExited: generous, since only a broken runner needs
-// it.
-constexpr auto kStartGrace = std::chrono::seconds(10);
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
 
@@ -103,7 +100,7 @@ Task<void> SessionRun::clear() {
 Task<void> SessionRun::killUntilGone(std::shared_ptr<Live> live,
                                      std::shared_ptr<linux::Cgroup> group) {
   boost::asio::steady_timer pause(live->executor());
-  for (auto wait = std::chrono::milliseconds(1); wait < kRunnerPatience; wait *= 2) {
+  for (auto wait = std::chrono::milliseconds(1); wait < live->patience(); wait *= 2) {
     group->kill();
     if (group->empty()) co_return;
     pause.expires_after(wait);
@@ -120,7 +117,7 @@ void SessionRun::stop(End end, std::string message) {
     spawn(live_->executor(), killUntilReported(weak_from_this(), live_->executor()));
   }
   // A runner that does not report the end is none.
-  armWall(std::chrono::duration_cast<Millis>(kStartGrace));
+  armWall(live_->startGrace());
 }
 
 // What the runner has in itself is started before it has joined the group: a kill that comes just
@@ -172,14 +169,14 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   report_.reset();
   started_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
-  armWall(wall_ + kStartGrace);
+  armWall(wall_ + live_->startGrace());
   if (attached_) {
     co_await attach(observer);
   } else if (auto sent = co_await start(command, with_input); !sent) {
     stop(End::kRunnerLost, sent.error().message);
   }
   co_await relay(observer);
-  armWall(kStartGrace);  // a runner that does not read holds up what feeds it
+  armWall(live_->startGrace());  // a runner that does not read holds up what feeds it
   line_->stdin_closed = true;
   line_->changed.notify();
   while (feeding_)

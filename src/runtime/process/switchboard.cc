@@ -206,7 +206,7 @@ Task<void> Switchboard::tell(std::shared_ptr<Switchboard> self, std::shared_ptr<
 
 // The runner answers what it is told, and has some time for that.
 Task<Result<>> Switchboard::change(wire::ToRunner order, Turning until) {
-  boost::asio::steady_timer late(live_->executor(), kRunnerPatience);
+  boost::asio::steady_timer late(live_->executor(), live_->patience());
   late.async_wait([live = live_](const boost::system::error_code& error) {
     if (!error) live->kill();
   });

@@ -82,7 +82,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     far_.emplace(executor(), asio::local::stream_protocol(), theirs.release());
     runtime::spawn(executor(), carryOut(shared_from_this()));
     runtime::spawn(executor(), carryIn(shared_from_this()));
-    asio::steady_timer late(executor(), live_->guest()->patience());
+    asio::steady_timer late(executor(), live_->startPatience());
     late.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
       if (!error) self->kill();
     });
@@ -104,6 +104,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   const asio::any_io_executor& executor() const override { return live_->executor(); }
   const model::Limits& limits() const override { return limits_; }
   RunnerChannel& channel() override { return *channel_; }
+  std::chrono::milliseconds patience() const override { return live_->patience(); }
   Ahead ahead() const override { return Ahead::kNone; }
   const linux::Cgroup* group() const override { return nullptr; }
   bool toldFromInside() const override { return true; }
