@@ -7,7 +7,6 @@ import ctypes
 import os
 import pathlib
 import threading
-import time
 import unittest
 
 from hostile import AS_USER, PROGRAMS, RUNTIME, HostileTest, harness

@@ -570,7 +570,7 @@ class Snapshot:
 
 
 @contextlib.contextmanager
-def leakcheck(server=None, seconds=10, ignore=()):
+def leakcheck(server=None, seconds=30, ignore=()):
     """Fails if, `seconds` after the block, anything of a sandbox is still on this machine.
 
     Warm the server up with one run first, so that its own caches and connections are not counted.
@@ -581,7 +581,7 @@ def leakcheck(server=None, seconds=10, ignore=()):
     assert_clean(before, server, seconds, ignore)
 
 
-def assert_clean(before, server=None, seconds=10, ignore=()):
+def assert_clean(before, server=None, seconds=30, ignore=()):
     end = time.monotonic() + seconds
     while True:
         lines = [line for line in Snapshot(server).leaked_since(before)

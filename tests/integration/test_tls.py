@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
@@ -237,7 +236,8 @@ class Renewal(unittest.TestCase):
             with harness.Server(config=config, tls=authority.trusting()) as server:
                 first = self.serial(server, authority)
                 files[1].write_text("half a key")
-                time.sleep(0)
+                harness.wait_for("the half key to be refused", lambda: (
+                    self.serial(server, authority) and "certificates not read again" in server.log.read_text()))
                 self.assertEqual(self.serial(server, authority), first)
                 authority.issue("two", SERVER_NAMES, "serverAuth", into="server")
                 harness.wait_for("the new certificate",
