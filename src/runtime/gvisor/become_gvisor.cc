@@ -34,11 +34,11 @@ constexpr size_t kGuest = 3;
 constexpr size_t kImageFiles = 4;  // where it begins as one; then where it complains, its walls if
                                    // there are any, and the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
-constexpr int kProgramFd = wire::kRunnerFd + 1;
+constexpr int kGvisorFd = wire::kRunnerFd + 1;
 // From there on, the files of the memory image that it begins as.
-constexpr int kImageFd = kProgramFd + 1;
+constexpr int kImageFd = kGvisorFd + 1;
 // While descriptors are arranged, they are kept from here on.
-constexpr int kAside = 64;
+constexpr int kGvisorAside = 64;
 
 MountStep small(std::string target, std::string size, std::string_view why) {
   return {.op = Op::kNew,
@@ -124,7 +124,7 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
 
 // 1 is /dev/null, 2 the pipe of complaints, 0 or wire::kRunnerFd the runner's socket, the other
 // /dev/null; then runsc, and a memory image.
-Result<> arrangeFds(const Birth& birth) {
+Result<> arrangeGvisorFds(const Birth& birth) {
   const SandboxSpec& spec = birth.request.spec;
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int complaints = birth.fds[birth.request.guest_fds].get();
@@ -135,17 +135,17 @@ Result<> arrangeFds(const Birth& birth) {
     from.push_back(birth.fds[kImageFiles + i].get());
   int next = 0;
   for (const int fd : from) {
-    if (::fcntl(fd, F_DUPFD_CLOEXEC, kAside) != kAside + next++) {
+    if (::fcntl(fd, F_DUPFD_CLOEXEC, kGvisorAside) != kGvisorAside + next++) {
       return failErrno("keeping a descriptor");
     }
   }
   for (int fd = 0; fd < next; ++fd)
-    TRY(linux::moveFd(kAside + fd, fd));
-  if (::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
+    TRY(linux::moveFd(kGvisorAside + fd, fd));
+  if (::fcntl(kGvisorFd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("fcntl F_SETFD");
   return linux::closeFrom(static_cast<unsigned>(next));
 }
 
-Result<> prepare(const Confinement& confinement, const Birth& birth) {
+Result<> prepareSandbox(const Confinement& confinement, const Birth& birth) {
   const SandboxSpec& spec = birth.request.spec;
   const size_t walls_at = 1 + birth.request.guest_fds;
   const size_t cgroups = walls_at + (spec.walled ? 1 : 0);
@@ -169,7 +169,7 @@ Result<> prepare(const Confinement& confinement, const Birth& birth) {
     return failErrno("setpriority");
   }
   TRY(linux::setResourceLimit({RLIMIT_CORE, 1}));
-  TRY(arrangeFds(birth));
+  TRY(arrangeGvisorFds(birth));
   return linux::setNoNewPrivs();
 }
 
@@ -179,8 +179,8 @@ void becomeGvisor(const Confinement& confinement, Birth& birth) {
   const bool one_user = birth.request.rest.count == 0;
   const auto told = linux::moveFd(birth.fds[0].get(), wire::kRunnerFd);
   if (!told || ::chdir("/") != 0) ::_exit(1);
-  if (const auto ready = prepare(confinement, birth); !ready) refuseToStart(ready.error());
-  refuseToStart(linux::executeFd(kProgramFd, gvisor::command(birth.request.spec, one_user), {}));
+  if (const auto ready = prepareSandbox(confinement, birth); !ready) refuseToStart(ready.error());
+  refuseToStart(linux::executeFd(kGvisorFd, gvisor::command(birth.request.spec, one_user), {}));
 }
 
 }  // namespace cloister::runtime

@@ -27,7 +27,7 @@ namespace {
 // Of the birth's descriptors; then the cgroups.
 constexpr size_t kAnswer = 0;
 constexpr size_t kSandbox = 1;
-constexpr size_t kProgram = 2;
+constexpr size_t kSaverProgram = 2;
 constexpr size_t kCgroups = 1 + kSaverFds;
 
 constexpr int kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
@@ -58,18 +58,19 @@ Result<> mountPlace(const SandboxSpec& spec) {
 
 [[noreturn]] void becomeCheckpoint(const Birth& birth, int complaints) {
   const bool one_user = birth.request.rest.count == 0;
-  constexpr int kProgramFd = 3;
+  constexpr int kSaverProgramFd = 3;
   const int null = ::open("/dev/null", O_RDWR);
-  const int from[] = {null, null, complaints, birth.fds[kProgram].get()};
+  const int from[] = {null, null, complaints, birth.fds[kSaverProgram].get()};
   constexpr int kAside = 64;
   bool arranged = true;
-  for (int fd = 0; fd <= kProgramFd; ++fd)
+  for (int fd = 0; fd <= kSaverProgramFd; ++fd)
     arranged = arranged && ::fcntl(from[fd], F_DUPFD_CLOEXEC, kAside) == kAside + fd;
-  for (int fd = 0; fd <= kProgramFd; ++fd)
+  for (int fd = 0; fd <= kSaverProgramFd; ++fd)
     arranged = arranged && linux::moveFd(kAside + fd, fd);
-  arranged = arranged && ::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) == 0 &&
-             linux::closeFrom(kProgramFd + 1) && linux::setNoNewPrivs();
-  if (arranged) std::ignore = linux::executeFd(kProgramFd, gvisor::checkpointCommand(one_user), {});
+  arranged = arranged && ::fcntl(kSaverProgramFd, F_SETFD, FD_CLOEXEC) == 0 &&
+             linux::closeFrom(kSaverProgramFd + 1) && linux::setNoNewPrivs();
+  if (arranged)
+    std::ignore = linux::executeFd(kSaverProgramFd, gvisor::checkpointCommand(one_user), {});
   ::_exit(127);
 }
 

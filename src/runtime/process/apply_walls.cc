@@ -78,10 +78,10 @@ struct Identity {
 };
 
 // A root of which things are hidden.
-class Root {
+class WalledRoot {
  public:
-  static Result<Root> at(const std::string& path) {
-    Root root;
+  static Result<WalledRoot> at(const std::string& path) {
+    WalledRoot root;
     root.root_.reset(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!root.root_) return failErrno("opening " + path);
     for (const auto& [path_of, fd] :
@@ -177,7 +177,7 @@ bool mayLeadTo(const std::string& pattern, const std::string& directory) {
 
 // Everything beneath the directory that the pattern names which is of its form; of DIRECTORY/* the
 // directory, so that its names are hidden too.
-Result<> hideMatching(const Root& root, const std::string& pattern,
+Result<> hideMatching(const WalledRoot& root, const std::string& pattern,
                       const std::vector<std::string>& shown) {
   const std::string whole = pattern.ends_with("/*") ? pattern.substr(0, pattern.size() - 2) : "";
   const size_t deep = pattern.rfind('/', pattern.find('*'));
@@ -205,7 +205,7 @@ Result<> hideMatching(const Root& root, const std::string& pattern,
   return {};
 }
 
-Result<> hidePath(const Root& root, const std::string& pattern,
+Result<> hidePath(const WalledRoot& root, const std::string& pattern,
                   const std::vector<std::string>& shown) {
   const size_t star = pattern.find('*');
   if (star == std::string::npos) return root.hide(pattern, shown);
@@ -235,7 +235,7 @@ std::vector<std::string> shownWithin(const Walls& walls, const std::string& patt
 
 class Programs {
  public:
-  explicit Programs(const Root& root) : root_(root) {
+  explicit Programs(const WalledRoot& root) : root_(root) {
     for (const std::string_view path : model::kProgramPlaces) {
       Fd dir = root_.find(std::string(path), O_DIRECTORY, false);
       if (!dir) continue;
@@ -365,7 +365,7 @@ class Programs {
     return linux::addAttributes(fresh.get(), linux::kReadOnly);
   }
 
-  const Root& root_;
+  const WalledRoot& root_;
   std::vector<Place> places_;
   size_t count_ = 0;
 };
@@ -373,7 +373,7 @@ class Programs {
 }  // namespace
 
 Result<> applyWalls(const Walls& walls, const std::string& root_path) {
-  const Root root = TRY(Root::at(root_path));
+  const WalledRoot root = TRY(WalledRoot::at(root_path));
   for (const std::string& pattern : walls.hidden)
     TRY(hidePath(root, pattern, shownWithin(walls, pattern)));
   if (walls.without.empty() && !walls.only) return {};

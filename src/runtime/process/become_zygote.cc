@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kScratchBytes = uint64_t{16} << 20;
 constexpr uint64_t kScratchInodes = 256;
 // While descriptors are arranged, they are kept from here on.
-constexpr int kAside = 64;
+constexpr int kZygoteAside = 64;
 
 Result<> placeFiles(const ZygotePlan& plan) {
   for (MountStep& step : scratchSteps(kScratchBytes, kScratchInodes))
@@ -42,7 +42,7 @@ Result<> placeFiles(const ZygotePlan& plan) {
 
 // What it says on stdout and stderr goes into a pipe that nobody reads: its streams must be of the
 // kind that a program in a sandbox has.
-Result<> arrangeFds(const Confinement& confinement, const Birth& birth) {
+Result<> arrangeZygoteFds(const Confinement& confinement, const Birth& birth) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -51,12 +51,12 @@ Result<> arrangeFds(const Confinement& confinement, const Birth& birth) {
       ends[0]};
   int next = 0;
   for (const int fd : from) {
-    if (::fcntl(fd, F_DUPFD_CLOEXEC, kAside) != kAside + next++) {
+    if (::fcntl(fd, F_DUPFD_CLOEXEC, kZygoteAside) != kZygoteAside + next++) {
       return failErrno("keeping a descriptor");
     }
   }
   for (int fd = 0; fd < next; ++fd)
-    TRY(linux::moveFd(kAside + fd, fd));
+    TRY(linux::moveFd(kZygoteAside + fd, fd));
   return linux::closeFrom(static_cast<unsigned>(next));
 }
 
@@ -73,7 +73,7 @@ Result<> becomeInterpreter(const Confinement& confinement, const Birth& birth) {
   proc.attributes = linux::kNoSuid | linux::kNoDev | linux::kNoExec;
   TRY(applyStep(proc));
   TRY(placeFiles(plan));
-  TRY(arrangeFds(confinement, birth));
+  TRY(arrangeZygoteFds(confinement, birth));
   return std::unexpected(linux::executeInPath(plan.argv, plan.env));
 }
 
@@ -81,7 +81,7 @@ Result<> becomeInterpreter(const Confinement& confinement, const Birth& birth) {
 
 void becomeZygote(const Confinement& confinement, Birth& birth) {
   // Kept for a word about what fails, whatever happens to the others.
-  const int control = ::fcntl(birth.fds[0].get(), F_DUPFD_CLOEXEC, kAside / 2);
+  const int control = ::fcntl(birth.fds[0].get(), F_DUPFD_CLOEXEC, kZygoteAside / 2);
   const auto became = becomeInterpreter(confinement, birth);
   for (const int fd : {control, kZygoteControl}) {
     if (linux::sendMessage(fd, became.error().message.substr(0, kMaxAnswer))) break;

@@ -23,7 +23,7 @@ constexpr std::string_view kDirectories[] = {"/usr/local/sbin", "/usr/local/bin"
 
 constexpr std::string_view kManyInOne[] = {"busybox", "toybox", "coreutils", "sbase-box"};
 
-struct Closer {
+struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
 
@@ -43,7 +43,7 @@ std::vector<model::ProgramLink> programLinks(const std::string& image_root,
   for (const std::string& path : directories) {
     const Fd place = linux::findInRoot(root.get(), path, O_DIRECTORY);
     Fd readable(place ? ::openat(place.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1);
-    const std::unique_ptr<DIR, Closer> dir(readable ? ::fdopendir(readable.get()) : nullptr);
+    const std::unique_ptr<DIR, CloseDir> dir(readable ? ::fdopendir(readable.get()) : nullptr);
     if (!dir) continue;
     std::ignore = readable.release();
     while (const dirent* entry = ::readdir(dir.get())) {
