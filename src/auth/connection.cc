@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "auth/connection.h"
 
+#include <algorithm>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core.hpp>
-#include <boost/beast/http.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+
+#include "auth/client_stream.h"
 
 namespace cloister::auth {
 namespace {
@@ -20,36 +18,66 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using asio::ip::tcp;
-using UnixStream = beast::basic_stream<asio::local::stream_protocol>;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr uint32_t kMaxHead = 16'384;
+constexpr size_t kPiece = 16'384;  // read at once; a record of TLS has no more
 constexpr unsigned kVersion = 11;
 
-template <class T>
-using Task = asio::awaitable<T>;
 using Opened = Result<std::unique_ptr<Connection>>;
+using Parser = http::response_parser<http::string_body>;
 
-template <class Stream>
-class Held final : public Connection {
+// RFC 9112 §3 to §6.
+std::string render(const HttpRequest& request) {
+  std::string text(request.method_string());
+  text.append(" ").append(request.target()).append(" HTTP/1.1\r\n");
+  for (const auto& field : request) {
+    text.append(field.name_string()).append(": ").append(field.value()).append("\r\n");
+  }
+  return text.append("\r\n").append(request.body());
+}
+
+// Reads until `parser` has the whole answer; more may be in `buffer` then.
+asio::awaitable<ClientStream::Error> receive(ClientStream& stream, beast::flat_buffer& buffer,
+                                             Parser& parser) {
+  ClientStream::Error error;
+  while (!parser.is_done()) {
+    const size_t room = std::min(kPiece, buffer.max_size() - buffer.size());
+    if (room == 0) co_return make_error_code(http::error::buffer_overflow);
+    const auto [read_error, n] = co_await stream.read(buffer.prepare(room));
+    if (read_error == asio::error::eof) {
+      if (!parser.got_some()) co_return make_error_code(http::error::end_of_stream);
+      parser.put_eof(error);
+      co_return error;
+    }
+    if (read_error) co_return read_error;
+    buffer.commit(n);
+    buffer.consume(parser.put(buffer.data(), error));
+    if (error == http::error::need_more) error = {};
+    if (error) co_return error;
+  }
+  co_return error;
+}
+
+class HttpConnection final : public Connection {
  public:
-  Held(Stream stream, Url url) : stream_(std::move(stream)), url_(std::move(url)) {}
+  HttpConnection(ClientStream stream, Url url) : stream_(std::move(stream)), url_(std::move(url)) {}
 
-  Task<Result<HttpAnswer>> exchange(const HttpRequest& request, size_t max_bytes,
-                                    base::Monotonic deadline) override {
+  asio::awaitable<Result<HttpAnswer>> exchange(const HttpRequest& request, size_t max_bytes,
+                                               base::Monotonic deadline) override {
     answered_ = reusable_ = false;
-    beast::get_lowest_layer(stream_).expires_at(deadline);
-    const auto [write_error, written] = co_await http::async_write(stream_, request, kTuple);
+    stream_.expiresAt(deadline);
+    const std::string text = render(request);
+    const auto write_error = co_await stream_.write(asio::buffer(text));
     if (write_error) co_return unreached(url_, write_error.message());
     beast::flat_buffer buffer(kMaxHead + max_bytes);
-    http::response_parser<http::string_body> parser;
+    Parser parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(max_bytes);
-    const auto [read_error, read] = co_await http::async_read(stream_, buffer, parser, kTuple);
+    parser.eager(true);
+    const auto read_error = co_await receive(stream_, buffer, parser);
     answered_ = parser.got_some();
     if (read_error) co_return unreached(url_, read_error.message());
-    beast::get_lowest_layer(stream_).expires_never();
+    stream_.expiresNever();
     // More than the answer is none that was asked for.
     reusable_ = parser.keep_alive() && buffer.size() == 0;
     co_return parser.release();
@@ -58,38 +86,11 @@ class Held final : public Connection {
   [[nodiscard]] bool reusable() const override { return reusable_; }
 
  private:
-  Stream stream_;
+  ClientStream stream_;
   Url url_;
   bool answered_ = false;
   bool reusable_ = false;
 };
-
-template <class Stream>
-Opened held(Stream stream, const Url& url) {
-  return std::make_unique<Held<Stream>>(std::move(stream), url);
-}
-
-Task<Opened> connectUnix(const Url& url, base::Monotonic deadline) {
-  UnixStream stream(co_await asio::this_coro::executor);
-  stream.expires_at(deadline);
-  const asio::local::stream_protocol::endpoint endpoint(url.socket);
-  const auto [error] = co_await stream.async_connect(endpoint, kTuple);
-  if (error) co_return unreached(url, error.message());
-  co_return held(std::move(stream), url);
-}
-
-Task<Opened> secure(beast::tcp_stream plain, asio::ssl::context& tls, const Url& url) {
-  asio::ssl::stream<beast::tcp_stream> stream(std::move(plain), tls);
-  stream.set_verify_mode(asio::ssl::verify_peer);
-  stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
-  if (SSL_set_tlsext_host_name(stream.native_handle(), url.host.c_str()) != 1) {
-    co_return unreached(url, "its name cannot be sent");
-  }
-  const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, kTuple);
-  if (error) co_return unreached(url, "TLS: " + error.message());
-  // Its end is not waited for: the length of an answer says whether that is complete.
-  co_return held(std::move(stream), url);
-}
 
 }  // namespace
 
@@ -99,18 +100,17 @@ std::unexpected<Error> unreached(const Url& url, std::string_view what) {
 }
 
 asio::awaitable<Opened> connect(const Url& url, asio::ssl::context& tls, base::Monotonic deadline) {
-  if (!url.socket.empty()) co_return co_await connectUnix(url, deadline);
-  const auto executor = co_await asio::this_coro::executor;
-  tcp::resolver resolver(executor);
-  const auto [error, found] = co_await resolver.async_resolve(url.host, url.port, kTuple);
+  ClientStream stream(co_await asio::this_coro::executor);
+  stream.expiresAt(deadline);
+  const auto error = co_await (url.socket.empty() ? stream.connect(url.host, url.port)
+                                                  : stream.connect(url.socket));
   if (error) co_return unreached(url, error.message());
-  beast::tcp_stream stream(executor);
-  stream.expires_at(deadline);
-  const auto [connect_error, endpoint] = co_await stream.async_connect(found, kTuple);
-  if (connect_error) co_return unreached(url, connect_error.message());
-  stream.socket().set_option(tcp::no_delay(true));
-  if (url.tls) co_return co_await secure(std::move(stream), tls, url);
-  co_return held(std::move(stream), url);
+  if (url.socket.empty() && url.tls) {
+    const auto tls_error = co_await stream.secure(tls, url.host);
+    if (tls_error) co_return unreached(url, "TLS: " + tls_error.message());
+    // Its end is not waited for: the length of an answer says whether that is complete.
+  }
+  co_return std::make_unique<HttpConnection>(std::move(stream), url);
 }
 
 HttpRequest makeRequest(const Url& url, http::verb verb, const Posted& posted) {

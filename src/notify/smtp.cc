@@ -5,16 +5,12 @@
 #include <memory>
 #include <optional>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read_until.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 
+#include "auth/client_stream.h"
 #include "auth/fetch.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -24,14 +20,13 @@ namespace cloister::notify {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-using asio::ip::tcp;
+using auth::ClientStream;
 
 template <class T>
 using Task = asio::awaitable<T>;
 
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kMaxReply = 16'384;
+constexpr size_t kPiece = 1'024;  // read at once
 constexpr int kMaxLines = 100;
 constexpr size_t kCode = 3;
 constexpr size_t kMaxCommand = 512;  // RFC 5321 §4.5.3.1.4
@@ -73,21 +68,16 @@ std::optional<std::string> offered(const Reply& ehlo, std::string_view keyword) 
   return std::nullopt;
 }
 
-// One side of the conversation over `Stream`; what was read beyond a reply stays in `buffer_`.
-template <class Stream>
+// One side of the conversation; what was read beyond a reply stays in `buffer_`.
 class Conversation {
  public:
-  Conversation(Stream& stream, const Relay& relay) : stream_(stream), relay_(relay) {}
+  Conversation(ClientStream& stream, const Relay& relay) : stream_(stream), relay_(relay) {}
 
   // RFC 5321 §4.2: lines of "NNN-text", the last "NNN text".
   Task<Result<Reply>> reply() {
     Reply reply;
     for (int lines = 0; lines < kMaxLines; lines++) {
-      const auto [error, size] = co_await asio::async_read_until(
-          stream_, asio::dynamic_buffer(buffer_, kMaxReply), "\r\n", kTuple);
-      if (error) co_return failed(relay_, error.message());
-      const std::string line = buffer_.substr(0, size - 2);
-      buffer_.erase(0, size);
+      const std::string line = CO_TRY(co_await readLine());
       const bool digits =
           line.size() >= kCode && std::all_of(line.begin(), line.begin() + kCode,
                                               [](char c) { return c >= '0' && c <= '9'; });
@@ -152,20 +142,39 @@ class Conversation {
  private:
   static constexpr int kClass = 100;
 
+  // Without its end.
+  Task<Result<std::string>> readLine() {
+    size_t end = buffer_.find("\r\n");
+    while (end == std::string::npos) {
+      const size_t before = buffer_.size();
+      const size_t room = std::min(kPiece, kMaxReply - before);
+      if (room == 0) co_return failed(relay_, "a line of its answer is too long");
+      buffer_.resize(before + room);
+      const auto [error, n] = co_await stream_.read(asio::buffer(buffer_.data() + before, room));
+      buffer_.resize(before + n);
+      if (error) co_return failed(relay_, error.message());
+      end = buffer_.find("\r\n", before > 0 ? before - 1 : 0);
+    }
+    std::string line = buffer_.substr(0, end);
+    buffer_.erase(0, end + 2);
+    co_return line;
+  }
+
   Task<Result<Reply>> exchange(std::string line) {
     line += "\r\n";
-    const auto [error, written] = co_await asio::async_write(stream_, asio::buffer(line), kTuple);
+    const auto error = co_await stream_.write(asio::buffer(line));
     if (error) co_return failed(relay_, error.message());
     co_return co_await reply();
   }
 
-  Stream& stream_;
+  ClientStream& stream_;
   const Relay& relay_;
   std::string buffer_;
 };
 
-Task<Result<>> submitSecured(beast::tcp_stream& plain, Relay& relay, const std::string& mail) {
-  Conversation clear(plain, relay);
+// Puts TLS around `stream`, which is clear so far.
+Task<Result<>> startTls(ClientStream& stream, Relay& relay) {
+  Conversation clear(stream, relay);
   CO_TRY(co_await clear.reply());
   const Reply ehlo = CO_TRY(co_await clear.command("EHLO cloister.invalid", 2));
   if (!offered(ehlo, "STARTTLS")) {
@@ -176,48 +185,35 @@ Task<Result<>> submitSecured(beast::tcp_stream& plain, Relay& relay, const std::
   CO_TRY(co_await clear.command("STARTTLS", 2));
   // Bytes that came before the protection would be taken for the relay's own (CVE-2011-0411).
   if (clear.hasMore()) co_return failed(relay, "it says more before TLS than it should");
-  asio::ssl::stream<beast::tcp_stream&> stream(plain, relay.tls);
-  stream.set_verify_mode(asio::ssl::verify_peer);
-  stream.set_verify_callback(asio::ssl::host_name_verification(relay.host));
-  SSL_set_tlsext_host_name(stream.native_handle(), relay.host.c_str());
-  const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, kTuple);
+  const auto error = co_await stream.secure(relay.tls, relay.host);
   if (error) co_return failed(relay, "TLS: " + error.message());
-  Conversation secured(stream, relay);
-  co_return co_await secured.submit(mail);
+  co_return Result<>{};
 }
 
-Task<Result<>> submitClear(beast::tcp_stream& stream, Relay& relay, const std::string& mail) {
-  Conversation clear(stream, relay);
-  CO_TRY(co_await clear.reply());
-  co_return co_await clear.submit(mail);
-}
-
-Task<Result<>> send(std::shared_ptr<Relay> relay, orchestrator::Message told) {
+Task<Result<>> sendMail(std::shared_ptr<Relay> relay, orchestrator::Message told) {
   const std::string mail = mailText(relay->from, relay->to, told);
-  const auto executor = co_await asio::this_coro::executor;
-  tcp::resolver resolver(executor);
-  const auto [error, found] = co_await resolver.async_resolve(relay->host, relay->port, kTuple);
+  ClientStream stream(co_await asio::this_coro::executor);
+  stream.expiresAt(base::monotonicNow() + relay->timeout);  // for all that follows
+  const auto error = co_await stream.connect(relay->host, relay->port);
   if (error) co_return failed(*relay, error.message());
-  beast::tcp_stream stream(executor);
-  stream.expires_after(relay->timeout);  // for all that follows
-  const auto [connect_error, endpoint] = co_await stream.async_connect(found, kTuple);
-  if (connect_error) co_return failed(*relay, connect_error.message());
-  if (relay->starttls) co_return co_await submitSecured(stream, *relay, mail);
-  co_return co_await submitClear(stream, *relay, mail);
+  if (relay->starttls) CO_TRY(co_await startTls(stream, *relay));
+  Conversation conversation(stream, *relay);
+  if (!relay->starttls) CO_TRY(co_await conversation.reply());
+  co_return co_await conversation.submit(mail);
 }
 
-std::unexpected<Error> wrong(const std::string& key, const std::string& why) {
+std::unexpected<Error> unusable(const std::string& key, const std::string& why) {
   return fail(Code::kInvalid, key + ": " + why, key);
 }
 
 Result<> checkAddresses(const model::Config::Escalation::Smtp& config) {
   if (!isMailAddress(config.from)) {
-    return wrong("escalation.smtp.from", "must be a mail address, as cloister@example.org");
+    return unusable("escalation.smtp.from", "must be a mail address, as cloister@example.org");
   }
-  if (config.to.empty()) return wrong("escalation.smtp.to", "must name who is told");
+  if (config.to.empty()) return unusable("escalation.smtp.to", "must name who is told");
   for (const std::string& each : config.to) {
     if (!isMailAddress(each)) {
-      return wrong("escalation.smtp.to", "must be mail addresses, as security@example.org");
+      return unusable("escalation.smtp.to", "must be mail addresses, as security@example.org");
     }
   }
   return {};
@@ -227,17 +223,17 @@ Result<> checkAddresses(const model::Config::Escalation::Smtp& config) {
 Result<std::string> readPassword(const model::Config::Escalation::Smtp& config) {
   constexpr char kKey[] = "escalation.smtp.password_file";
   if (config.user.empty() && config.password_file.empty()) return "";
-  if (config.user.empty()) return wrong("escalation.smtp.user", "is required with a password");
-  if (config.password_file.empty()) return wrong(kKey, "is required with a user");
+  if (config.user.empty()) return unusable("escalation.smtp.user", "is required with a password");
+  if (config.password_file.empty()) return unusable(kKey, "is required with a user");
   if (!config.starttls) {
-    return wrong("escalation.smtp.starttls", "must be true: the password would go in clear");
+    return unusable("escalation.smtp.starttls", "must be true: the password would go in clear");
   }
   auto text = base::readFile(config.password_file, 4096);
   if (!text) return std::unexpected(std::move(text).error().within(kKey));
   while (text->ends_with('\n') || text->ends_with('\r'))
     text->pop_back();
-  if (text->empty() || text->contains('\0')) return wrong(kKey, "the file has no password");
-  if (config.user.contains('\0')) return wrong("escalation.smtp.user", "has a zero byte");
+  if (text->empty() || text->contains('\0')) return unusable(kKey, "the file has no password");
+  if (config.user.contains('\0')) return unusable("escalation.smtp.user", "has a zero byte");
   return *std::move(text);
 }
 
@@ -251,7 +247,7 @@ Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config) 
   const size_t colon = given.rfind(':');
   const bool has_port = colon != std::string::npos && given.find(']', colon) == std::string::npos;
   if (!url || url->target != "/" || !has_port) {
-    return wrong("escalation.smtp.relay", "must be host:port, as mail.example.org:587");
+    return unusable("escalation.smtp.relay", "must be host:port, as mail.example.org:587");
   }
   const auto relay = std::make_shared<Relay>(
       Relay{.host = url->host,
@@ -268,7 +264,7 @@ Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config) 
     shown += (shown.empty() ? "" : ", ") + each;
   return orchestrator::Channel{
       .name = "smtp", .shown = shown, .send = [relay](orchestrator::Message told) {
-        return send(relay, std::move(told));
+        return sendMail(relay, std::move(told));
       }};
 }
 
