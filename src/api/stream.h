@@ -4,11 +4,14 @@
 // may wait at once.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <utility>
 
+#include <boost/asio/any_completion_handler.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
@@ -42,31 +45,50 @@ class Stream {
 
   template <class Buffers, class Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
-    return initiate(
-        [this](auto handler, const Buffers& into) {
-          if (tls_) return tls_->async_read_some(into, std::move(handler));
-          return socket_->async_read_some(into, std::move(handler));
-        },
-        buffers, std::forward<Token>(token));
+    return boost::asio::async_initiate<Token, Transferred>(
+        [this](auto handler, boost::asio::mutable_buffer into) { read(into, std::move(handler)); },
+        token, firstOf(buffers));
   }
 
   template <class Buffers, class Token>
   auto async_write_some(const Buffers& buffers, Token&& token) {
-    return initiate(
-        [this](auto handler, const Buffers& from) {
-          if (tls_) return tls_->async_write_some(from, std::move(handler));
-          return socket_->async_write_some(from, std::move(handler));
-        },
-        buffers, std::forward<Token>(token));
+    return boost::asio::async_initiate<Token, Transferred>(
+        [this](auto handler, const Gathered& from) { write(from, std::move(handler)); }, token,
+        gather(buffers));
   }
 
  private:
   using Tls = boost::asio::ssl::stream<Socket&>;
+  using Transferred = void(boost::system::error_code, size_t);
+  // Of any kind: so that each operation of sockets and TLS is compiled once, not for each caller.
+  using Handler = boost::asio::any_completion_handler<Transferred>;
+  using Gathered = std::array<boost::asio::const_buffer, 4>;  // more are left for the next write
 
-  template <class Start, class Buffers, class Token>
-  static auto initiate(Start start, const Buffers& buffers, Token&& token) {
-    return boost::asio::async_initiate<Token, void(boost::system::error_code, size_t)>(
-        std::move(start), token, buffers);
+  void read(boost::asio::mutable_buffer into, Handler handler);
+  void write(const Gathered& from, Handler handler);
+
+  // The first that is not empty.
+  template <class Buffers>
+  static boost::asio::mutable_buffer firstOf(const Buffers& buffers) {
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto at = boost::asio::buffer_sequence_begin(buffers); at != end; ++at) {
+      const boost::asio::mutable_buffer buffer(*at);
+      if (buffer.size() > 0) return buffer;
+    }
+    return {};
+  }
+
+  template <class Buffers>
+  static Gathered gather(const Buffers& buffers) {
+    Gathered gathered;
+    size_t count = 0;
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto at = boost::asio::buffer_sequence_begin(buffers);
+         at != end && count < gathered.size(); ++at) {
+      const boost::asio::const_buffer buffer(*at);
+      if (buffer.size() > 0) gathered[count++] = buffer;
+    }
+    return gathered;
   }
 
   std::unique_ptr<Socket> socket_;  // TLS keeps a reference to it
