@@ -12,9 +12,6 @@
 namespace cloister::orchestrator {
 namespace {
 
-template <class T>
-using Task = boost::asio::awaitable<T>;
-
 constexpr uint32_t kBatch = 50;
 constexpr Millis kTick{1'000};
 constexpr size_t kShown = 500;
@@ -45,10 +42,10 @@ struct Notifier::Impl : std::enable_shared_from_this<Notifier::Impl> {
        NotifierConfig how)
       : executor(on), store(with), channels(std::move(to)), config(how), changed(on) {}
 
-  Task<void> deliverTo(size_t channel);
-  Task<void> deliver(const Channel& channel, store::Notification row);
-  Task<void> giveUp(store::Notification row, std::string why);
-  Task<void> dropUnknown();
+  boost::asio::awaitable<void> deliverTo(size_t channel);
+  boost::asio::awaitable<void> deliver(const Channel& channel, store::Notification row);
+  boost::asio::awaitable<void> giveUp(store::Notification row, std::string why);
+  boost::asio::awaitable<void> dropUnknown();
   [[nodiscard]] Millis pauseAfter(uint32_t attempts) const;
   [[nodiscard]] store::Escalations& ledger() const { return store.escalations(); }
 
@@ -77,7 +74,7 @@ void Notifier::wake() {
   impl_->changed.notify();
 }
 
-Task<void> Notifier::Impl::deliverTo(size_t index) {
+boost::asio::awaitable<void> Notifier::Impl::deliverTo(size_t index) {
   const auto self = shared_from_this();
   const Channel& channel = channels[index];
   while (!stopped) {
@@ -101,7 +98,8 @@ Millis Notifier::Impl::pauseAfter(uint32_t attempts) const {
   return std::min(pause, config.longest_pause);
 }
 
-Task<void> Notifier::Impl::deliver(const Channel& channel, store::Notification row) {
+boost::asio::awaitable<void> Notifier::Impl::deliver(const Channel& channel,
+                                                     store::Notification row) {
   const auto escalation = ledger().get(scopeOf(row), row.escalation);
   if (!escalation) co_return co_await giveUp(row, escalation.error().message);
   const auto sent = co_await channel.send(
@@ -122,7 +120,7 @@ Task<void> Notifier::Impl::deliver(const Channel& channel, store::Notification r
       [&](store::Done<void> finish) { ledger().retry(row.seq, next, std::move(finish)); });
 }
 
-Task<void> Notifier::Impl::giveUp(store::Notification row, std::string why) {
+boost::asio::awaitable<void> Notifier::Impl::giveUp(store::Notification row, std::string why) {
   model::Principal service;
   service.tenant = row.tenant;
   service.app = "cloister";
@@ -141,7 +139,7 @@ Task<void> Notifier::Impl::giveUp(store::Notification row, std::string why) {
 }
 
 // Of channels that the configuration no longer has.
-Task<void> Notifier::Impl::dropUnknown() {
+boost::asio::awaitable<void> Notifier::Impl::dropUnknown() {
   const auto self = shared_from_this();
   const auto due = ledger().dueNotifications("", INT64_MAX, UINT32_MAX);
   if (!due) co_return;

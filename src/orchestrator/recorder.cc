@@ -13,7 +13,6 @@
 namespace cloister::orchestrator {
 namespace {
 
-using runtime::Task;
 constexpr size_t kHeadBytes = 512;
 
 bool isConfined(std::string_view path) {
@@ -101,7 +100,7 @@ void Recorder::onUsage(const model::Usage& usage) {
   events_.usage(usage);
 }
 
-Task<void> Recorder::onOutput(model::Stream stream, std::string_view bytes) {
+runtime::Task<void> Recorder::onOutput(model::Stream stream, std::string_view bytes) {
   record(stream, bytes);
   co_return;
 }
@@ -139,7 +138,7 @@ void Recorder::keepWhole(StreamRecord& record, model::Stream stream, std::string
   lose(stored.error());
 }
 
-Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
+runtime::Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
   file_.reset();
   std::string shown = displayPath(path);
   const bool fits =
@@ -161,7 +160,7 @@ Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
   file_->writer = *std::move(writer);
 }
 
-Task<void> Recorder::onFileData(std::string_view bytes) {
+runtime::Task<void> Recorder::onFileData(std::string_view bytes) {
   if (!file_) co_return;
   file_bytes_ += bytes.size();
   if (file_bytes_ > bounds_.artifacts.max_bytes) {
@@ -177,7 +176,7 @@ Task<void> Recorder::onFileData(std::string_view bytes) {
   }
 }
 
-Task<void> Recorder::onFileEnd() {
+runtime::Task<void> Recorder::onFileEnd() {
   if (!file_) co_return;
   const std::unique_ptr<FileRecord> file = std::move(file_);
   auto digest = finish(std::move(file->writer));
