@@ -14,7 +14,7 @@ constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kStep = "  ";
 
 // An object in the text, as far as a splice needs it.
-struct Place {
+struct ObjectSpan {
   size_t open = 0;  // after the brace
   bool empty = true;
   size_t first = 0;  // where its first member begins
@@ -27,7 +27,7 @@ class Scanner {
   explicit Scanner(std::string_view text) : text_(text) {}
 
   // Reads the object that begins here, noting the member `name`.
-  Result<Place> object(std::string_view name, size_t depth);
+  Result<ObjectSpan> object(std::string_view name, size_t depth);
   // White space and comments.
   Result<> space();
   [[nodiscard]] bool ended() const { return at_ == text_.size(); }
@@ -121,9 +121,9 @@ Result<> Scanner::value(size_t depth) {
   }
 }
 
-Result<Place> Scanner::object(std::string_view name, size_t depth) {
+Result<ObjectSpan> Scanner::object(std::string_view name, size_t depth) {
   TRY(expect('{'));
-  Place place{.open = at_};
+  ObjectSpan place{.open = at_};
   for (;;) {
     TRY(space());
     if (peek() == '}') break;
@@ -166,7 +166,7 @@ std::optional<std::string> indentAt(std::string_view text, size_t at) {
 }
 
 // A new first member of an object whose members would usually be indented by `usual`.
-std::string inserted(std::string_view text, const Place& place, std::string_view name,
+std::string inserted(std::string_view text, const ObjectSpan& place, std::string_view name,
                      std::string_view value, const std::string& usual) {
   const std::string indent = place.empty ? usual : indentAt(text, place.first).value_or(usual);
   std::string member = "\n" + indent + quotedJson(name) + ": " + indented(value, indent);
@@ -193,7 +193,7 @@ Result<std::string> spliceMember(std::string_view text, const Splice& splice) {
   if (text.starts_with("\xEF\xBB\xBF"))
     scanner.seek(3);  // a byte order mark, as some editors write
   TRY(scanner.space());
-  const Place root = TRY(scanner.object(splice.group, 0));
+  const ObjectSpan root = TRY(scanner.object(splice.group, 0));
   TRY(scanner.space());
   if (!scanner.ended()) {
     return fail(Code::kInvalid, "text after the object, at byte " + std::to_string(scanner.at()));
@@ -208,7 +208,7 @@ Result<std::string> spliceMember(std::string_view text, const Splice& splice) {
     return fail(Code::kInvalid, "\"" + std::string(splice.group) + "\" is not an object");
   }
   scanner.seek(root.value->first);
-  const Place group = TRY(scanner.object(splice.name, 1));
+  const ObjectSpan group = TRY(scanner.object(splice.name, 1));
   const std::string two = indentAt(text, root.first).value_or(one) + one;
   if (!group.value) return inserted(text, group, splice.name, splice.value, two);
   const auto [begin, end] = *group.value;

@@ -35,7 +35,7 @@ class StateGuard {
   std::string dir_;
 };
 
-struct Place {
+struct ServePlan {
   std::string state;
   std::string listen;
   std::string certificate;         // "": plain HTTP
@@ -47,10 +47,10 @@ struct Place {
   }
 };
 
-Result<Place> settle(const ServeOptions& options) {
+Result<ServePlan> settle(const ServeOptions& options) {
   model::Config config;
   if (options.config) config = TRY(model::loadConfig(*options.config));
-  Place place;
+  ServePlan place;
   place.state = options.state.value_or(model::stateDir(config));
   if (place.state.empty()) return fail(Code::kInvalid, "--state: must not be empty", "--state");
   place.state = std::filesystem::absolute(place.state).lexically_normal().string();
@@ -66,7 +66,7 @@ Result<Place> settle(const ServeOptions& options) {
   return place;
 }
 
-Program programOf(const std::string& name, const Place& place, int lock) {
+Program programOf(const std::string& name, const ServePlan& place, int lock) {
   Program program;
   program.argv = {base::programDir() + "/" + name};
   program.argv.insert(program.argv.end(), place.flags.begin(), place.flags.end());
@@ -75,7 +75,7 @@ Program programOf(const std::string& name, const Place& place, int lock) {
   return program;
 }
 
-bool answersReady(const Place& place, const std::string& address, int interrupt) {
+bool answersReady(const ServePlan& place, const std::string& address, int interrupt) {
   constexpr Millis kPatience{2'000};
   auto url = parseUrl(place.urlOf(address));
   if (!url) return true;  // not TCP: the parts' own word is all there is
@@ -93,7 +93,7 @@ void writeAll(int fd, std::string_view text) {
   }
 }
 
-void greet(const Place& place, const std::string& address) {
+void greet(const ServePlan& place, const std::string& address) {
   std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
   text += "  admin key   " + adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
   text += "  try         cloister run -c 'print(\"hello\")'\n";
@@ -105,7 +105,7 @@ void greet(const Place& place, const std::string& address) {
   writeAll(STDERR_FILENO, text);
 }
 
-Result<> announce(const ServeOptions& options, const Place& place, const std::string& address) {
+Result<> announce(const ServeOptions& options, const ServePlan& place, const std::string& address) {
   if (!place.certificate.empty()) {
     const std::string certificate = TRY(base::readFile(place.certificate, kMaxCertificate));
     TRY(base::writeFileAtomic(certificatePath(place.state), certificate, 0644));
@@ -123,7 +123,7 @@ Result<> announce(const ServeOptions& options, const Place& place, const std::st
 }  // namespace
 
 Result<> serve(const ServeOptions& options) {
-  const Place place = TRY(settle(options));
+  const ServePlan place = TRY(settle(options));
   if (options.private_server) base::skipSyncs();
   const StateGuard guard(options.private_server ? place.state : "");
   std::vector<Fd> listeners = TRY(takeListeners());

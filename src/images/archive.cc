@@ -13,7 +13,7 @@
 namespace cloister::images {
 namespace {
 
-constexpr size_t kMaxSaid = 200;
+constexpr size_t kMostMessage = 200;
 
 std::string textOf(const char* text) {
   return text == nullptr ? std::string() : std::string(text);
@@ -83,7 +83,7 @@ Result<> Reader::open() {
 Error Reader::error() const {
   if (failed_) return *failed_;
   const std::string said = textOf(archive_error_string(archive_));
-  return base::fail(Code::kInvalid, "not a whole archive: " + model::safeText(said, kMaxSaid))
+  return base::fail(Code::kInvalid, "not a whole archive: " + model::safeText(said, kMostMessage))
       .error();
 }
 

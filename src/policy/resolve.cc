@@ -15,7 +15,7 @@ using Argv = std::vector<std::string>;
 // Hidden in /tmp, so that neither a listing of /workspace nor its artifacts show them.
 constexpr std::string_view kBinary = "/tmp/.cloister-program";
 constexpr std::string_view kBuildDir = "/tmp/.cloister-build";
-constexpr std::string_view kWorkspace = "/workspace/";
+constexpr std::string_view kInWorkspace = "/workspace/";
 
 // Where the code of one program goes, and what is made of it.
 struct Places {
@@ -35,7 +35,7 @@ Places placesOf(const Language& language, std::string_view tag) {
   const std::string source =
       ".cloister" + suffix +
       language.source.substr(std::min(language.source.rfind('.'), language.source.size()));
-  return {source, std::string(kWorkspace) + source, std::string(kBinary) + suffix,
+  return {source, std::string(kInWorkspace) + source, std::string(kBinary) + suffix,
           std::string(kBuildDir) + suffix};
 }
 

@@ -35,8 +35,8 @@ namespace cloister::runner {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 // As gVisor: no files without a name, no openat2(2).
 void beAsGvisor() {

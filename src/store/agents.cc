@@ -41,7 +41,7 @@ constexpr char kAudit[] =
     " ORDER BY seq DESC LIMIT ?6";
 constexpr char kStatuses[] =
     "SELECT status, count(*) FROM executions WHERE tenant=? AND agent=? GROUP BY status";
-constexpr char kSessions[] = "SELECT count(*) FROM sessions WHERE tenant=? AND agent=?";
+constexpr char kCountSessions[] = "SELECT count(*) FROM sessions WHERE tenant=? AND agent=?";
 constexpr char kViolationStats[] =
     "SELECT count(*), coalesce(max(at), 0) FROM violations WHERE tenant=? AND agent=?";
 
@@ -237,7 +237,7 @@ Result<AgentStats> readAgentStats(Database& db, const Scope& scope, const AgentN
   statuses.bind(name.tenant, name.agent);
   while (TRY(statuses.step()))
     stats.executions[statuses.text(0)] = statuses.natural(1);
-  Statement sessions = TRY(db.use(kSessions));
+  Statement sessions = TRY(db.use(kCountSessions));
   TRY(sessions.bind(name.tenant, name.agent).step());
   stats.sessions = sessions.natural(0);
   Statement violations = TRY(db.use(kViolationStats));

@@ -12,7 +12,7 @@ namespace {
 
 namespace json = base::json;
 
-constexpr int64_t kMaxList = 1000;
+constexpr int64_t kMaxEntries = 1000;
 constexpr uint32_t kExportPage = 500;
 constexpr size_t kMaxReason = 2000;
 
@@ -27,7 +27,7 @@ std::string lines(const std::vector<model::AuditEntry>& entries) {
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   const auto after = CO_TRY(queryInteger(request, "after", 0, INT64_MAX)).value_or(0);
-  const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxList)).value_or(100);
+  const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxEntries)).value_or(100);
   const auto entries =
       CO_TRY(parts.store.audit(store::Scope::of(request.principal), static_cast<uint64_t>(after),
                                static_cast<uint32_t>(limit)));

@@ -30,7 +30,7 @@ using Op = MountStep::Op;
 // Of the birth's descriptors.
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
-constexpr size_t kGuest = 3;
+constexpr size_t kGuestFile = 3;
 constexpr size_t kImageFiles = 4;  // where it begins as one; then where it complains, its walls if
                                    // there are any, and the cgroups
 // The program's number from the moment that only the standard streams and the runner's are left.
@@ -115,7 +115,7 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   TRY(copy(birth.fds[kPlan].get(), std::string(gvisor::kBundle) + "/config.json", 0444));
   TRY(copy(confinement.runner.get(), tools + std::string(gvisor::kRunner), 0555));
   if (birth.request.spec.nests) {
-    TRY(copy(birth.fds[kGuest].get(), tools + std::string(gvisor::kGuest), 0555));
+    TRY(copy(birth.fds[kGuestFile].get(), tools + std::string(gvisor::kGuest), 0555));
   }
   TRY(writeFilter(confinement.filter, tools + std::string(gvisor::kFilter)));
   if (birth.request.spec.guest_begins == Beginning::kImage) TRY(linkImage());

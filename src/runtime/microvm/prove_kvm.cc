@@ -34,8 +34,8 @@ namespace cloister::runtime::microvm {
 namespace {
 
 constexpr uid_t kNobody = 65'534;
-constexpr size_t kMostSaid = 4'096;  // of what it says, which is then not read any further
-constexpr size_t kMostTold = 300;    // of that, in a finding
+constexpr size_t kMostOutput = 4'096;  // of what it says, which is then not read any further
+constexpr size_t kMostTold = 300;      // of that, in a finding
 constexpr size_t kMostCached = 8'192;
 constexpr int kAside = 64;
 constexpr int kProgramFd = wire::kRunnerFd + 1;
@@ -188,14 +188,14 @@ std::optional<std::string> listen(const Started& machine, const VmmKind& kind,
                     {machine.process.pidfd.get(), POLLIN, 0},
                     {open ? machine.ends.output.get() : -1, POLLIN, 0}};
     if (::poll(fds, 3, static_cast<int>(left)) <= 0) continue;
-    if (fds[2].revents != 0) open = readSome(fds[2].fd, said) && said.size() < kMostSaid;
+    if (fds[2].revents != 0) open = readSome(fds[2].fd, said) && said.size() < kMostOutput;
     if (kind.stalled_at(said) != std::string::npos) return "boots no kernel" + toldOf(said, kind);
     bool more = fds[0].revents == 0 || readSome(fds[0].fd, word);
     if (isFirstWord(word)) return std::nullopt;
     if (!more || fds[1].revents != 0) {
-      while (open && said.size() < kMostSaid && readSome(machine.ends.output.get(), said)) {
+      while (open && said.size() < kMostOutput && readSome(machine.ends.output.get(), said)) {
       }
-      while (more && word.size() < kMostSaid)
+      while (more && word.size() < kMostOutput)
         more = readSome(machine.ends.socket.get(), word);
       return "boots no kernel: " + std::string(kind.title) + " ended" +
              toldOf(refusalIn(word) + said, kind);

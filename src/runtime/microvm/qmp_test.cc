@@ -28,7 +28,7 @@ constexpr char kGreeting[] =
     R"({"QMP": {"version": {"qemu": {"micro": 22, "minor": 2, "major": 7}, "package": "Debian"}, )"
     R"("capabilities": ["oob"]}})"
     "\r\n";
-constexpr char kDone[] = "{\"return\": {}}\r\n";
+constexpr char kReturn[] = "{\"return\": {}}\r\n";
 constexpr char kStopped[] = R"({"timestamp": {"seconds": 1, "microseconds": 2}, "event": "STOP"})"
                             "\r\n";
 
@@ -40,12 +40,12 @@ struct Turn {
 
 std::vector<Turn> usual() {
   return {
-      {R"({"execute":"qmp_capabilities"})", kDone},
+      {R"({"execute":"qmp_capabilities"})", kReturn},
       {R"({"execute":"migrate-set-capabilities","arguments":{"capabilities":)"
        R"([{"capability":"x-ignore-shared","state":true}]}})",
-       kDone},
-      {R"({"execute":"getfd","arguments":{"fdname":"state"}})", kDone, true},
-      {R"({"execute":"migrate","arguments":{"uri":"fd:state"}})", kDone},
+       kReturn},
+      {R"({"execute":"getfd","arguments":{"fdname":"state"}})", kReturn, true},
+      {R"({"execute":"migrate","arguments":{"uri":"fd:state"}})", kReturn},
       {R"({"execute":"query-migrate"})",
        std::string(kStopped) + R"({"return": {"status": "active", "total-time": 1}})" + "\r\n"},
       {R"({"execute":"query-migrate"})", R"({"return": {"status": "completed"}})"
@@ -116,7 +116,7 @@ TEST_F(Qmp, AMachineLeavesItsStateWhereItIsTold) {
 
 TEST_F(Qmp, WhatComesInPiecesOrTogetherIsTheSame) {
   auto turns = usual();
-  turns[0].answer = std::string(kStopped) + kStopped + kDone;
+  turns[0].answer = std::string(kStopped) + kStopped + kReturn;
   EXPECT_TRUE(save(turns, std::string(kGreeting) + kStopped));
 }
 

@@ -16,14 +16,14 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
-constexpr size_t kMostRead = 256 << 10;  // of a console that is written on and on
-constexpr size_t kLast = 1'024;          // kept
+constexpr size_t kMostConsole = 256 << 10;  // of a console that is written on and on
+constexpr size_t kLast = 1'024;             // kept
 constexpr size_t kMostTold = 512;
 
 }  // namespace
 
 GuestWords::GuestWords(const asio::any_io_executor& executor, Fd pipe, StalledAt stalled_at)
-    : pipe_(executor, pipe.release()), stalled_at_(std::move(stalled_at)), left_(kMostRead) {}
+    : pipe_(executor, pipe.release()), stalled_at_(std::move(stalled_at)), left_(kMostConsole) {}
 
 Task<void> GuestWords::listen(std::shared_ptr<GuestWords> self, std::function<void()> on_stall) {
   std::array<char, kLast> bytes;

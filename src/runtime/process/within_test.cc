@@ -24,7 +24,7 @@ namespace {
 
 using wire::FromRunner;
 
-class Guest final : public runtime::Guest {
+class FakeGuest final : public runtime::Guest {
  public:
   std::string name() const override { return "test"; }
   SpawnRequest::What what() const override { return {}; }
@@ -50,7 +50,7 @@ class WithinTest : public testing::Test {
     runner_ = std::move(ends->first);
     Live::Parts parts;
     parts.host = *host;
-    parts.guest = std::make_shared<const Guest>();
+    parts.guest = std::make_shared<const FakeGuest>();
     parts.limits.wall = Millis{5'000};
     live_ = std::make_shared<Live>(io_.get_executor(), std::move(parts));
     live_->adopt(Fd(), std::move(ends->second));
