@@ -14,10 +14,10 @@ function(cloister_source_dir)
   endforeach()
 endfunction()
 
-# cloister_compiled(TARGET FOLDER): as code of that folder of src/ is, or of its programs. Of sanitized code that
-# is not optimised, the sanitizers see more, and it compiles in half of the time. Optimised stay what
-# fuzz targets and spawners execute: what counts there is how often, or how large frames on the stack are.
-set(optimized base model linux wire images artifacts policy auth runner vmm runtime)
+# cloister_compiled(TARGET FOLDER): as code of that folder of src/ is, or of its programs. Sanitized code is not
+# optimised: the sanitizers see more of it, and it compiles in half of the time. Folders whose code is most of the
+# work of fuzz targets are optimised, and so is the spawner, whose frames on the stack must be small.
+set(optimized base model wire images policy runner vmm)
 function(cloister_compiled target folder)
   if(CLOISTER_SANITIZE AND NOT folder IN_LIST optimized)
     target_precompile_headers(${target} REUSE_FROM precompiled_unoptimized)
@@ -36,6 +36,7 @@ function(cloister_folder name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(TRANSFORM ARG_DEPS PREPEND cloister_)
   if(sources)
+    cloister_batches(sources ${name} ${sources})
     add_library(cloister_${name} STATIC ${sources})
     set(scope PUBLIC)
   else()
@@ -50,12 +51,13 @@ function(cloister_folder name)
   target_link_libraries(cloister_${name} ${scope} ${ARG_DEPS} ${ARG_LIBS})
   if(tests)
     set_property(GLOBAL APPEND PROPERTY CLOISTER_UNIT_TESTS ${name})
+    cloister_source_dir(${tests})
+    cloister_batches(tests ${name} ${tests})
     add_executable(${name}_test EXCLUDE_FROM_ALL ${tests})
     add_dependencies(units ${name}_test)
     target_link_libraries(${name}_test PRIVATE cloister_${name} GTest::gmock GTest::gtest_main)
     target_precompile_headers(${name}_test REUSE_FROM precompiled_test)
     target_compile_options(${name}_test PRIVATE -O0)  # most of a test's code is run once, and built often
-    cloister_source_dir(${tests})
     add_test(NAME unit.${name} COMMAND ${name}_test)
     set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 300)
   endif()

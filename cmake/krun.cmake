@@ -4,7 +4,8 @@ file(GLOB krun_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/krun/*.cc)
 list(FILTER krun_sources EXCLUDE REGEX "_test\\.cc$")
 list(APPEND krun_sources ${CMAKE_SOURCE_DIR}/src/linux/process.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc
   ${CMAKE_SOURCE_DIR}/src/base/file.cc)
-add_executable(cloister-krun ${CMAKE_SOURCE_DIR}/src/bin/cloister-krun.cc ${krun_sources})
+cloister_unit(krun_unit cloister-krun ${CMAKE_SOURCE_DIR}/src/bin/cloister-krun.cc ${krun_sources})
+add_executable(cloister-krun ${krun_unit})
 set_target_properties(cloister-krun PROPERTIES COMPILE_OPTIONS "" LINK_OPTIONS "")
 target_compile_options(cloister-krun PRIVATE "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" -Wall -Wextra -Werror -Os -Ulinux
   -ffunction-sections -fdata-sections -fno-sanitize=all -fstack-protector-strong -Wno-gnu-statement-expression

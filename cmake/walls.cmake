@@ -4,7 +4,8 @@ file(GLOB walls_parts CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/linux/*.cc
   ${CMAKE_SOURCE_DIR}/src/wire/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/process/*.cc)
 list(FILTER walls_parts INCLUDE REGEX "/(result|file|glob|message|mounts|paths|node|image_links|apply_walls)\\.cc$")
-add_executable(cloister-walls ${CMAKE_SOURCE_DIR}/src/bin/cloister-walls.cc ${walls_parts})
+cloister_unit(walls_unit cloister-walls ${CMAKE_SOURCE_DIR}/src/bin/cloister-walls.cc ${walls_parts})
+add_executable(cloister-walls ${walls_unit})
 set_target_properties(cloister-walls PROPERTIES COMPILE_OPTIONS "" LINK_OPTIONS "")
 target_compile_options(cloister-walls PRIVATE -Wall -Wextra -Werror -Os -Ulinux "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src"
   -ffunction-sections -fdata-sections -fno-sanitize=all -fstack-protector-strong -Wno-gnu-statement-expression

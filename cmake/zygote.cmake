@@ -8,7 +8,8 @@ file(GLOB zygote_parts CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/src/runtime/process/*.cc)
 list(FILTER zygote_parts INCLUDE REGEX
   "/(result|file|message|process|credentials|mounts|network|landlock|seccomp_install|apply_mounts|mount_plan|confine|spawn_loop|plan_codec|zygote_plan)\\.cc$")
-add_library(cloister-zygote-python MODULE ${CMAKE_SOURCE_DIR}/src/zygote/python.cc ${zygote_parts})
+cloister_unit(zygote_unit cloister-zygote-python ${CMAKE_SOURCE_DIR}/src/zygote/python.cc ${zygote_parts})
+add_library(cloister-zygote-python MODULE ${zygote_unit})
 set_target_properties(cloister-zygote-python PROPERTIES PREFIX "" COMPILE_OPTIONS "" LINK_OPTIONS ""
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 target_compile_options(cloister-zygote-python PRIVATE -Wall -Wextra -Werror -Os -fPIC -Ulinux
