@@ -14,6 +14,8 @@ import os
 import pathlib
 import re
 
+import fuzzing
+
 HERE = pathlib.Path(__file__).resolve().parent
 REPO = HERE.parent
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", REPO / "build"))
@@ -171,18 +173,10 @@ def unit_suites(preset):
 
 def fuzz_suites():
     """Each target twice: with its kept corpus alone (replay), and looking for more (fuzz)."""
-    targets = sorted(path.stem for path in (REPO / "fuzz").glob("*.cc"))
-    total = int(os.environ.get("CLOISTER_FUZZ_SECONDS", FUZZ_SECONDS))
-    each = max(1, total // max(1, len(targets)))
-    for target in targets:
-        program = BUILD / "asan" / "bin" / f"fuzz_{target}"
-        kept, found = REPO / "fuzz" / "corpus" / target, BUILD / "asan" / "corpus" / program.name
-        common = [str(program), "-rss_limit_mb=1024", "-timeout=10", "-print_final_stats=0", "-verbosity=0",
-                  f"-artifact_prefix={found}.crash-"]
-        corpus = [str(kept)] if kept.is_dir() else []
-        yield Suite(f"replay/{target}", [*common, "-runs=0", *corpus], "fuzz", "asan", 300, env=SANITIZER_ENV)
-        yield Suite(f"fuzz/{target}", [*common, f"-max_total_time={each}", str(found), *corpus], "fuzz", "asan",
-                    each + 120, env=SANITIZER_ENV)
+    total = os.environ.get("CLOISTER_FUZZ_SECONDS", FUZZ_SECONDS)
+    for kind, replay in (("replay", True), ("fuzz", False)):
+        for name, command, limit in fuzzing.commands(BUILD / "asan", REPO, total, replay):
+            yield Suite(f"{kind}/{name}", command, "fuzz", "asan", limit, env=SANITIZER_ENV)
 
 
 def release_suites(limit):
