@@ -84,6 +84,6 @@ function(cloister_share)
   file(MAKE_DIRECTORY ${share})
   foreach(folder ${ARGN})
     file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${folder} ${share}/${folder} SYMBOLIC)
-    install(DIRECTORY ${folder} DESTINATION share/cloister)
+    install(DIRECTORY ${folder} DESTINATION share/cloister PATTERN wire EXCLUDE)  # tests alone read spec/wire
   endforeach()
 endfunction()

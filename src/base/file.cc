@@ -118,7 +118,11 @@ std::string programDir() {
 
 std::string shareDir() {
   if (const char* set = ::getenv("CLOISTER_SHARE"); set != nullptr && *set != 0) return set;
-  return std::filesystem::path(programDir()).parent_path() / "share" / "cloister";
+  const std::filesystem::path programs = programDir();
+  std::filesystem::path prefix = programs.parent_path();
+  if (prefix.filename() == "lib" && programs.filename() == "cloister")
+    prefix = prefix.parent_path();
+  return prefix / "share" / "cloister";
 }
 
 std::string defaultStateDir() {

@@ -34,8 +34,9 @@ Result<> makeDirs(const std::string& path, mode_t mode = 0755);
 // The names in a directory, sorted, without . and ..
 Result<std::vector<std::string>> listDir(const std::string& path);
 
-// Data files of the installation: <directory of this executable>/../share/cloister, or
-// $CLOISTER_SHARE when set (packagers, tests).
+// Data files of the installation: PREFIX/share/cloister, where this executable is in
+// PREFIX/lib/cloister (installed) or in PREFIX/<any name> (a build); or $CLOISTER_SHARE when set
+// (packagers, tests).
 std::string shareDir();
 
 // The directory of the running executable.

@@ -1,0 +1,40 @@
+# Where `cmake --install` puts things below its prefix (docs/adr/0066). The programs stay together, because each finds
+# the others beside itself; the command alone is in bin, as a link.
+set(programs lib/cloister)
+install(TARGETS cloister cloisterd cloister-node cloister-image cloister-spawner cloister-runner cloister-guest
+  cloister-walls cloister-firecracker cloister-krun cloister-zygote-python
+  RUNTIME DESTINATION ${programs} LIBRARY DESTINATION ${programs})
+set(generated ${CMAKE_BINARY_DIR}/install)
+file(MAKE_DIRECTORY ${generated}/bin)
+file(CREATE_LINK ../${programs}/cloister ${generated}/bin/cloister SYMBOLIC)
+install(FILES ${generated}/bin/cloister DESTINATION bin)
+
+# The manual page and the completions are made from the command line's own tables.
+find_program(PYTHON_PROGRAM python3 REQUIRED)
+set(manual ${generated}/cloister.1.gz)
+add_custom_command(OUTPUT ${manual} DEPENDS cloister ${CMAKE_SOURCE_DIR}/tools/manual.py VERBATIM
+  COMMAND ${PYTHON_PROGRAM} ${CMAKE_SOURCE_DIR}/tools/manual.py $<TARGET_FILE:cloister> ${manual})
+install(FILES ${manual} DESTINATION share/man/man1)
+set(texts ${manual})
+# cloister_completion(SHELL FILE): FILE, below the prefix, completes our command line in SHELL.
+function(cloister_completion shell file)
+  set(output ${generated}/${file})
+  cmake_path(GET file PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${generated}/${folder})
+  add_custom_command(OUTPUT ${output} DEPENDS cloister VERBATIM
+    COMMAND cloister completion ${shell} > ${output})
+  install(FILES ${output} DESTINATION ${folder})
+  set(texts ${texts} ${output} PARENT_SCOPE)
+endfunction()
+cloister_completion(bash share/bash-completion/completions/cloister)
+cloister_completion(zsh share/zsh/vendor-completions/_cloister)
+cloister_completion(fish share/fish/vendor_completions.d/cloister.fish)
+add_custom_target(install_texts ALL DEPENDS ${texts})
+
+install(FILES deploy/systemd/cloister.socket DESTINATION lib/systemd/system)
+install(FILES deploy/systemd/cloister.sysusers.conf DESTINATION lib/sysusers.d RENAME cloister.conf)
+# The service starts the command of the prefix that is known only when this is installed.
+install(CODE "
+  file(READ \"${CMAKE_SOURCE_DIR}/deploy/systemd/cloister.service\" unit)
+  string(REPLACE \"ExecStart=/usr/\" \"ExecStart=\${CMAKE_INSTALL_PREFIX}/\" unit \"\${unit}\")
+  file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/cloister.service\" \"\${unit}\")")

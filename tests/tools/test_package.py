@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An installation by `cmake --install` works from its own prefix, and the Debian package made of it is complete."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "tests" / "integration"))
+import harness  # noqa: E402
+
+PYTHON = "/usr/bin/python3"
+
+PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-image", "cloister-spawner", "cloister-runner",
+            "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
+COMPLETIONS = ("bash-completion/completions/cloister", "zsh/vendor-completions/_cloister",
+               "fish/vendor_completions.d/cloister.fish")
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="cloister-package.")))
+        cls.folder.chmod(0o755)
+        cls.prefix = cls.folder / "prefix"
+        cls.install(cls.prefix)
+
+    @classmethod
+    def install(cls, prefix, **env):
+        subprocess.run(["cmake", "--install", harness.BIN.parent, "--prefix", prefix], check=True,
+                       stdout=subprocess.DEVNULL, env={**os.environ, **env})
+
+    def cloister(self, *arguments):
+        """The installed command, which knows nothing of the build."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        return subprocess.run([self.prefix / "bin" / "cloister", *arguments], capture_output=True, text=True, env=env,
+                              timeout=120)
+
+    def test_every_program_is_there(self):
+        names = sorted(path.name for path in (self.prefix / "lib" / "cloister").iterdir())
+        self.assertEqual(names, sorted(PROGRAMS))
+        self.assertEqual([path.name for path in (self.prefix / "bin").iterdir()], ["cloister"])
+        self.assertEqual(os.readlink(self.prefix / "bin" / "cloister"), "../lib/cloister/cloister")
+
+    def test_the_command_runs_a_program(self):
+        done = self.cloister("--state", str(self.folder / "state"), "--json", "run", "-c", "print(6 * 7)")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["stdout"], "42\n")
+
+    def test_data_come_from_the_prefix(self):
+        languages = self.prefix / "share" / "cloister" / "languages"
+        hidden = languages.rename(languages.with_name("hidden"))
+        try:
+            done = self.cloister("--state", str(self.folder / "without"), "run", "-c", "print(1)")
+        finally:
+            hidden.rename(languages)
+        self.assertEqual(done.returncode, 125, done.stdout)
+        self.assertIn(str(languages), done.stderr)
+
+    def test_the_manual_has_every_command_and_flag(self):
+        text = gzip.decompress((self.prefix / "share" / "man" / "man1" / "cloister.1.gz").read_bytes()).decode()
+        plain = text.replace("\\-", "-")
+        done = self.cloister("--help").stdout
+        commands = done.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+        self.assertGreater(len(commands), 50)
+        for line in commands:
+            name = line.strip().split("  ")[0]
+            self.assertIn(f"\n.SS {name}\n", plain)
+        for flag in ("-c, --code CODE", "--timeout SECONDS", "--key-file FILE"):  # of one command, and of all
+            self.assertIn(f"\n.B {flag}\n", plain)
+
+    def test_completions_are_those_of_the_command(self):
+        for shell, file in zip(("bash", "zsh", "fish"), COMPLETIONS):
+            self.assertEqual((self.prefix / "share" / file).read_text(), self.cloister("completion", shell).stdout)
+
+    def test_the_unit_starts_the_installed_command(self):
+        unit = (self.prefix / "lib" / "systemd" / "system" / "cloister.service").read_text().splitlines()
+        self.assertIn(f"ExecStart={self.prefix}/bin/cloister serve $CLOISTER_FLAGS", unit)
+        self.assertIn("CacheDirectory=cloister", unit)
+        self.assertTrue((self.prefix / "lib" / "systemd" / "system" / "cloister.socket").is_file())
+        self.assertTrue((self.prefix / "lib" / "sysusers.d" / "cloister.conf").is_file())
+
+    def test_a_staged_installation_is_for_its_prefix(self):
+        self.install("/usr", DESTDIR=str(self.folder / "stage"))
+        stage = self.folder / "stage" / "usr"
+        self.assertTrue((stage / "lib" / "cloister" / "cloisterd").is_file())
+        unit = (stage / "lib" / "systemd" / "system" / "cloister.service").read_text()
+        self.assertEqual(unit, (REPO / "deploy" / "systemd" / "cloister.service").read_text())
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="cloister-package.")))
+        cls.file = cls.make("first")
+
+    @classmethod
+    def make(cls, name):
+        """A package, not compressed, which would take longer than all the rest."""
+        env = {**os.environ, "DPKG_DEB_COMPRESSOR_TYPE": "none"}
+        done = subprocess.run([PYTHON, REPO / "tools" / "package.py", harness.BIN.parent, cls.folder / name], check=True,
+                              env=env, capture_output=True, text=True)
+        return pathlib.Path(done.stdout.strip())
+
+    def field(self, name):
+        return subprocess.run(["dpkg-deb", "--field", self.file, name], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    def test_what_it_needs(self):
+        depends = self.field("Depends").split(", ")
+        self.assertIn("python3", depends)
+        for library in ("libc6", "libssl3", "libsqlite3-0", "libseccomp2"):
+            self.assertTrue(any(word.startswith(f"{library} ") for word in depends), depends)
+        self.assertEqual(self.field("Recommends"), "nodejs")
+
+    def test_its_version_sorts_below_the_release(self):
+        released = (REPO / "CMakeLists.txt").read_text().split("project(cloister VERSION ")[1].split()[0]
+        version = self.field("Version")
+        self.assertTrue(version.startswith(released), version)
+        if version != released:
+            subprocess.run(["dpkg", "--compare-versions", version, "lt", released], check=True)
+
+    def test_what_is_in_it(self):
+        unpacked = self.folder / "unpacked"
+        subprocess.run(["dpkg-deb", "--raw-extract", self.file, unpacked], check=True)
+        for name in PROGRAMS:
+            self.assertTrue((unpacked / "usr" / "lib" / "cloister" / name).is_file(), name)
+        for name in ("copyright", "changelog.gz", "changelog.Debian.gz"):
+            self.assertTrue((unpacked / "usr" / "share" / "doc" / "cloister" / name).is_file(), name)
+        for script in ("postinst", "prerm"):
+            self.assertTrue(os.access(unpacked / "DEBIAN" / script, os.X_OK), script)
+        subprocess.run(["md5sum", "--quiet", "--check", "DEBIAN/md5sums"], cwd=unpacked, check=True)
+        debug = subprocess.run(["readelf", "--sections", unpacked / "usr" / "lib" / "cloister" / "cloisterd"], check=True,
+                               capture_output=True, text=True).stdout
+        self.assertNotIn(".debug_line", debug)
+
+    def test_the_same_programs_give_the_same_package(self):
+        self.assertEqual(self.make("second").read_bytes(), self.file.read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The manual page of the command line, made from what its `--help` prints.
+
+    tools/manual.py CLOISTER OUTPUT          e.g. build/release/bin/cloister cloister.1.gz
+"""
+
+import gzip
+import pathlib
+import re
+import subprocess
+import sys
+
+FLAGS = "Flags of every command"
+FLAG = re.compile(r" {2,}((?:-\w, )?--\S+(?: \S+)*?) {2,}(\S.*)")
+
+
+def help_of(program, *command):
+    return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True).stdout
+
+
+def quoted(text):
+    """As roff shows it unchanged."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^(?=[.'])", r"\\&", text, flags=re.MULTILINE)
+
+
+def flags(lines):
+    """`  -h, --help      explain the command`, one a line."""
+    for line in lines:
+        name, meaning = FLAG.fullmatch(line).groups()
+        yield f".TP\n.B {quoted(name)}\n{quoted(meaning)}"
+
+
+def verbatim(lines):
+    return [".RS\n.nf", *(quoted(line.removeprefix("  ")) for line in lines), ".fi\n.RE"]
+
+
+def parts(text):
+    """[(title or "", lines)] of a help text, without its first line."""
+    title, lines = "", []
+    for line in text.splitlines()[1:]:
+        if re.fullmatch(r"[A-Z][a-z ]+:", line):
+            yield title, lines
+            title, lines = line[:-1], []
+        elif line or lines:
+            lines.append(line)
+    yield title, lines
+
+
+def filled(lines):
+    return [quoted(line) if line else ".PP" for line in lines]
+
+
+def command(name, summary, text):
+    """One command: a subsection."""
+    yield f".SS {quoted(name)}"
+    yield f"{quoted(summary[0].upper() + summary[1:])}."
+    for title, lines in parts(text):
+        while lines and not lines[-1]:
+            lines.pop()
+        if title == "Usage":  # details follow it, behind an empty line
+            usage, details = lines[:1], lines[2:]
+            yield f".PP\n.B {quoted(usage[0].strip())}"
+            if details:
+                yield from [".PP", *filled(details)]
+        elif title == "Flags":
+            yield from flags(lines)
+        elif title == "Examples":
+            yield from [".PP\nExamples:", *verbatim(lines)]
+
+
+def page(program):
+    general = dict(parts(help_of(program)))
+    title, summary = help_of(program).splitlines()[0].split(": ", 1)
+    version = subprocess.run([program, "version"], check=True, capture_output=True, text=True).stdout.split()[1]
+    yield f'.TH CLOISTER 1 "" "cloister {version}" "Cloister"\n.SH NAME\n{title} \\- {quoted(summary)}'
+    yield ".SH SYNOPSIS\n.B cloister\n.I COMMAND\n[\\fIflags\\fR] [\\fIoperands\\fR]"
+    yield ".SH COMMANDS"
+    for line in filter(None, general["Commands"]):
+        name, summary = re.fullmatch(r"  (\S+(?: \S+)*) {2,}(.+)", line).groups()
+        yield from command(name, summary, help_of(program, *name.split()))
+    yield ".SH FLAGS OF EVERY COMMAND"
+    yield from flags(filter(None, general[FLAGS]))
+    yield ".SH EXAMPLES"
+    yield from verbatim(line for line in general["Examples"] if line.startswith("  "))
+
+
+def main():
+    program, output = sys.argv[1:]
+    text = "\n".join(page(program)) + "\n"
+    pathlib.Path(output).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(output).write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()

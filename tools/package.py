@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a Debian package of a release build, with Debian's own tools, and prints its path (docs/adr/0066).
+
+    tools/package.py BUILD OUTPUT            e.g. build/release build/package
+
+The time stamps in the package are those of the last commit (or SOURCE_DATE_EPOCH): the same programs give the same
+package.
+"""
+
+import datetime
+import email.utils
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+REPO = pathlib.Path(__file__).resolve().parents[1]
+DEBIAN = REPO / "deploy" / "debian"
+
+
+def git(*arguments):
+    """What git prints about this clone; "" if this is an unpacked archive."""
+    done = subprocess.run(["git", "-c", f"safe.directory={REPO}", "-C", str(REPO), *arguments],
+                          capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def quiet(*command, **options):
+    """What a command prints. What it says of errors is shown if it fails: dpkg's tools warn of each static program."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def version(build):
+    """The project's; between releases one that sorts before it, by the time of the last commit."""
+    number = re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(.+)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+    commit = git("rev-parse", "--short", "HEAD")
+    if not commit or git("tag", "--points-at", "HEAD", "--list", f"v{number}"):
+        return number
+    time = datetime.datetime.fromtimestamp(int(git("log", "-1", "--format=%ct")), datetime.timezone.utc)
+    return f"{number}~git{time:%Y%m%d.%H%M%S}.{commit}"
+
+
+def epoch():
+    """Seconds since 1970: of everything in the package."""
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or 0)
+
+
+def compressed(text, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def source(work, build):
+    """The folder debian/ that dpkg's tools read."""
+    shutil.copytree(DEBIAN, work / "debian")
+    date = email.utils.format_datetime(datetime.datetime.fromtimestamp(epoch(), datetime.timezone.utc))
+    maintainer = re.search(r"^Maintainer: (.+)$", (DEBIAN / "control").read_text(), re.MULTILINE)[1]
+    (work / "debian" / "changelog").write_text(
+        f"cloister ({version(build)}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {maintainer}  {date}\n")
+
+
+def install(build, root):
+    """What the package puts into the file system, below `root`."""
+    quiet("cmake", "--install", build, "--prefix", "/usr", "--strip", env={**os.environ, "DESTDIR": str(root)})
+    documents = root / "usr" / "share" / "doc" / "cloister"
+    compressed((REPO / "CHANGELOG.md").read_text(), documents / "changelog.gz")
+    compressed((root.parent / "debian" / "changelog").read_text(), documents / "changelog.Debian.gz")
+    shutil.copy(DEBIAN / "copyright", documents / "copyright")
+
+
+def control(root):
+    """The package's own files: what it needs, what runs at its installation, and the sums of its files."""
+    work, own = root.parent, root / "DEBIAN"
+    own.mkdir()
+    programs = [p for p in sorted((root / "usr" / "lib" / "cloister").iterdir()) if p.is_file()]
+    quiet("dpkg-shlibdeps", "-Tdebian/substvars", *programs, cwd=work)
+    quiet("dpkg-gencontrol", f"-P{root}", "-Tdebian/substvars", cwd=work)
+    for script in ("postinst", "prerm"):
+        shutil.copy(DEBIAN / script, own / script)
+    sums = [f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(root)}\n"
+            for p in sorted(root.glob("usr/**/*")) if p.is_file() and not p.is_symlink()]
+    (own / "md5sums").write_text("".join(sums))
+
+
+def main():
+    build, output = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    work = output / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    os.umask(0o022)
+    source(work, build)
+    root = work / "root"
+    install(build, root)
+    control(root)
+    quiet("chmod", "-R", "u+rwX,go+rX,go-w", root)
+    name = f"cloister_{version(build)}_{quiet('dpkg', '--print-architecture').strip()}.deb"
+    quiet("dpkg-deb", "--root-owner-group", "--build", root, output / name,
+          env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch())})
+    shutil.rmtree(work)
+    print(output / name)
+
+
+if __name__ == "__main__":
+    main()
