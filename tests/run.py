@@ -158,8 +158,6 @@ class Run:
     def _one(self, suite):
         outcome = suite_run.run(suite, self._jailed, self._counts)
         verdict.judge_skips(outcome, self._allowed)
-        if not self._counts:
-            verdict.judge_cost(outcome, self.table.get(suite.name))
         self.printer.suite(outcome)
         self._keep(outcome)
 
@@ -179,6 +177,8 @@ class Run:
             if self._alone(suite):
                 self._one(suite)
         self._again()
+        for outcome in [] if self._counts else verdict.judge_costs(self.printer.outcomes, self.table):
+            print(f"\n--- {outcome.suite.name} {outcome.cases[-1].name}\n{outcome.cases[-1].detail}", flush=True)
 
     def _again(self):
         """Runs once more, each by itself, what failed and may be a race."""

@@ -9,7 +9,9 @@ Reasons, suites and cases are patterns of fnmatch(3).
 import collections
 import datetime
 import fnmatch
+import math
 import pathlib
+import statistics
 
 import suites
 from suite_run import Case, Outcome
@@ -17,6 +19,9 @@ from suite_run import Case, Outcome
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPS, RETRIES = HERE / "skips.txt", HERE / "retries.tsv"
 OVER = 1.2  # times its budget of processor time that a suite may take
+SLACK = 2.0  # CPU-seconds above that, for noise
+FEW = 8  # with fewer suites the pace of the machine is unknown
+PACE_UNKNOWN, PACE_MOST = 1.5, 2.0
 WORST = 10
 TOTAL = "total"  # the row of the table for a whole run of the landing tier
 
@@ -44,12 +49,26 @@ def judge_skips(outcome, allowed):
             case.detail = f"skipped, and tests/skips.txt allows no such reason: {reason}"
 
 
-def judge_cost(outcome, row):
-    """A suite that took a fifth more processor time than its budget has failed."""
-    if row is None or row.cpu is None or outcome.cpu is None or outcome.cpu <= row.cpu * OVER:
-        return
-    outcome.cases.append(Case("(budget)", "failed", f"{outcome.cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget: make "
-                              "it cheaper, or raise the budget in tests/suites.tsv and say why"))
+def pace(outcomes, table):
+    """How much slower than the machine of the budgets this one is: the median over the suites, never below 1."""
+    ratios = [outcome.cpu / row.cpu for outcome in outcomes if outcome.cpu and (row := table.get(outcome.suite.name))
+              and row.cpu]
+    return min(max(statistics.median(ratios), 1.0), PACE_MOST) if len(ratios) >= FEW else PACE_UNKNOWN
+
+
+def judge_costs(outcomes, table):
+    """Fails the suites that took a fifth more processor time than their budgets → their outcomes."""
+    factor = OVER * pace(outcomes, table)
+    failed = []
+    for outcome in outcomes:
+        row = table.get(outcome.suite.name)
+        if row is None or row.cpu is None or outcome.cpu is None or outcome.cpu <= row.cpu * factor + SLACK:
+            continue
+        detail = (f"{outcome.cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget: make it cheaper, or raise the budget in "
+                  "tests/suites.tsv and say why")
+        outcome.cases.append(Case("(budget)", "failed", detail))
+        failed.append(outcome)
+    return failed
 
 
 def judge_total(outcomes, row):
@@ -78,9 +97,9 @@ def worst(outcomes, table):
 
 
 def budget_lines(outcomes, table):
-    """Rows for tests/suites.tsv with what these suites took, a third more and rounded up."""
+    """Rows for tests/suites.tsv with what these suites took, rounded up."""
     def figure(value):
-        return f"{int(value * 4 / 3) + 2}" if value is not None else "-"
+        return f"{math.ceil(value) + 1}" if value is not None else "-"
 
     lines = []
     for outcome in sorted(outcomes, key=lambda one: one.suite.name):

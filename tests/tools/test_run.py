@@ -38,7 +38,7 @@ class Judging(unittest.TestCase):
     def test_a_suite_that_passes(self):
         outcome = self.outcome_of("def test(self): pass")
         verdict.judge_skips(outcome, [])
-        verdict.judge_cost(outcome, suites.Row(suites.LANDING, 30, 30))
+        self.assertEqual(verdict.judge_costs([outcome], {outcome.suite.name: suites.Row(suites.LANDING, 30, 30)}), [])
         self.assertEqual([(case.name, case.outcome) for case in outcome.cases], [("Planted.test", "passed")])
 
     def test_a_thread_that_dies_fails_its_case(self):
@@ -72,10 +72,17 @@ class Judging(unittest.TestCase):
                 while time.process_time() < 1: pass
         """)
         self.assertGreater(outcome.cpu, 1)
-        verdict.judge_cost(outcome, suites.Row(suites.LANDING, 100, 100))
-        self.assertFalse(outcome.failed)
-        verdict.judge_cost(outcome, suites.Row(suites.LANDING, 0.5, 100))
+        outcome.cpu += 10  # beyond all slack
+        self.assertEqual(verdict.judge_costs([outcome], {outcome.suite.name: suites.Row(suites.LANDING, 100, 100)}), [])
+        self.assertEqual(verdict.judge_costs([outcome], {outcome.suite.name: suites.Row(suites.LANDING, 2, 100)}), [outcome])
         self.assertEqual([name for name, _ in self.failures(outcome)], ["(budget)"])
+
+    def test_a_slow_machine_fails_no_suite(self):
+        outcomes = [suite_run.Outcome(suites.Suite(f"a/{n}", []), [], "", 1, 18.0) for n in range(10)]
+        table = {outcome.suite.name: suites.Row(suites.LANDING, 10, 10) for outcome in outcomes}
+        self.assertEqual(verdict.judge_costs(outcomes, table), [])
+        outcomes[3].cpu = 30.0
+        self.assertEqual(verdict.judge_costs(outcomes, table), [outcomes[3]])
 
     def test_a_whole_run_above_its_budget_fails(self):
         outcomes = [suite_run.Outcome(suites.Suite("a/one", []), [], "", 1, cpu) for cpu in (30, 40)]
