@@ -184,9 +184,7 @@ class Impostor final : public Guest {
 
 class HostileVmm : public testing::Test {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3";
-  }
+  void SetUp() override { ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3"; }
 
   // Whether what runs `program` instead of what was kept is taken for a machine.
   bool begins(const std::string& program, const std::shared_ptr<Template>& kept) {
