@@ -527,11 +527,15 @@ def _temporary_files(server):
 
 def _open_and_threads(server):
     """{"cloisterd fds": 17, ...} of our own processes."""
-    counts = {}
+    counts, parts = {}, []
+    with contextlib.suppress(OSError, AttributeError):  # there is none, or it has ended
+        parts = children(server.process.pid)
     for pid in server.pids() if server else []:
         name = program_of(pid)
         if not name.startswith("cloister") or name == "cloister-runner":
             continue
+        if name == "cloister-node" and pid not in parts:
+            continue  # a node's child that reads the image for its digest: directories come and go
         with contextlib.suppress(OSError):
             fds, threads = len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
             counts[f"{name}[{pid}] fds"] = fds
