@@ -31,8 +31,6 @@ RESULTS = pathlib.Path("/tmp/results")  # what tests/jail.py calls the folder of
 # The suites that run once more in sandboxes that stand ready, and within a session's sandbox in gVisor.
 WARM = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 NESTED = ("kernel",)
-# The suites of emulated virtual machines that are a part of the long tier.
-EMULATED = ("guests", "kill", "nested")
 # The suites that run once more in gVisor, and, emulated and so slowly, in virtual machines.
 GUESTS = {"gvisor": ("kernel", "processes"), "microvm": ("kernel", "processes")}
 # The suites of the server that each sanitizer's build runs beside its unit tests.
@@ -83,9 +81,9 @@ class Suite:
 
     @property
     def part(self):
-        first, last = self.name.split("/")[0], self.name.split("/")[-1]
-        if self.preset == "release" and last in ("opa", *(f"{suite}_microvm" for suite in EMULATED)):
-            return last.split("_")[-1]
+        if self.preset == "release" and self.name.endswith(("/opa", "_microvm")):
+            return re.split("[/_]", self.name)[-1]
+        first = self.name.split("/")[0]
         first = PART_OF.get(first, first)
         return first if first in PARTS else "counts"
 
