@@ -81,7 +81,7 @@ class Suite:
 
     @property
     def part(self):
-        if self.preset == "release" and self.name.endswith(("/opa", "_microvm")):
+        if self.preset == "release" and self.name.endswith(("integration/opa", "_microvm")):
             return re.split("[/_]", self.name)[-1]
         first = self.name.split("/")[0]
         first = PART_OF.get(first, first)
