@@ -72,7 +72,8 @@ class Keyring {
  private:
   Keyring(std::string dir, std::vector<Secret> masters);
   Result<> load(const std::string& name);
-  Result<> wrap(const std::string& name, const Secret& key, const std::string& tenant) const;
+  [[nodiscard]] Result<> wrap(const std::string& name, const Secret& key,
+                              const std::string& tenant) const;
   void add(const std::string& name, const Secret& key, const std::string& tenant);
 
   std::string dir_;
