@@ -49,7 +49,7 @@ function(cloister_folder name)
   # Quoted includes only: <linux/...> stays the kernel's, "linux/..." is the folder.
   target_compile_options(cloister_${name} ${scope} "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src")
   target_link_libraries(cloister_${name} ${scope} ${ARG_DEPS} ${ARG_LIBS})
-  if(tests)
+  if(tests AND CLOISTER_TESTS)
     set_property(GLOBAL APPEND PROPERTY CLOISTER_UNIT_TESTS ${name})
     cloister_source_dir(${tests})
     cloister_batches(tests ${name} ${tests})

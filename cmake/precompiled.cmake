@@ -16,11 +16,13 @@ if(CLOISTER_SANITIZE)
   target_compile_options(precompiled_unoptimized PRIVATE -O0)
 endif()
 
-add_library(precompiled_test OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
-target_link_libraries(precompiled_test PRIVATE asio Boost::json OpenSSL::SSL GTest::gmock)
-target_precompile_headers(precompiled_test PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h
-  <gmock/gmock.h> <gtest/gtest.h>)
-target_compile_options(precompiled_test PRIVATE -O0)
+if(CLOISTER_TESTS)
+  add_library(precompiled_test OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(precompiled_test PRIVATE asio Boost::json OpenSSL::SSL GTest::gmock)
+  target_precompile_headers(precompiled_test PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h
+    <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(precompiled_test PRIVATE -O0)
+endif()
 
 # cloister_precompiled_sum(TARGET file...): what ccache goes by in place of the header that TARGET
 # precompiles of these files, which names the folder it was made in. So clones share what they compile.
@@ -41,4 +43,6 @@ cloister_precompiled_sum(precompiled ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
 if(CLOISTER_SANITIZE)
   cloister_precompiled_sum(precompiled_unoptimized ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
 endif()
-cloister_precompiled_sum(precompiled_test ${CMAKE_SOURCE_DIR}/cmake/precompiled.h gmock/gmock.h gtest/gtest.h)
+if(CLOISTER_TESTS)
+  cloister_precompiled_sum(precompiled_test ${CMAKE_SOURCE_DIR}/cmake/precompiled.h gmock/gmock.h gtest/gtest.h)
+endif()

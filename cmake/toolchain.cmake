@@ -30,7 +30,10 @@ if(CLOISTER_SANITIZE)
                       -gline-tables-only)
   add_link_options(-fsanitize=${CLOISTER_SANITIZE})
 else()
-  add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection
-                      -O2 -DNDEBUG -D_FORTIFY_SOURCE=2 -gline-tables-only)
+  set(optimization -O2 -DNDEBUG -D_FORTIFY_SOURCE=2 -gline-tables-only)
+  if(NOT CLOISTER_OPTIMIZE)
+    set(optimization -O0 -DNDEBUG)  # glibc fortifies optimised code alone
+  endif()
+  add_compile_options(-fstack-protector-strong -fstack-clash-protection -fcf-protection ${optimization})
   add_link_options(-Wl,-z,relro -Wl,-z,now)
 endif()
