@@ -20,6 +20,7 @@ IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
 LACKS = (f"no {QEMU}" if not os.path.exists(QEMU) else
          "no image: CLOISTER_MICROVM names none" if not (IMAGE / "root.squashfs").exists() else "")
 needs_image = unittest.skipIf(LACKS, LACKS)
+SECONDS = 120  # for a run in an emulated machine, beside other suites
 EMULATED = f"{CONFIG}microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
 
 
@@ -31,7 +32,7 @@ def setUpModule():
 @needs_image
 class Microvm(ApiTest):
     def run_in(self, command, **more):
-        body = {"command": ["sh", "-c", command], "runtime": "microvm", **more}
+        body = {"command": ["sh", "-c", command], "runtime": "microvm", "timeout_seconds": SECONDS, **more}
         return self.call("POST", "/v1/executions?wait=60", body, status=200).json()
 
     def test_another_kernel_and_nobody_in_it(self):
@@ -52,7 +53,7 @@ class Microvm(ApiTest):
     def test_python_with_input_and_a_file_that_stays(self):
         code = "import sys; open('out.txt', 'w').write(input()); sys.exit(3)"
         done = self.call("POST", "/v1/executions?wait=60", {"language": "python", "code": code, "input": "hi\n",
-                                                           "runtime": "microvm"}, status=200).json()
+                                                           "runtime": "microvm", "timeout_seconds": SECONDS}, status=200).json()
         self.assertEqual((done["status"], done["exit_code"]), ("completed", 3), done)
         self.assertEqual([each["path"] for each in done["artifacts"]], ["out.txt"])
 
@@ -106,10 +107,10 @@ class Levels(AgentCase):
                 ("ssl", "read('/etc/ssl/certs/ca-certificates.crt')"),
                 ("around", "read('/proc/self/root/etc/../etc/ssl/certs/ca-certificates.crt')"),
                 ("cat", "run('cat', '/etc/hostname')"), ("write", "write('/workspace/x')"))
-        free = self.tries(self.secret(agent="free"), *asks, runtime="microvm")
+        free = self.tries(self.secret(agent="free"), *asks, runtime="microvm", timeout_seconds=SECONDS)
         self.assertEqual(set(free.values()), {"ok"}, free)
         self.give("standard", forbidden_paths=["/etc/ssl/*"], forbidden_commands=["tac *"])
-        held = self.tries(self.secret(), *asks, runtime="microvm")
+        held = self.tries(self.secret(), *asks, runtime="microvm", timeout_seconds=SECONDS)
         self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write"}, held)
 
 
@@ -118,7 +119,7 @@ class Templates(unittest.TestCase):
     """Machines that begin as one that has booted."""
 
     def run_in(self, server, command):
-        return server.run(language=None, command=["sh", "-c", command], runtime="microvm")
+        return server.run(language=None, command=["sh", "-c", command], runtime="microvm", timeout_seconds=SECONDS)
 
     def test_runs_in_them_are_told_so_and_nothing_outlives_the_node(self):
         config = EMULATED + f"  ready: 1\npool:\n  ready: 1\n  floor: 1\n{harness.CALM}"
