@@ -111,7 +111,9 @@ SessionEnd endByDenial(const policy::Denied& denied) {
 SessionEnd endByFault(const Error& fault) {
   if (fault.code == Code::kUnavailable) return endOfNode(fault.message);
   const bool retryable = fault.code != Code::kUnsupported && fault.code != Code::kDenied;
-  return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, fault.code, retryable);
+  // A sandbox that died while it started is no error of the service: the caller may ask for another.
+  const Code answered = fault.code == Code::kInternal ? Code::kUnavailable : fault.code;
+  return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, answered, retryable);
 }
 
 Error endedError(const std::string& doing, const model::RunError& reason) {

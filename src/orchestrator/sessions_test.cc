@@ -358,6 +358,16 @@ TEST_F(SessionsTest, ALedgerThatRefusesTheBeginningLeavesNothing) {
     created();  // no place was lost
 }
 
+TEST_F(SessionsTest, ASandboxThatDiesWhileItStartsMayBeAskedForAgain) {
+  open();
+  fake_->failProvision(Error{Code::kInternal, "starting the sandbox: the runner ended", {}});
+  const auto refused = create(asked());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnavailable);
+  EXPECT_THAT(refused.error().message, HasSubstr("the runner ended"));
+  EXPECT_TRUE((*sessions_->list(principal(), {}))[0].end->retryable);
+}
+
 TEST_F(SessionsTest, ALedgerThatRefusesTheStartEndsIt) {
   open();
   store_->slow = true;

@@ -16,7 +16,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 import invariants  # noqa: E402
-from load import EXPLAINED, REFUSALS, Load, ask, kill  # noqa: E402
+from load import EXPLAINED, Load, ask, kill  # noqa: E402
 from processes import program_of  # noqa: E402
 from session_case import Session  # noqa: E402
 
@@ -158,14 +158,8 @@ class Guests:
     def session(self):
         """With a program in it; None where a part is down just now."""
         with contextlib.suppress(*EXPLAINED):
-            answer = self.server.request("POST", "/v1/sessions", {"language": "bash", "runtime": self.RUNTIME})
-            if answer.status in (500, *REFUSALS):
-                if answer.status == 500:  # its sandbox was killed while it started, as its record says
-                    newest = ask(self.server, "GET", "/v1/sessions?limit=1").json()["sessions"][0]
-                    self.assertEqual(newest["end_reason"]["type"], "SANDBOX_STARTUP_FAILED", answer.body)
-                return None
-            self.assertEqual(answer.status, 201, answer.body)
-            path = f"/v1/sessions/{answer.json()['id']}"
+            made = ask(self.server, "POST", "/v1/sessions", {"language": "bash", "runtime": self.RUNTIME}, 201).json()
+            path = f"/v1/sessions/{made['id']}"
             ask(self.server, "POST", f"{path}/exec", {"code": SLEEPS, "kernel": "none", "background": True}, 202)
             return path
         return None
