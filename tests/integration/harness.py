@@ -233,9 +233,9 @@ class Server:
         finally:
             self.process = None
         try:
-            wait_for("the server's processes to end", lambda: not _alive(tree), 10)
+            wait_for("the server's processes to end", lambda: not alive(tree), 10)
         except AssertionError:
-            left = [(pid, program_of(pid)) for pid in _alive(tree)]
+            left = [(pid, program_of(pid)) for pid in alive(tree)]
             self.kill(tree)
             raise AssertionError(f"processes left after stop: {left}") from None
 
@@ -395,14 +395,15 @@ def finished(execution):
     return execution["status"] in ("completed", "failed", "timed_out", "cancelled", "denied")
 
 
-def _alive(pids):
-    alive = []
+def alive(pids):
+    """Those of them that run still: a dead process that nobody has waited for does not."""
+    found = []
     for pid in pids:
         with contextlib.suppress(OSError):
             text = pathlib.Path(f"/proc/{pid}/stat").read_text()
             if text[text.rindex(")") + 2] not in "ZX":
-                alive.append(pid)
-    return alive
+                found.append(pid)
+    return found
 
 
 def cli(*args, input=None, env=None, timeout=120, text=True, cwd=None):
@@ -477,7 +478,7 @@ def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
         for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
             with contextlib.suppress(OSError):
                 # A dead process that its parent has not yet taken note of holds nothing.
-                if _alive([int(path.split("/")[2])]):
+                if alive([int(path.split("/")[2])]):
                     found.add(os.readlink(path))
     return found
 

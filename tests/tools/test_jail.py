@@ -97,7 +97,7 @@ class Jail(unittest.TestCase):
         return process, below
 
     def assert_gone(self, pids):
-        harness.wait_for("its processes to end", lambda: not [pid for pid in pids if os.path.exists(f"/proc/{pid}")], 60)
+        harness.wait_for("its processes to end", lambda: not harness.alive(pids), 60)
 
     def test_it_ends_with_all_its_processes(self):
         process, below = self.begin([])
