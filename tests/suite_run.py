@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ JAIL = [PYTHON, str(HERE / "jail.py")]
 NO_JAIL = 125
 END_SECONDS = 30  # for a jail that is told to end
 RUNNING = {}  # process: whether it is a jail
+USERS = itertools.count(54_321)  # for the suites that run the service as an ordinary user
 
 
 @dataclasses.dataclass
@@ -153,7 +155,8 @@ def run(suite, jailed, counts):
         jailed = jailed and suite.jailed
         seen = suites.RESULTS if jailed else folder
         command = [word.replace("REPORT", str(seen / "report")) for word in suite.command]
-        env = {**os.environ, **suite.env, "CLOISTER_LONG": "1" if counts else "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {**os.environ, **suite.env, "CLOISTER_LONG": "1" if counts else "0", "PYTHONDONTWRITEBYTECODE": "1",
+               "CLOISTER_TEST_USER": str(next(USERS))}
         code, timed_out = wait(suite, folder, command, env, jailed)
         text = (folder / "output").read_text(errors="replace")
         cases = collect(suite, folder / "report", code, timed_out, text)

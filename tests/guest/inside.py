@@ -26,7 +26,7 @@ import tty
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 BUILD = TESTS.parent / "build" / "release"
 REPORT = "/dev/ttyS1"
-USER_ID = 54_321
+USER_ID = 54_321  # harness.USER_ID
 MS_NOSUID, MS_NODEV = 2, 4
 RB_POWER_OFF = 0x4321FEDC
 LIBC = ctypes.CDLL(None, use_errno=True)
