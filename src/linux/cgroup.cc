@@ -195,12 +195,15 @@ std::vector<std::string> subdirectories(const std::string& path) {
   return names;
 }
 
-// Kills what is in the group and below it, and removes it, children first. Processes need a moment
-// to end, so a few rounds are made; what is then left stays for the next sweep.
+constexpr useconds_t kRemovePause = 2000;  // microseconds
+constexpr int kRemoveRounds = 1000;        // 2 s: killed processes take so long on a busy machine
+
+// Kills what is in the group and below it, and removes it, children first. What its processes keep
+// in use for longer stays for the next sweep.
 bool removeTree(const std::string& path, bool v2) {
   for (const std::string& name : subdirectories(path))
     removeTree(path + "/" + name, v2);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < kRemoveRounds; ++round) {
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
     auto dir = GroupDir::open(path);
     if (!dir) return true;
@@ -209,7 +212,7 @@ bool removeTree(const std::string& path, bool v2) {
         ::kill(pid, SIGKILL);
     }
     if (dir->has("freezer.state")) std::ignore = dir->write("freezer.state", "THAWED");
-    ::usleep(2000);
+    ::usleep(kRemovePause);
   }
   return false;
 }
