@@ -111,7 +111,8 @@ SessionEnd endByDenial(const policy::Denied& denied) {
 SessionEnd endByFault(const Error& fault) {
   if (fault.code == Code::kUnavailable) return endOfNode(fault.message);
   const bool retryable = fault.code != Code::kUnsupported && fault.code != Code::kDenied;
-  // A sandbox that died while it started is no error of the service: the caller may ask for another.
+  // A sandbox that died while it started is no error of the service: the caller may ask for
+  // another.
   const Code answered = fault.code == Code::kInternal ? Code::kUnavailable : fault.code;
   return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, answered, retryable);
 }
