@@ -186,7 +186,7 @@ void Live::removeParts(bool all) {
 }
 
 std::chrono::milliseconds Live::patience() const {
-  return parts_.host->config().runner_patience;
+  return parts_.patience;
 }
 
 std::chrono::milliseconds Live::startPatience() const {

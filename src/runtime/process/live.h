@@ -38,8 +38,9 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
     std::unique_ptr<linux::Cgroup> group;  // nullptr where there are none
     uint32_t slot = 0;
     model::Limits limits;
-    std::shared_ptr<const Guest> guest;  // nullptr: on the host's kernel alone
-    bool resumed = false;                // its guest begins as a template
+    std::shared_ptr<const Guest> guest;          // nullptr: on the host's kernel alone
+    bool resumed = false;                        // its guest begins as a template
+    std::chrono::milliseconds patience{30'000};  // ProcessConfig::runner_patience
   };
   Live(boost::asio::any_io_executor executor, Parts parts);
   Live(const Live&) = delete;

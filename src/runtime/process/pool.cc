@@ -457,9 +457,15 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
     host_->returnSlot(*slot);
     co_return std::unexpected(std::move(group).error().within("provisioning"));
   }
-  Live::Parts parts{
-      host_,  spawner_->root().spawner(),       maker, *std::move(group), *slot, roomy,
-      guest_, how.begins == Beginning::kResumes};
+  Live::Parts parts{host_,
+                    spawner_->root().spawner(),
+                    maker,
+                    *std::move(group),
+                    *slot,
+                    roomy,
+                    guest_,
+                    how.begins == Beginning::kResumes,
+                    host_->config().runner_patience};
   const std::vector<int> groups = groupFds(parts.group.get(), zygote != nullptr, plan.spec);
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
   auto started = co_await start(*live, plan.spec, alike.walls, groups, how);
