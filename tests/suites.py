@@ -41,6 +41,8 @@ SANITIZED = {
 # The folders with threads or coroutines of the server, as ./dev builds them. The others make processes by raw clone3(2),
 # which ThreadSanitizer cannot follow, or have one thread.
 TSAN_UNITS = ("store", "orchestrator", "api", "node")
+# Tests of a unit program that are suites of their own, for what they take: Gvisor/… and Microvm…/….
+APART = {"runtime": ("gvisor", "microvm")}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -171,8 +173,11 @@ def unit_folders(preset):
 def unit_suites(preset):
     prefix = "" if preset == "release" else f"{preset}/"
     for folder in unit_folders(preset):
-        command = [str(BUILD / preset / "bin" / f"{folder}_test"), "--gtest_output=xml:REPORT"]
-        yield Suite(f"{prefix}unit/{folder}", command, "gtest", preset, 1200, env=environment(preset))
+        apart = {name: f"{name.capitalize()}*" for name in APART.get(folder, ())}
+        filters = {folder: "-" + ":".join(apart.values()), **{f"{folder}_{name}": tests for name, tests in apart.items()}}
+        for name, tests in filters.items():
+            command = [str(BUILD / preset / "bin" / f"{folder}_test"), "--gtest_output=xml:REPORT", f"--gtest_filter={tests}"]
+            yield Suite(f"{prefix}unit/{name}", command, "gtest", preset, 1200, env=environment(preset))
 
 
 def fuzz_suites():
