@@ -198,8 +198,8 @@ std::vector<std::string> subdirectories(const std::string& path) {
 constexpr useconds_t kRemovePause = 2000;  // microseconds
 constexpr int kRemoveRounds = 1000;        // 2 s: killed processes take so long on a busy machine
 
-// Kills what is in the group and below it, and removes it, children first. What its processes keep
-// in use for longer stays for the next sweep.
+// Kills the processes of the group and of those below it, and removes the groups, children first. A
+// group that is in use for longer stays for the next sweep.
 bool removeTree(const std::string& path, bool v2) {
   for (const std::string& name : subdirectories(path))
     removeTree(path + "/" + name, v2);
