@@ -31,6 +31,19 @@ cloister_completion(zsh share/zsh/vendor-completions/_cloister)
 cloister_completion(fish share/fish/vendor_completions.d/cloister.fish)
 add_custom_target(install_texts ALL DEPENDS ${texts})
 
+# The documents, beside links to the data that they mention; and where a build finds them.
+set(documents share/doc/cloister)
+install(FILES README.md ARCHITECTURE.md SECURITY.md DESTINATION ${documents})
+install(DIRECTORY docs DESTINATION ${documents})
+install(PROGRAMS tools/verify_audit.py DESTINATION ${documents}/tools)  # of docs/AUDIT.md
+install(FILES deploy/cloister.yaml deploy/systemd/cloister.default DESTINATION ${documents}/examples)
+file(MAKE_DIRECTORY ${generated}/documents ${CMAKE_BINARY_DIR}/${documents})
+foreach(data languages policies spec)
+  file(CREATE_LINK ../../cloister/${data} ${generated}/documents/${data} SYMBOLIC)
+  install(FILES ${generated}/documents/${data} DESTINATION ${documents})
+endforeach()
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/docs ${CMAKE_BINARY_DIR}/${documents}/docs SYMBOLIC)
+
 install(FILES deploy/systemd/cloister.socket DESTINATION lib/systemd/system)
 install(FILES deploy/systemd/cloister.sysusers.conf DESTINATION lib/sysusers.d RENAME cloister.conf)
 # The service starts the command of the prefix that is known only when this is installed.

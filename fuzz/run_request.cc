@@ -28,7 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     REQUIRE(file.path.find('\0') == std::string::npos);
   }
   const auto canonical = model::toJsonObject(*request);
-  const auto again = model::parseRunRequest(canonical, bounds);
+  model::RequestBounds stored = bounds;
+  stored.own_metadata = true;
+  const auto again = model::parseRunRequest(canonical, stored);
   REQUIRE(again);
   REQUIRE(model::toJsonObject(*again) == canonical);
   return 0;

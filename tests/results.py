@@ -15,8 +15,9 @@ from suites import BUILD, PARTS, REPO
 FOLDER = BUILD / "long"
 
 
-def git(*arguments):
-    command = ["git", "-c", f"safe.directory={REPO}", "-C", str(REPO), *arguments]
+def git(*arguments, repo=REPO):
+    """The output of git, or None if it fails."""
+    command = ["git", "-c", f"safe.directory={repo}", "-C", str(repo), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
@@ -43,8 +44,9 @@ class Results:
                 self._last[entry["suite"]] = entry
 
     def passed(self, name):
+        """Whether a case of the suite passed and none failed. A suite whose cases were all skipped has not passed."""
         entry = self._last.get(name)
-        return entry is not None and entry["failed"] == 0
+        return entry is not None and entry["failed"] == 0 and entry["passed"] > 0
 
     def keep(self, outcome):
         counts = [case.outcome for case in outcome.cases]
@@ -57,29 +59,44 @@ class Results:
             with open(self._path, "a") as out:
                 out.write(json.dumps(entry) + "\n")
 
-    def report(self, everything):
-        """(lines of a table, whether every part passed whole)."""
+    def report(self, everything, parts=tuple(PARTS)):
+        """(lines of a table, whether each of these parts passed whole)."""
         lines = [f"{'part':9} {'state':12} {'suites':>9} {'passed':>7} {'failed':>7} {'skipped':>8} {'wall s':>8} {'cpu s':>8}"]
         complete = True
         for part, what in PARTS.items():
+            if part not in parts:
+                continue
             names = [suite.name for suite in everything if suite.part == part]
             ran = [self._last[name] for name in names if name in self._last]
             failed = [entry["suite"] for entry in ran if entry["failed"]]
-            state = "failed" if failed else "not run" if not ran else "passed" if len(ran) == len(names) else "unfinished"
+            skipped = [entry["suite"] for entry in ran if not entry["failed"] and not entry["passed"]]
+            state = part_state(len(names), len(ran), len(failed), len(skipped))
             complete = complete and state == "passed"
             total = {key: sum(entry[key] or 0 for entry in ran) for key in ("passed", "failed", "skipped", "wall", "cpu")}
             lines.append(f"{part:9} {state:12} {len(ran):4}/{len(names):<4} {total['passed']:7} {total['failed']:7} "
                          f"{total['skipped']:8} {total['wall']:8.0f} {total['cpu']:8.0f}  {what}")
             lines += [f"          failed: {name}" for name in failed]
+            lines += [f"          skipped whole: {name}" for name in skipped]
         return lines, complete
 
 
-def print_report():
-    """→ whether every part of the long tier passed on this commit."""
+def part_state(suites_of_it, ran, failed, skipped):
+    """The word for a part of the long tier, by the numbers of its suites."""
+    if ran == 0:
+        return "not run"
+    if failed:
+        return "failed"
+    if ran < suites_of_it:
+        return "unfinished"
+    return "skipped" if skipped == ran else "passed"
+
+
+def print_report(parts=()):
+    """Of these parts of the long tier, or of all → whether each of them passed on this commit."""
     head, why = commit()
     if head is None:
         print(f"no results: {why}")
         return False
-    lines, complete = Results(head).report(suites.discover())
+    lines, complete = Results(head).report(suites.discover(), parts or tuple(PARTS))
     print(f"long tier on {head}:\n" + "\n".join(lines))
     return complete

@@ -5,16 +5,19 @@
     tests/run.py                     the landing tier, what CI runs
     tests/run.py PATTERN             the suites whose names contain PATTERN, of both tiers
     tests/run.py --long [PART…]      the long tier, or parts of it; what passed on this commit is not run again
-    tests/run.py --report            which parts of the long tier passed on this commit
+    tests/run.py --report [PART…]    which parts of the long tier passed on this commit
+    tests/run.py --list              the suites of the landing tier; with --long those of the long tier, which are all
 
 tests/suites.py says which suites there are. Each runs in a jail of its own (tests/jail.py), several side by side; where
 there can be no jail, they run one after the other. With --build, that preset is built (`./dev build PRESET`) at the
-lowest priority while the suites of the release build run; its own suites follow.
+lowest priority while the suites of the release build run; its own suites follow. Of the asan preset, a developer's
+landing tier has only the units that changes since CLOISTER_BASE can affect (tests/affected.py).
 
-A case fails also if it is skipped for a reason that tests/skips.txt does not list, and a suite if it takes a fifth more
-processor time than tests/suites.tsv gives it. Up to three suites that failed run once more, alone: that tells a race
-from a fault, and changes the result only of cases that tests/retries.tsv lists. The last line is
-`N passed, N failed, N skipped`.
+A case fails also if it is skipped for a reason that tests/skips.txt does not list, and a suite if it is above its budget in
+tests/suites.tsv (verdict.judge_costs()). Up to three suites that failed run once more, alone, by the same rules: that tells a
+race from a fault, and changes the result only of cases that tests/retries.tsv lists. The last line is
+`N passed, N failed, N skipped`. The exit status is 0, or 1 after a failure, or 2 if the arguments are wrong or a build is
+missing.
 """
 
 import argparse
@@ -31,6 +34,8 @@ import textwrap
 import threading
 import time
 
+import affected
+import budget
 import results
 import suite_run
 import suites
@@ -41,6 +46,10 @@ LANES = 2 * (os.cpu_count() or 2)  # suites wait more than they compute
 SECOND_TRIES = 3  # more failed suites than this are no race
 SECOND_DETAIL = 2000  # characters, the last ones, of how a case failed that passed later
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
+
+
+class Refused(Exception):
+    """Nothing can run; the text says why, and the remedy."""
 
 
 class Printer:
@@ -68,7 +77,8 @@ class Printer:
             if outcome.failed and suite.kind == "python" and outcome.output.strip():
                 print(f"--- {suite.name}: its output ends\n{outcome.output[-6000:].rstrip()}\n", flush=True)
 
-    def summary(self, table):
+    def summary(self, table, before=0):
+        """`before`: the number of suites that passed before this run → whether all is well."""
         cases = [(one.suite, case) for one in self.outcomes for case in one.cases]
         reasons = collections.defaultdict(list)
         for suite, case in cases:
@@ -89,15 +99,16 @@ class Printer:
                 print(f"  {name}\n{textwrap.indent(detail.strip()[-SECOND_DETAIL:], ' ' * 6)}")
         counts = collections.Counter(case.outcome for _, case in cases)
         print(f"\n{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped", flush=True)
-        return counts["failed"] == 0 and counts["passed"] > 0
+        return counts["failed"] == 0 and counts["passed"] + before > 0
 
 
 class Builder:
     """Makes the presets' builds one after the other beside the suites, at the lowest priority. Its process ends with
     this one."""
 
-    def __init__(self, presets):
+    def __init__(self, presets, chosen):
         self._process = None
+        self._chosen = chosen
         atexit.register(self._end)
         self._builds = {preset: concurrent.futures.Future() for preset in presets}
         if presets:
@@ -105,7 +116,8 @@ class Builder:
 
     def _run(self):
         for preset, done in self._builds.items():
-            command = ["chrt", "--idle", "0", "nice", "-n", "19", str(suites.REPO / "dev"), "build", preset]
+            command = ["chrt", "--idle", "0", "nice", "-n", "19", str(suites.REPO / "dev"), "build", preset,
+                       "--units", *units(self._chosen, preset)]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
             # The kernel's autogroups (sched(7)) weigh sessions, and priorities only within one.
             with contextlib.suppress(OSError):
@@ -119,6 +131,17 @@ class Builder:
     def wait(self, preset):
         """→ whether there is a build of it; at once for one that nobody asked for."""
         return preset not in self._builds or self._builds[preset].result() == 0
+
+    def above_budget(self, preset):
+        """→ a line for each unit that was compiled in more time than its budget. Only after wait()."""
+        if preset not in self._builds:
+            return []
+        return budget.judge(preset, budget.measured(preset, suites.BUILD), budget.read_rows())
+
+
+def units(chosen, preset):
+    """The unit test programs that these suites run of a preset's build."""
+    return sorted({pathlib.Path(suite.command[0]).name for suite in chosen if suite.preset == preset and suite.unit})
 
 
 @contextlib.contextmanager
@@ -166,9 +189,7 @@ class Run:
             jobs = []
             for preset in suites.PRESETS:
                 some = [suite for suite in self._chosen if suite.preset == preset]
-                if some and not self._builder.wait(preset):
-                    broken = suites.Suite(f"{preset}/build", [])
-                    self.printer.suite(Outcome(broken, [Case("build", "failed", f"./dev build {preset} failed")], "", 0))
+                if some and not self._built(preset):
                     continue
                 jobs += [pool.submit(self._one, suite) for suite in some if not self._alone(suite)]
             for job in jobs:
@@ -180,6 +201,18 @@ class Run:
         for outcome in [] if self._counts else verdict.judge_costs(self.printer.outcomes, self.table):
             print(f"\n--- {outcome.suite.name} {outcome.cases[-1].name}\n{outcome.cases[-1].detail}", flush=True)
 
+    def _built(self, preset):
+        """Waits for a preset's build, and prints an outcome if it failed or was too slow → whether its suites can run."""
+        if not self._builder.wait(preset):
+            cases = [Case("build", "failed", f"./dev build {preset} failed")]
+        elif above := self._builder.above_budget(preset):
+            detail = "\n".join(["above the budget of compiling (tests/budget/compile.tsv):", *above])
+            cases = [Case("(budget)", "failed", detail)]
+        else:
+            return True
+        self.printer.suite(Outcome(suites.Suite(f"{preset}/build", []), cases, "", 0))
+        return cases[0].name == "(budget)"
+
     def _again(self):
         """Runs once more, each by itself, what failed and may be a race."""
         failed = [outcome for outcome in self.printer.outcomes if outcome.failed]
@@ -189,20 +222,19 @@ class Run:
                 continue
             print(f"again: {outcome.suite.name}", flush=True)
             second = suite_run.run(outcome.suite, self._jailed, self._counts)
+            verdict.judge_skips(second, self._allowed)
             for case in second.cases:
                 if case.outcome == "failed":
                     print(f"\n--- again: {outcome.suite.name} {case.name}\n{case.detail.rstrip()}\n"
                           f"{second.output[-4000:]}\n", flush=True)
-            if not second.failed:
-                self._passed_later(outcome)
+            later = verdict.judge_second(outcome, second, self._retries)
+            self.printer.second += [(f"{outcome.suite.name} {name}", detail) for name, detail in later]
+            if later:
+                self._keep(outcome)
 
-    def _passed_later(self, outcome):
-        for case in outcome.cases:
-            if case.outcome == "failed":
-                self.printer.second.append((f"{outcome.suite.name} {case.name}", case.detail))
-                if verdict.may_retry(self._retries, outcome.suite.name, case.name):
-                    case.outcome = "passed"
-        self._keep(outcome)
+
+def landing(options):
+    return options.long is None and not options.pattern
 
 
 def choose(options):
@@ -216,26 +248,41 @@ def choose(options):
         words = [suite for suite in everything if f"/{options.pattern}/" in f"/{suite.name}/"]
         some = words or [suite for suite in everything if options.pattern in suite.name]
         # The sanitized copies of a suite only if the pattern says so: their builds take long.
-        return [suite for suite in some if not suite.name.startswith(suites.PRESETS[1:])
-                or options.pattern.startswith(suites.PRESETS[1:])]
+        chosen = [suite for suite in some if not suite.name.startswith(suites.PRESETS[1:])
+                  or options.pattern.startswith(suites.PRESETS[1:])]
+        if not chosen:
+            raise Refused(f"no suite has {options.pattern!r} in its name; ./dev test --long --list names them")
+        return chosen
     table = suites.table()
     return [suite for suite in everything if suite.name in table and table[suite.name].tier == suites.LANDING]
 
 
 def needs(options):
     """What the suites of this run need. The landing tier does without a real Open Policy Agent."""
-    landing = options.long is None and not options.pattern
-    wanted = {need for suite in choose(options) for need in suite.needs()}
-    return sorted(wanted - ({"opa"} if landing else set()))
+    chosen = choose(options)
+    if landing(options):
+        chosen, _ = affected.narrow(chosen)
+    wanted = {need for suite in chosen for need in suite.needs()}
+    return sorted(wanted - ({"opa"} if landing(options) else set()))
+
+
+def check_built(chosen, being_built):
+    """Refuses suites whose programs are not there. `being_built`: the presets that this run builds."""
+    for suite in chosen:
+        if suite.preset not in being_built and suite.program is not None and not suite.program.exists():
+            whole = "" if suite.preset == "release" else f" {suite.preset}"
+            # ./dev build makes the units of the release build only for a test.
+            command = f"./dev test {suite.name}" if suite.name.startswith("unit/") else f"./dev build{whole}"
+            raise Refused(f"{suite.program} is not built: run {command}")
 
 
 def run(options):
     start = time.monotonic()
     chosen = choose(options)
-    if not chosen:
-        print(f"no suite has {options.pattern!r} in its name; --list names them", file=sys.stderr)
-        return False
-    kept = results.Results(None)
+    if landing(options):
+        chosen, line = affected.narrow(chosen)
+        print(line, flush=True)
+    done, kept = [], results.Results(None)
     if options.long is not None:
         head, why = results.commit()
         if head is None:
@@ -246,44 +293,73 @@ def run(options):
         print(f"{len(done)} suites passed on this commit before; {len(chosen)} are left", flush=True)
         if not chosen:
             return True
-    this = Run(chosen, options.long is not None or os.environ.get("CLOISTER_LONG") == "1", Builder(options.build), kept.keep)
+    check_built(chosen, options.build)
+    counts = options.long is not None or os.environ.get("CLOISTER_LONG") == "1"
+    this = Run(chosen, counts, Builder(options.build, chosen), kept.keep)
     this.all()
-    landing = options.long is None and not options.pattern
-    over = verdict.judge_total(this.printer.outcomes, this.table.get(verdict.TOTAL)) if landing else None
+    over = None
+    if landing(options):
+        over = verdict.judge_total(this.printer.outcomes, time.monotonic() - start, this.table.get(verdict.TOTAL))
     if over is not None:
         this.printer.suite(over)
     if options.write_budget:
         pathlib.Path(options.write_budget).write_text("\n".join(verdict.budget_lines(this.printer.outcomes, this.table)) + "\n")
     print(f"\n{time.monotonic() - start:.0f} s")
-    return this.printer.summary(this.table)
+    return this.printer.summary(this.table, len(done))
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     allow_abbrev=False)
+    instead = parser.add_mutually_exclusive_group()
     parser.add_argument("--long", nargs="*", choices=[*suites.PARTS], metavar="PART", default=None,
                         help=f"the long tier, or these parts of it: {', '.join(suites.PARTS)}")
-    parser.add_argument("--report", action="store_true", help="say which parts of the long tier passed on this commit")
-    parser.add_argument("--needs", action="store_true", help="say what must be installed and built before, for ./dev")
-    parser.add_argument("--list", action="store_true", help="name the suites and run nothing")
+    instead.add_argument("--report", nargs="*", choices=[*suites.PARTS], metavar="PART", default=None,
+                         help="say which parts of the long tier, or which of these, passed on this commit, and run nothing")
+    instead.add_argument("--needs", action="store_true", help="say what must be installed and built before, for ./dev")
+    instead.add_argument("--list", action="store_true", help="name the suites and run nothing")
     parser.add_argument("--build", action="append", default=[], choices=suites.PRESETS[1:], metavar="PRESET",
                         help="build it beside the suites of the release build, then run its own")
     parser.add_argument("--write-budget", metavar="FILE", help="write rows for tests/suites.tsv with what this run took")
-    parser.add_argument("pattern", nargs="?", default="")
-    return parser.parse_args(arguments)
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN")
+    options = parser.parse_args(arguments)
+    if wrong := wrong_together(options):
+        parser.error(wrong)
+    return options
+
+
+def wrong_together(options):
+    """The arguments that each are right, and of which one would have no effect → why, and the remedy."""
+    if options.pattern == "":
+        return "PATTERN is empty: leave it out for the landing tier"
+    if options.pattern and (options.long is not None or options.report is not None):
+        return (f"PATTERN {options.pattern!r} and --long or --report: these take parts ({', '.join(suites.PARTS)}); "
+                "run a pattern by itself")
+    if (options.list or options.report is not None) and (options.build or options.write_budget):
+        return "--build and --write-budget are for a run: leave them out of --list and --report"
+    if options.write_budget and not pathlib.Path(options.write_budget).absolute().parent.is_dir():
+        return f"--write-budget {options.write_budget}: there is no such folder: make it first"
+    return None
 
 
 def main():
-    options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    if options.report:
-        return 0 if results.print_report() else 1
+    try:
+        return act(parse())
+    except (affected.BadBase, Refused) as error:
+        print(f"run.py: {error}", file=sys.stderr)
+        return 2
+
+
+def act(options):
+    if options.report is not None:
+        return 0 if results.print_report([*options.report, *(options.long or ())]) else 1
     if options.needs:
         print(*needs(options))
         return 0
     if options.list:
-        names = [suite.name for suite in choose(options)]
-        print("\n".join(names))
-        return 0 if names else 2
+        print(*(suite.name for suite in choose(options)), sep="\n")
+        return 0
     return 0 if run(options) else 1
 
 

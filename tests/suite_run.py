@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -38,7 +39,8 @@ class Case:
 
 @dataclasses.dataclass
 class Outcome:
-    """`cpu`: seconds of all processes of the suite, None where nothing measured them."""
+    """`cpu`: seconds of all processes of the suite; without a jail, of those that their parents waited for. None of a
+    suite that was killed outside of a jail."""
 
     suite: suites.Suite
     cases: list
@@ -157,18 +159,37 @@ def run(suite, jailed, counts):
         command = [word.replace("REPORT", str(seen / "report")) for word in suite.command]
         env = {**os.environ, **suite.env, "CLOISTER_LONG": "1" if counts else "0", "PYTHONDONTWRITEBYTECODE": "1",
                "CLOISTER_TEST_USER": str(next(USERS))}
-        code, timed_out = wait(suite, folder, command, env, jailed)
+        code, timed_out, cpu = wait(suite, folder, command, env, jailed)
         text = (folder / "output").read_text(errors="replace")
         cases = collect(suite, folder / "report", code, timed_out, text)
         usage = folder / "usage.json"
-        cpu = json.loads(usage.read_text())["cpu_seconds"] if usage.exists() else None
+        if jailed:
+            cpu = json.loads(usage.read_text())["cpu_seconds"] if usage.exists() else None
         return Outcome(suite, cases, text, time.monotonic() - start, cpu)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def wait_measured(process, timeout):
+    """→ (exit code, CPU-seconds of the process and of the descendants that were waited for). TimeoutExpired if it runs on."""
+    try:
+        handle = os.pidfd_open(process.pid)
+        try:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            if not poll.poll(timeout * 1000):
+                raise subprocess.TimeoutExpired(process.args, timeout)
+        finally:
+            os.close(handle)
+        _, status, used = os.wait4(process.pid, 0)
+    except (ProcessLookupError, ChildProcessError):  # end_all() has waited for it
+        return process.wait(), None
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime
+
+
 def wait(suite, folder, command, env, jailed):
-    """→ (exit code, whether it was ended because it took too long)."""
+    """→ (exit code, whether it was ended because it took too long, CPU-seconds by its parent's count)."""
     with open(folder / ("jail" if jailed else "output"), "wb") as sink:
         if jailed:
             command = [*JAIL, str(folder), *command]
@@ -177,12 +198,12 @@ def wait(suite, folder, command, env, jailed):
                                    start_new_session=True)
         RUNNING[process] = jailed
         try:
-            code = process.wait(suite.timeout)
+            code, cpu = wait_measured(process, suite.timeout)
         except subprocess.TimeoutExpired:
             (end_jail if jailed else end_tree)(process)
-            return None, True
+            return None, True, None
         finally:
             del RUNNING[process]
     if jailed and code == NO_JAIL:
         (folder / "output").write_bytes((folder / "jail").read_bytes())
-    return code, False
+    return code, False, cpu

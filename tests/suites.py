@@ -51,7 +51,7 @@ SANITIZER_ENV = {
 FUZZ_SECONDS = 600  # all targets together, in the long tier
 # The parts of the long tier, by the first word of a suite's name; what is not listed is a part of "counts".
 PARTS = {
-    "style": "lint: format, clang-tidy on all files, layers, links, commit titles",
+    "style": "lint: format, clang-tidy on all units, layers, links, commit titles",
     "units": "unit tests of the release build",
     "counts": "the release build with the full counts of kills, claims and soak runs",
     "opa": "the real Open Policy Agent",
@@ -89,6 +89,19 @@ class Suite:
         first = PART_OF.get(first, first)
         return first if first in PARTS else "counts"
 
+    @property
+    def unit(self):
+        """The folder of src/ whose unit tests it runs; None if it is another suite."""
+        return pathlib.Path(self.command[0]).name.removesuffix("_test") if self.kind == "gtest" else None
+
+    @property
+    def program(self):
+        """The program that must be built before the suite can run; None of a suite that runs none."""
+        if self.kind != "python":
+            return pathlib.Path(self.command[0 if self.kind == "gtest" else 2])
+        if self.name.startswith(("style/", "tools/")) and "harness.BIN" not in pathlib.Path(self.command[2]).read_text():
+            return None
+        return BUILD / self.preset / "bin" / "cloister"
 
     def needs(self):
         """Names of NEEDS, and of what must be built: a preset, or the units of the release build."""
@@ -189,7 +202,7 @@ def fuzz_suites():
 
 
 def release_suites(limit):
-    suites = [python_suite(path, timeout=3600, jailed=False) for path in sorted((HERE / "style").glob("check_*.py"))]
+    suites = [python_suite(path, timeout=max(limit, 3600), jailed=False) for path in sorted((HERE / "style").glob("check_*.py"))]
     suites += [*unit_suites("release")]
     suites += [python_suite(path, timeout=limit) for path in test_files(*FOLDERS)]
     suites += [python_suite(path, prefix="user", timeout=limit, CLOISTER_AS_USER="1") for path in test_files("hostile")]

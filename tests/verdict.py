@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tests may not do: skip a case for an unlisted reason, pass only at the second try, cost too much.
+"""The rules that fail a run of the tests: a case is skipped for an unlisted reason, passes only at the second try, or a
+suite costs too much.
 
 tests/skips.txt   REASON TAB WHY: a case may be skipped for this reason
 tests/retries.tsv UNTIL TAB SUITE TAB CASE TAB WHY: until that date a case may fail, if it passes when run again, alone
-Reasons, suites and cases are patterns of fnmatch(3).
+Reasons, suites and cases are patterns of fnmatch(3). A row of retries.tsv that is for every case of every suite excuses
+nothing.
 """
 
 import collections
@@ -19,6 +21,7 @@ from suite_run import Case, Outcome
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPS, RETRIES = HERE / "skips.txt", HERE / "retries.tsv"
 OVER = 1.2  # times its budget of processor time that a suite may take
+OVER_WALL = 3.0  # times its budget of wall time, which depends on the other users of the machine
 SLACK = 2.0  # CPU-seconds above that, for noise
 FEW = 8  # with fewer suites the pace of the machine is unknown
 PACE_UNKNOWN, PACE_MOST = 1.5, 2.0
@@ -49,41 +52,76 @@ def judge_skips(outcome, allowed):
             case.detail = f"skipped, and tests/skips.txt allows no such reason: {reason}"
 
 
-def pace(outcomes, table):
-    """How much slower than the machine of the budgets this one is: the median over the suites, never below 1."""
-    ratios = [outcome.cpu / row.cpu for outcome in outcomes if outcome.cpu and (row := table.get(outcome.suite.name))
-              and row.cpu]
+def pace(outcomes, table, figure="cpu"):
+    """How much slower than the machine of the budgets this one is: the median over the suites, never below 1. `figure`:
+    "cpu" or "wall"."""
+    ratios = [getattr(outcome, figure) / getattr(row, figure) for outcome in outcomes
+              if getattr(outcome, figure) and (row := table.get(outcome.suite.name)) and getattr(row, figure)]
     return min(max(statistics.median(ratios), 1.0), PACE_MOST) if len(ratios) >= FEW else PACE_UNKNOWN
 
 
 def judge_costs(outcomes, table):
-    """Fails the suites that took a fifth more processor time than their budgets → their outcomes."""
-    factor = OVER * pace(outcomes, table)
+    """Fails the suites that took a fifth more processor time than their budgets, or three times the wall time, at the pace
+    of this machine → their outcomes."""
+    cpu_factor, wall_factor = OVER * pace(outcomes, table), OVER_WALL * pace(outcomes, table, "wall")
     failed = []
     for outcome in outcomes:
         row = table.get(outcome.suite.name)
-        if row is None or row.cpu is None or outcome.cpu is None or outcome.cpu <= row.cpu * factor + SLACK:
-            continue
-        detail = (f"{outcome.cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget: make it cheaper, or raise the budget in "
-                  "tests/suites.tsv and say why")
-        outcome.cases.append(Case("(budget)", "failed", detail))
-        failed.append(outcome)
+        details = above(outcome.cpu, outcome.wall, row, cpu_factor, wall_factor) if row is not None else []
+        if details:
+            detail = f"{'; '.join(details)}: make it cheaper, or raise the budget in tests/suites.tsv and say why"
+            outcome.cases.append(Case("(budget)", "failed", detail))
+            failed.append(outcome)
     return failed
 
 
-def judge_total(outcomes, row):
-    """→ an outcome of its own, failed, if all suites together took a fifth more than their budget; otherwise None."""
+def above(cpu, wall, row, cpu_factor, wall_factor):
+    """→ a line for each budget of the row that these seconds are above. Times below MOST_WALL are never too long."""
+    lines = []
+    if cpu is not None and row.cpu is not None and cpu > row.cpu * cpu_factor + SLACK:
+        lines.append(f"{cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget")
+    if row.wall is not None and wall > max(row.wall * wall_factor, suites.MOST_WALL):
+        lines.append(f"{wall:.0f} s, and {row.wall:.0f} s of wall time are its budget")
+    return lines
+
+
+def judge_total(outcomes, wall, row):
+    """`wall`: seconds of the whole run. → an outcome of its own, failed, if all suites together are above the budget of the
+    run; otherwise None."""
     took = sum(outcome.cpu or 0 for outcome in outcomes)
-    if row is None or took <= row.cpu * OVER:
+    details = above(took, wall, row, OVER, OVER_WALL) if row is not None else []
+    if not details:
         return None
-    detail = f"all suites took {took:.0f} CPU-s, and {row.cpu:.0f} are their budget (tests/suites.tsv)"
+    detail = f"all suites took {'; '.join(details)} (tests/suites.tsv)"
     return Outcome(suites.Suite(TOTAL, []), [Case("(budget)", "failed", detail)], "", 0)
+
+
+def is_blanket(row):
+    """Whether a row of retries.tsv is for every case of every suite."""
+    return not (row.suite + row.case).strip("*?./[]!")
 
 
 def may_retry(retries, suite, case, today=None):
     today = today or datetime.date.today().isoformat()
-    return any(today <= row.until and fnmatch.fnmatch(suite, row.suite) and fnmatch.fnmatch(case, row.case)
-               for row in retries)
+    return any(today <= row.until and not is_blanket(row) and fnmatch.fnmatch(suite, row.suite)
+               and fnmatch.fnmatch(case, row.case) for row in retries)
+
+
+def judge_second(outcome, second, retries):
+    """Of a suite that failed and ran again: its failed cases that passed this time, as [(case, how it had failed)]. Those that
+    `retries` excuses have passed. None of them if the second run failed as well."""
+    if second.failed:
+        return []
+    again = {case.name: case.outcome for case in second.cases}
+    later = []
+    for case in outcome.cases:
+        # Such as "(exit)" and "setUpClass (…)": no case of the suite, so that it is there only if it fails.
+        around = case.name.startswith(("(", "setUp", "tearDown")) and "passed" in again.values()
+        if case.outcome == "failed" and again.get(case.name, "passed" if around else "missing") == "passed":
+            later.append((case.name, case.detail))
+            if may_retry(retries, outcome.suite.name, case.name):
+                case.outcome = "passed"
+    return later
 
 
 def worst(outcomes, table):
@@ -91,7 +129,8 @@ def worst(outcomes, table):
     def line(outcome):
         row = table.get(outcome.suite.name)
         budget = f" of {row.cpu:.0f}" if row and row.cpu is not None else ""
-        return f"  {outcome.cpu or 0:7.1f} CPU-s{budget:9} {outcome.wall:6.1f} s  {outcome.suite.name}"
+        cpu = "-" if outcome.cpu is None else f"{outcome.cpu:.1f}"
+        return f"  {cpu:>7} CPU-s{budget:9} {outcome.wall:6.1f} s  {outcome.suite.name}"
 
     return [line(outcome) for outcome in sorted(outcomes, key=lambda one: -(one.cpu or 0))[:WORST]]
 

@@ -82,6 +82,8 @@ def page(program):
         yield from command(name, summary, help_of(program, *name.split()))
     yield ".SH FLAGS OF EVERY COMMAND"
     yield from flags(filter(None, general[FLAGS]))
+    yield ".SH DOCUMENTATION"
+    yield f"docs/ is in {quoted('share/doc/cloister')} of the installation: in /usr/share/doc/cloister for the package."
     yield ".SH EXAMPLES"
     yield from verbatim(line for line in general["Examples"] if line.startswith("  "))
 

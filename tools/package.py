@@ -21,6 +21,7 @@ import sys
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
 DEBIAN = REPO / "deploy" / "debian"
+CONFIGURATION = "etc/default/cloister"  # dpkg keeps the administrator's changes in it
 
 
 def git(*arguments):
@@ -74,6 +75,8 @@ def install(build, root):
     compressed((REPO / "CHANGELOG.md").read_text(), documents / "changelog.gz")
     compressed((root.parent / "debian" / "changelog").read_text(), documents / "changelog.Debian.gz")
     shutil.copy(DEBIAN / "copyright", documents / "copyright")
+    (root / "etc" / "default").mkdir(parents=True)
+    shutil.copyfile(documents / "examples" / "cloister.default", root / CONFIGURATION)
 
 
 def control(root):
@@ -83,8 +86,9 @@ def control(root):
     programs = [p for p in sorted((root / "usr" / "lib" / "cloister").iterdir()) if p.is_file()]
     quiet("dpkg-shlibdeps", "-Tdebian/substvars", *programs, cwd=work)
     quiet("dpkg-gencontrol", f"-P{root}", "-Tdebian/substvars", cwd=work)
-    for script in ("postinst", "prerm"):
+    for script in ("postinst", "prerm", "postrm"):
         shutil.copy(DEBIAN / script, own / script)
+    (own / "conffiles").write_text(f"/{CONFIGURATION}\n")
     sums = [f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(root)}\n"
             for p in sorted(root.glob("usr/**/*")) if p.is_file() and not p.is_symlink()]
     (own / "md5sums").write_text("".join(sums))

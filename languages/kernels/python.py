@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python kernel: runs cells of code one after the other in one namespace. src/wire/kernel.h says
-how it is spoken to: `python3 -c THIS DIR`. Everything here runs beside the cells' own code and is
+how it is spoken to: `python3 -c THIS DIR`; python_notebook.py comes before it. Everything here runs beside the cells' own code and is
 trusted by nobody; it only has to serve code that means well."""
 import ast
 import builtins
+import contextvars
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ import types
 
 DIR = sys.argv[1]
 MAX_ROWS = 1000  # of a table, as JSON
+MAX_PART = 1 << 28  # bytes of a part of a result: more than the service may be set to keep
 
 
 class Interrupts:
@@ -41,8 +43,7 @@ class Report:
             rest = rest[os.write(self.fd, rest):]
 
     def result(self, data):
-        import json
-        text = json.dumps(data, allow_nan=False, default=str).encode()
+        text = encoded(data)
         self.say(b"R%d %s\n" % (len(text), self.tag) + text)
 
     def begun(self):
@@ -58,6 +59,9 @@ class Report:
 interrupts = Interrupts()
 report = None
 loop = None
+context = contextvars.copy_context()  # of all cells
+entered = False                       # it is the current one
+figures = {}                          # that the cell has shown: the PNG by the figure's id
 cells = 0
 pid = os.getpid()
 
@@ -84,6 +88,57 @@ def wait_for_code():
     if not asyncio.all_tasks(loop):
         return next_code()
     return loop.run_until_complete(loop.run_in_executor(None, next_code))
+
+
+# - results as JSON -
+
+def finite(number):
+    return number if number - number == 0 else None
+
+
+def clean(value):
+    """The nearest that JSON has."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return finite(value)
+    if isinstance(value, str):  # without half characters
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        names = {None: "null", True: "true", False: "false"}
+        return {clean(key if isinstance(key, str) else names[key] if key is None or isinstance(key, bool) else str(key)):
+                clean(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [clean(each) for each in value]
+    if hasattr(value, "tolist"):  # of numpy
+        return clean(value.tolist())
+    return clean(str(value))
+
+
+def json_of(value):
+    """Its JSON as bytes, or None where it has none."""
+    import json
+    for attempt in (lambda: value, lambda: clean(value)):
+        try:
+            return json.dumps(attempt(), allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            pass
+    return None
+
+
+def encoded(data):
+    """A result: what cannot be said costs its own part only."""
+    parts = []
+    for mime, value in data.items():
+        if mime == "text/plain" and isinstance(value, str):
+            value = value[:MAX_PART // 4]
+        text = json_of(value)
+        if text is None or len(text) > MAX_PART or sum(map(len, parts)) > 2 * MAX_PART:
+            print(f"kernel: {mime} is left out: " + ("it is too large" if text else "it cannot be said as JSON"),
+                  file=sys.stderr)
+        else:
+            parts.append(json_of(mime) + b":" + text)
+    return b"{" + b",".join(parts) + b"}"
 
 
 # - what is shown of a value -
@@ -114,6 +169,13 @@ def call(value, name):
     return answer[0] if isinstance(answer, tuple) else answer
 
 
+def exact(parsed, values):
+    """pandas rounds numbers in JSON, down to nothing."""
+    for at, value in enumerate(values):
+        if isinstance(value, float):
+            parsed[at] = finite(value)
+
+
 def table_of(value):
     """A pandas object as JSON."""
     if not type(value).__module__.startswith("pandas.") or not hasattr(value, "to_json"):
@@ -121,14 +183,28 @@ def table_of(value):
     import json
     try:
         shown = value.head(MAX_ROWS) if hasattr(value, "head") else value
-        return json.loads(shown.to_json(orient="split", date_format="iso"))
+        table = json.loads(shown.to_json(orient="split", date_format="iso", double_precision=15))
     except Exception:
         return None
+    try:
+        exact(table["index"], shown.index.tolist())
+        if hasattr(shown, "columns"):
+            for row, values in zip(table["data"], zip(*(shown.iloc[:, at].tolist() for at in range(shown.shape[1])))):
+                exact(row, values)
+        else:
+            exact(table["data"], shown.tolist())
+    except Exception:
+        pass
+    return table
+
+
+def is_figure(value):
+    return type(value).__module__.startswith("matplotlib.") and hasattr(value, "savefig")
 
 
 def figure_of(value):
     """A matplotlib figure as PNG."""
-    if not type(value).__module__.startswith("matplotlib.") or not hasattr(value, "savefig"):
+    if not is_figure(value):
         return None
     import io
     image = io.BytesIO()
@@ -137,7 +213,7 @@ def figure_of(value):
 
 
 def bundle(value):
-    data = {}
+    data = {"text/plain": None}  # the first, as it says the most in the least room
     answer = call(value, "_repr_mimebundle_")
     if isinstance(answer, dict):
         data.update({str(name): base64_of(each) for name, each in answer.items()})
@@ -147,24 +223,53 @@ def bundle(value):
     for mime, answer in (("application/json", table_of), ("image/png", figure_of)):
         if mime not in data and (found := answer(value)) is not None:
             data[mime] = found
-    data.setdefault("text/plain", repr(value))
+    if data["text/plain"] is None:
+        data["text/plain"] = repr(value)
     return data
 
 
-def display(*values, raw=False, **_):
+def show(value, again=True):
+    """Unless `again`, not a figure that the cell has shown as it is."""
+    data = bundle(value)
+    if is_figure(value):
+        if not again and figures.get(id(value)) == data.get("image/png"):
+            return
+        figures[id(value)] = data.get("image/png")
+    report.result(data)
+
+
+class Handle:
+    """Of something displayed. What was shown stays: its update is shown too."""
+
+    def __init__(self, display_id):
+        self.display_id = display_id
+
+    def display(self, value, **options):
+        display(value, **options)
+
+    update = display
+
+
+def display(*values, raw=False, display_id=None, **_):
     """Shows values as results of the cell."""
     for value in values:
-        report.result(value if raw and isinstance(value, dict) else bundle(value))
+        if raw and isinstance(value, dict):
+            report.result(value)
+        else:
+            show(value)
+    return Handle(display_id if isinstance(display_id, str) else f"{cells}") if display_id else None
 
 
-def show_figures():
-    """What pyplot has open, as IPython's inline backend does at the end of a cell."""
+def show_figures(*_, **__):
+    """What pyplot has open, as IPython's inline backend does at the end of a cell and at show()."""
     pyplot = sys.modules.get("matplotlib.pyplot")
-    if pyplot is None:
+    if pyplot is None or not hasattr(pyplot, "get_fignums"):
         return
-    for number in pyplot.get_fignums():
-        display(pyplot.figure(number))
-    pyplot.close("all")
+    try:
+        for number in pyplot.get_fignums():
+            show(pyplot.figure(number), again=False)
+    finally:
+        pyplot.close("all")
 
 
 # - running -
@@ -185,6 +290,7 @@ def is_silent(code):
 
 def compiled(code, name):
     """(statements, last expression or None)."""
+    code = translated(code, name)
     tree = ast.parse(code, name)
     last = None
     if tree.body and isinstance(tree.body[-1], ast.Expr) and not is_silent(code):
@@ -194,16 +300,39 @@ def compiled(code, name):
             compile(last, name, "eval", flags) if last is not None else None)
 
 
-def evaluate(code, namespace):
+def event_loop():
+    """Of all cells, and the main thread's own when no other runs."""
     global loop
-    value = eval(code, namespace)
-    if not code.co_flags & 0x80:  # CO_COROUTINE: it awaits something
-        return value
     import asyncio
     if loop is None or loop.is_closed():
         loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
-    task = loop.create_task(value)
+    asyncio.set_event_loop(loop)
+    return loop
+
+
+def in_context(function, *arguments):
+    """What one cell sets in contextvars is there for the next."""
+    global entered
+    if entered:
+        return function(*arguments)
+    entered = True
+    try:
+        return context.run(function, *arguments)
+    finally:
+        entered = False
+
+
+def task_of(coroutine):
+    if entered or sys.version_info < (3, 11):
+        return in_context(event_loop().create_task, coroutine)
+    return event_loop().create_task(coroutine, context=context)
+
+
+def evaluate(code, namespace):
+    value = in_context(eval, code, namespace)
+    if not code.co_flags & 0x80:  # CO_COROUTINE: it awaits something
+        return value
+    task = task_of(value)
     try:
         return loop.run_until_complete(task)
     except KeyboardInterrupt:
@@ -216,15 +345,25 @@ def evaluate(code, namespace):
         raise KeyboardInterrupt from None
 
 
+def execute(code, namespace, name):
+    """Runs it → its last value."""
+    statements, last = compiled(code, name)
+    evaluate(statements, namespace)
+    return evaluate(last, namespace) if last is not None else None
+
+
 def show_error(error, name):
     """Its traceback, from the cell's own lines on."""
     import traceback
+    if isinstance(error, UsageError):
+        print(f"UsageError: {error}", file=sys.stderr)
+        return
     at = error.__traceback__
     while at is not None and at.tb_frame.f_code.co_filename != name:
         at = at.tb_next
     shown = traceback.TracebackException(type(error), error, at)
-    if shown.stack and shown.stack[-1].name == "handle" and shown.stack[-1].filename == "<string>":
-        shown.stack.pop()  # of the interrupt
+    own = [frame.f_globals is globals() for frame, _ in traceback.walk_tb(at)]
+    shown.stack[:] = [line for line, ours in zip(shown.stack, own) if not ours]  # of a magic, or the interrupt
     print("".join(shown.format()), end="", file=sys.stderr)
 
 
@@ -242,24 +381,41 @@ def run(code, namespace):
     name = f"<cell {cells}>"
     import linecache
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+    namespace.pop("__warningregistry__", None)  # warn of each once in every cell
+    if "asyncio" in sys.modules:
+        event_loop()
     try:
         interrupts.allowed = True
-        statements, last = compiled(code, name)
-        evaluate(statements, namespace)
-        if last is not None and (value := evaluate(last, namespace)) is not None:
+        if (value := execute(code, namespace, name)) is not None:
             builtins._ = namespace["_"] = value
-            display(value)
-        show_figures()
-        interrupts.allowed = False
-        return 0
+            in_context(show, value, False)
+        status = 0
     except SystemExit as error:
+        status = exit_code(error)
+    except KeyboardInterrupt as error:
         interrupts.allowed = False
-        return exit_code(error)
+        show_error(error, name)
+        status = 1
     except BaseException as error:
-        interrupts.allowed = False
         sys.last_value = error
         show_error(error, name)
-        return 1
+        status = 1
+    return end(status, name)
+
+
+def end(status, name):
+    """Shows the figures that are left, also of a cell that failed: they are not the next one's."""
+    try:
+        if interrupts.allowed:
+            in_context(show_figures)
+        elif "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+    except BaseException as error:
+        show_error(error, name)
+        status = status or 1
+    interrupts.allowed = False
+    figures.clear()
+    return status
 
 
 def flush():
@@ -279,6 +435,9 @@ def cell(code, namespace):
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     tag, _, code = code.partition("\n")
     report = Report(tag)
+    figures.clear()
+    for number in (1, 2):  # a child may have made the pipes so that nobody waits for room
+        os.set_blocking(number, True)
     interrupts.arm()
     report.begun()
     code = run(code, namespace)
@@ -300,6 +459,10 @@ def main():
     warnings.filterwarnings("ignore", message=".*non-interactive.*cannot be shown.*")
     user = types.ModuleType("__main__")
     user.__dict__["display"] = builtins.display = display
+    shell = Shell(user.__dict__)
+    user.__dict__["get_ipython"] = builtins.get_ipython = lambda: shell
+    sys.meta_path.insert(0, Patched())
+    sys.meta_path.append(StandIn())
     sys.modules["__main__"] = user
     sys.argv = [""]
     sys.path[0] = ""

@@ -96,8 +96,22 @@ facts := {
 listed(match, name, _) if not match[name]
 
 listed(match, name, known) if {
-	some value in match[name]
-	value in known
+	some glob in match[name]
+	some value in known
+	fits(glob, value)
+}
+
+# An asterisk stands for any characters. Without one, the text itself is compared.
+fits(glob, value) if glob == value
+
+fits(glob, value) if {
+	contains(glob, "*")
+	regex.match(expression(glob), value)
+}
+
+named(globs, dependency) if {
+	some glob in globs
+	fits(glob, dependency.name)
 }
 
 dependencies_hold(match) if not match.dependencies
@@ -114,13 +128,13 @@ dependencies_hold(match) if {
 
 dependencies_hold(match) if {
 	some dependency in request.dependencies
-	dependency.name in match.dependencies.any_of
+	named(match.dependencies.any_of, dependency)
 }
 
 dependencies_hold(match) if {
 	count(request.dependencies) > 0
 	every dependency in request.dependencies {
-		dependency.name in match.dependencies.only
+		named(match.dependencies.only, dependency)
 	}
 }
 

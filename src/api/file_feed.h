@@ -41,7 +41,7 @@ class FileFeed {
  private:
   std::optional<Event> ready();
   Event changed(const orchestrator::FileWatch::Change& change);
-  Event event(std::string type, base::json::object data) const;
+  [[nodiscard]] Event event(std::string type, base::json::object data) const;
   void skip();
 
   ReaderPtr watch_;

@@ -28,6 +28,7 @@ const Buckets kLong = {.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300,
 }  // namespace
 
 struct ServiceMetrics::State {
+  std::optional<model::ImageState> image;
   std::optional<model::PoolStats> pool;
   prometheus::Registry registry;
   prometheus::Counter& accepted = BuildCounter()
@@ -196,9 +197,37 @@ void ServiceMetrics::pool(std::optional<model::PoolStats> stats) {
   state_->pool = std::move(stats);
 }
 
+void ServiceMetrics::image(const std::optional<model::ImageState>& state) {
+  state_->image = state;
+}
+
+namespace {
+
+prometheus::MetricFamily gauge(std::string name, std::string help, double value) {
+  prometheus::ClientMetric metric;
+  metric.gauge.value = value;
+  return {.name = std::move(name),
+          .help = std::move(help),
+          .type = prometheus::MetricType::Gauge,
+          .metric = {std::move(metric)}};
+}
+
+}  // namespace
+
 std::string ServiceMetrics::text() const {
   auto families = state_->registry.Collect();
   if (state_->pool) std::ranges::move(poolFamilies(*state_->pool), std::back_inserter(families));
+  if (const auto& image = state_->image) {
+    families.push_back(gauge("cloister_image_verified",
+                             "1 while the digest of the node's own image is known",
+                             image->digest.empty() ? 0 : 1));
+    families.push_back(gauge("cloister_image_files",
+                             "Files of the node's own image when it was last read",
+                             static_cast<double>(image->files)));
+    families.push_back(gauge("cloister_image_files_read",
+                             "Of those, the files whose content had to be read for it",
+                             static_cast<double>(image->files_read)));
+  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

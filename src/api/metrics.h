@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/image_state.h"
 #include "model/pool_stats.h"
 #include "orchestrator/run_service.h"
 
@@ -38,6 +39,9 @@ class ServiceMetrics : public orchestrator::Metrics {
   void checkpointPublished(const std::string& place, std::optional<uint64_t> entry);
   // What the node keeps ready; without, its series are left out. Languages become labels.
   void pool(std::optional<model::PoolStats> stats);
+
+  // What the node knows of the content of its own image; without, its series are left out.
+  void image(const std::optional<model::ImageState>& state);
 
   // Text exposition format 0.0.4.
   [[nodiscard]] std::string text() const;

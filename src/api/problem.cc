@@ -106,8 +106,11 @@ Response lacks(model::Permission permission) {
 }
 
 Response problem(int status, std::string_view detail) {
+  const std::string_view kind = status >= 500   ? type::kInternal
+                                : status == 404 ? type::kNotFound
+                                                : type::kInvalidRequest;
   return document(status, detail,
-                  {{"type", status >= 500 ? type::kInternal : type::kInvalidRequest},
+                  {{"type", kind},
                    {"message", detail},
                    {"details", base::json::object()},
                    {"retryable", status == 408 || status == 503}});

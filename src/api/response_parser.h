@@ -32,6 +32,8 @@ class ResponseParser {
   // `to_head`: the request was a HEAD, so that there is no body, whatever the head says.
   explicit ResponseParser(bool to_head);
   ~ResponseParser();
+  ResponseParser(const ResponseParser&) = delete;
+  ResponseParser& operator=(const ResponseParser&) = delete;
   ResponseParser(ResponseParser&&) noexcept;
   ResponseParser& operator=(ResponseParser&&) noexcept;
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/problem.h"
+#include "base/log.h"
 
 namespace cloister::api {
 namespace {
@@ -161,8 +162,10 @@ Task<std::optional<Response>> Router::identify(Request& request) {
     co_return refused;
   }
   request.principal = std::move(*principal);
+  request.principal.request = request.id;
   if (!request.principal.may(*needed)) {
     metrics_.refused("forbidden");
+    if (request.matched->lacking) co_await request.matched->lacking(request);
     co_return lacks(*needed);
   }
   co_return std::nullopt;
@@ -188,6 +191,14 @@ Task<Response> Router::handle(Request& request) {
 
 void Router::answered(const Request& request, int status, double seconds) {
   metrics_.answered(request.route, request.matched ? request.matched->method : "", status, seconds);
+  if (!base::isLogged(base::Level::kDebug)) return;
+  base::log(base::Level::kDebug, "request",
+            {{"request", request.id},
+             {"method", request.method},
+             {"route", request.route},
+             {"status", int64_t{status}},
+             {"micros", static_cast<int64_t>(seconds * 1e6)},
+             {"tenant", request.principal.tenant}});
 }
 
 void Router::connections(size_t open) {

@@ -71,6 +71,9 @@ struct Route {
   // route that takes neither refuses a body.
   std::optional<uint64_t> stream_body = std::nullopt;
   bool passes_on = false;  // to a server inside, whose query and encoding of the body it is
+  // Called when the principal lacks the permission, before it is told so: for attempts that must
+  // leave a trace.
+  std::function<Task<void>(Request&)> lacking = {};
 };
 
 class Router : public HttpHandler {

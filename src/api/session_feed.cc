@@ -34,7 +34,11 @@ SessionFeed::SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionP
 Task<std::optional<Event>> SessionFeed::next() {
   while (!position_.ended) {
     if (const auto event = log_->after(position_.seq)) co_return give(*event);
-    if (log_->closed()) break;
+    if (log_->closed()) {
+      // A reader of another log, from before a restart, may have got as far as this one goes.
+      if (log_->latest().status != model::SessionStatus::kEnded) break;
+      co_return give({.seq = position_.seq, .session = log_->latest(), .execution = {}});
+    }
     const base::Monotonic now = base::monotonicNow();
     if (now >= next_heartbeat_) {
       next_heartbeat_ = now + heartbeat_;

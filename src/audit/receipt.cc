@@ -43,6 +43,13 @@ json::object chainOf(const model::AuditEntry& entry) {
   return {{"seq", entry.seq}, {"prev", entry.prev}, {"hash", entry.hash}};
 }
 
+json::object auditOf(const store::Recorded& recorded) {
+  json::object object = {{"accepted", chainOf(recorded.accepted)},
+                         {"ended", chainOf(recorded.state)}};
+  if (recorded.image) object["image_verified"] = chainOf(*recorded.image);
+  return object;
+}
+
 json::array approvalsOf(const store::Recorded& recorded) {
   json::array out;
   if (!recorded.approval) return out;
@@ -110,7 +117,7 @@ Result<json::object> receiptOf(store::Store& store, const store::Scope& scope,
        {{"accepted", timeOf(execution.created_at)},
         {"started", timeOf(execution.started_at)},
         {"ended", timeOf(execution.finished_at)}}},
-      {"audit", {{"accepted", chainOf(recorded.accepted)}, {"ended", chainOf(recorded.state)}}},
+      {"audit", auditOf(recorded)},
   };
   return model::sealReceipt(std::move(facts), key);
 }

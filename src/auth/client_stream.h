@@ -25,18 +25,23 @@ class ClientStream {
 
   explicit ClientStream(boost::asio::any_io_executor executor);
   ~ClientStream();
+  ClientStream(const ClientStream&) = delete;
+  ClientStream& operator=(const ClientStream&) = delete;
   ClientStream(ClientStream&&) noexcept;
   ClientStream& operator=(ClientStream&&) noexcept;
 
   void expiresAt(base::Monotonic deadline);
   void expiresNever();
 
-  // To the first address of `host` that accepts. The look-up of the name has no deadline.
+  // To the first address of `host` that accepts. A look-up of the name that is late goes on in its
+  // thread, and its answer is dropped.
   boost::asio::awaitable<Error> connect(const std::string& host, const std::string& port);
   // To the UNIX socket at `path`.
   boost::asio::awaitable<Error> connect(const std::string& path);
   // Speaks TLS from now on, with a peer whose certificate is that of `host`. `tls` outlives this.
   boost::asio::awaitable<Error> secure(boost::asio::ssl::context& tls, const std::string& host);
+  // Why secure() has failed with `error`: where it was the certificate, what is wrong with that.
+  [[nodiscard]] std::string tlsFault(const Error& error) const;
 
   // Some bytes, and their number.
   boost::asio::awaitable<std::pair<Error, size_t>> read(boost::asio::mutable_buffer into);

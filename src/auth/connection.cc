@@ -107,7 +107,7 @@ asio::awaitable<Opened> connect(const Url& url, asio::ssl::context& tls, base::M
   if (error) co_return unreached(url, error.message());
   if (url.socket.empty() && url.tls) {
     const auto tls_error = co_await stream.secure(tls, url.host);
-    if (tls_error) co_return unreached(url, "TLS: " + tls_error.message());
+    if (tls_error) co_return unreached(url, stream.tlsFault(tls_error));
     // Its end is not waited for: the length of an answer says whether that is complete.
   }
   co_return std::make_unique<HttpConnection>(std::move(stream), url);

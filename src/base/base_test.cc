@@ -36,8 +36,24 @@ TEST(Clock, FormatsRfc3339) {
   EXPECT_EQ(formatTime(0), "");
 }
 
+TEST(Clock, ReadsTimes) {
+  EXPECT_EQ(parseTime("2001-09-09T01:46:40Z"), 1'000'000'000'000'000);
+  EXPECT_EQ(parseTime("2001-09-09t01:46:40.1234567z"), 1'000'000'000'123'456);
+  EXPECT_EQ(parseTime("2001-09-09 03:16:40+01:30"), 1'000'000'000'000'000);
+  EXPECT_EQ(parseTime("2001-09-08T20:46:40-05:00"), 1'000'000'000'000'000);
+  EXPECT_EQ(parseTime("1970-01-02"), 86'400'000'000);
+  EXPECT_EQ(parseTime("2024-02-29"), 1'709'164'800'000'000);
+  for (const char* wrong :
+       {"", "2001", "2001-9-9", "2001-02-29", "2001-13-01", "2001-09-09T", "2001-09-09T01:46",
+        "2001-09-09T01:46:40", "2001-09-09T24:00:00Z", "2001-09-09T01:60:00Z", "1969-12-31",
+        "2001-09-09T01:46:40.Z", "2001-09-09T01:46:40Zx", "2001-09-09T01:46:40+1:00",
+        "2001-09-09T01:46:40+24:00", "yesterday", "20010909T014640Z"})
+    EXPECT_FALSE(parseTime(wrong)) << wrong;
+}
+
 TEST(Crypto, Sha256OfTheStandard) {
   EXPECT_EQ(sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(md5Hex("abc"), "900150983cd24fb0d6963f7d28e17f72");
   Sha256 pieces;
   pieces.update("a");
   EXPECT_EQ(pieces.hex(), sha256Hex("a"));

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace cloister::base {
 
@@ -24,6 +26,10 @@ int64_t wallAt(Monotonic when);
 
 // RFC 3339 in UTC with milliseconds: 2026-01-02T03:04:05.678Z. 0 gives "".
 std::string formatTime(int64_t wall_micros);
+
+// Wall-clock microseconds of an RFC 3339 time with any offset, or of a day (00:00 UTC); nullopt for
+// any other text.
+std::optional<int64_t> parseTime(std::string_view text);
 
 }  // namespace cloister::base
 

@@ -86,6 +86,14 @@ std::string sha256Hex(std::string_view bytes) {
   return toHex({reinterpret_cast<const char*>(out), sizeof out});
 }
 
+std::string md5Hex(std::string_view bytes) {
+  static const EVP_MD* const digest = EVP_MD_fetch(nullptr, "MD5", nullptr);
+  if (digest == nullptr) return {};
+  uint8_t out[16];
+  require(EVP_Digest(bytes.data(), bytes.size(), out, nullptr, digest, nullptr) == 1);
+  return toHex({reinterpret_cast<const char*>(out), sizeof out});
+}
+
 std::string toHex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string hex;

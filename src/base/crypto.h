@@ -34,6 +34,9 @@ class Sha256 {
 
 // 64 lower-case hex digits.
 std::string sha256Hex(std::string_view bytes);
+// 32 of them. Broken: only to compare with what dpkg knows, never against somebody who chooses the
+// bytes. "" where the system forbids MD5 (FIPS 140).
+std::string md5Hex(std::string_view bytes);
 
 std::string toHex(std::string_view bytes);
 std::string toBase64(std::string_view bytes);

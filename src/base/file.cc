@@ -15,12 +15,16 @@
 namespace cloister::base {
 
 Result<std::string> readFile(const std::string& path, size_t max_bytes) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return failErrno("opening " + path);
+  return readOpenFile(fd.get(), path, max_bytes);
+}
+
+Result<std::string> readOpenFile(int fd, const std::string& path, size_t max_bytes) {
   std::string data;
   char chunk[16384];
   for (;;) {
-    const ssize_t n = ::read(fd.get(), chunk, sizeof chunk);
+    const ssize_t n = ::read(fd, chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failErrno("reading " + path);
     if (n == 0) return data;

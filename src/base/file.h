@@ -15,6 +15,8 @@ namespace cloister::base {
 
 // Reads at most `max_bytes`; a larger file is kTooLarge.
 Result<std::string> readFile(const std::string& path, size_t max_bytes = size_t{16} << 20);
+// The same from where `fd` is; `path` is for errors.
+Result<std::string> readOpenFile(int fd, const std::string& path, size_t max_bytes);
 
 // Writes atomically: a temporary file beside `path`, fsync, rename. `mode` is exact (no umask).
 Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t mode);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -23,6 +25,14 @@ Settings& settings() {
 
 constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
 
+std::atomic<int64_t> dropped = 0;
+
+// A pipe that is ready takes PIPE_BUF bytes at once (pipe(7)).
+bool isRoom() {
+  pollfd out{STDERR_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) != 0;
+}
+
 }  // namespace
 
 void initLog(std::string_view process) {
@@ -33,14 +43,29 @@ void initLog(std::string_view process) {
   }
 }
 
+bool isLogged(Level level) {
+  return level >= settings().least;
+}
+
 void log(Level level, std::string_view event, std::initializer_list<LogField> fields) {
-  if (level < settings().least) return;
+  log(level, event, std::span(fields.begin(), fields.size()));
+}
+
+void log(Level level, std::string_view event, std::span<const LogField> fields) {
+  if (!isLogged(level)) return;
+  if (!isRoom()) {
+    ++dropped;
+    return;
+  }
   json::object line{{"time", formatTime(wallMicros())},
                     {"level", kNames[static_cast<size_t>(level)]},
                     {"process", settings().process},
                     {"event", event}};
   for (const LogField& field : fields) {
     line[field.key] = isUtf8(field.value) ? field.value : "(not UTF-8)";
+  }
+  if (const int64_t before = dropped.exchange(0); before > 0) {
+    line["lines_dropped"] = std::to_string(before);
   }
   const std::string text = json::serialize(line) + "\n";
   // One write a line: pipes and files keep lines of several processes apart. A log that cannot be

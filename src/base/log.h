@@ -4,6 +4,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,11 @@ struct LogField {
 // Names the process in every line; call once at the start of main.
 void initLog(std::string_view process);
 
-// Thread-safe. `event` is a short constant phrase; details go into fields.
+// Thread-safe. `event` is a short constant phrase; details go into fields. Never waits for a reader
+// of stderr: a line that there is no room for is dropped, and the next one says how many were.
 void log(Level level, std::string_view event, std::initializer_list<LogField> fields = {});
+void log(Level level, std::string_view event, std::span<const LogField> fields);
+// Whether lines of this level are written: to spare what makes them.
+[[nodiscard]] bool isLogged(Level level);
 
 }  // namespace cloister::base

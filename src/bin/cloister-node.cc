@@ -33,6 +33,7 @@
 #include "runtime/gvisor/gvisor.h"
 #include "runtime/microvm/microvm.h"
 #include "runtime/process/image_digest.h"
+#include "runtime/process/own_cache.h"
 #include "runtime/process/process_runtime.h"
 
 namespace cloister {
@@ -138,6 +139,9 @@ runtime::ProcessConfig processConfig(const Options& options, const model::Langua
   config.disk = diskConfig(options);
   config.image_root = node.image_root;
   config.image_idle = std::chrono::seconds(from.images.idle_seconds);
+  config.require_verified = from.images.require_verified;
+  config.read_after = std::chrono::seconds(from.images.read_after_seconds);
+  config.verify_every = std::chrono::seconds(from.images.verify_seconds);
   config.cgroup_parent = node.cgroup_parent;
   config.uid_base = node.uid_base;
   config.max_sandboxes = node.max_sandboxes;
@@ -310,7 +314,12 @@ Result<> serve(const Options& options) {
 
 Result<> printImageDigest(const std::string& image_root) {
   const std::string cache = runtime::imageCachePath(image_root);
-  std::puts(TRY(runtime::computeImageDigest(image_root, cache)).c_str());
+  const auto content =
+      TRY(runtime::readImage(image_root, cache, {.threads = std::thread::hardware_concurrency()}));
+  for (const std::string& path : content.changed)
+    std::fprintf(stderr, "changed: %s\n", path.c_str());
+  if (content.digest.empty()) return fail(Code::kUnavailable, "the image kept changing");
+  std::puts(content.digest.c_str());
   return {};
 }
 
@@ -320,6 +329,7 @@ Result<> run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
+  runtime::preferCache(options.state + "/cache");
   if (options.image_digest) return printImageDigest(options.config.node.image_root);
   return serve(options);
 }

@@ -8,6 +8,7 @@
 
 #include "runner/filter.h"
 #include "runner/nest.h"
+#include "runner/other_user.h"
 #include "runner/process.h"
 #include "runner/runner.h"
 #include "wire/runner.h"
@@ -20,6 +21,8 @@ int main(int argc, char** argv) {
     const std::string_view flag = argv[at];
     if (flag == wire::kFilterFlag) {
       if (!runner::enterFilter(argv[at + 1])) _exit(1);
+    } else if (flag == wire::kOtherUserFlag) {
+      if (!runner::splitUsers()) _exit(1);
     } else if (flag == wire::kWritesFlag) {
       writes = argv[at + 1];
     } else if (flag == wire::kOwnLimitFlag) {

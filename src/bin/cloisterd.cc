@@ -218,9 +218,10 @@ Result<> checkDefaultLevel(const model::Config& config, const policy::Levels& le
 
 Result<Data> readData(const Options& options) {
   const std::string share = base::shareDir();
-  const std::string policy_path =
-      options.config.policy.empty() ? share + "/policies/default.yaml" : options.config.policy;
-  std::string policy = TRY(readSetting("policy", options.config.policy, policy_path));
+  const std::string policy_path = options.config.policy.document.empty()
+                                      ? share + "/policies/default.yaml"
+                                      : options.config.policy.document;
+  std::string policy = TRY(readSetting("policy", options.config.policy.document, policy_path));
   const std::string levels = TRY(
       readSetting("agents.levels", options.config.agents.levels, share + "/policies/levels.yaml"));
   auto known_levels = TRY(policy::parseLevels(levels, "levels"));
@@ -234,7 +235,7 @@ Result<Data> readData(const Options& options) {
       .languages = TRY(model::LanguageSet::load(share + "/languages")),
       .policy = {.name = std::filesystem::path(policy_path).stem().string(),
                  .text = std::move(policy),
-                 .chosen = !options.config.policy.empty()},
+                 .chosen = !options.config.policy.document.empty()},
       .levels = std::move(known_levels),
       .tools = TRY(readTools(options.config)),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),

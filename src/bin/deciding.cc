@@ -30,7 +30,8 @@ Result<std::unique_ptr<Deciding>> openDeciding(const boost::asio::any_io_executo
                                                 .answer_bytes = from.answer_bytes,
                                                 .token_file = from.token_file,
                                                 .ca_file = from.ca_file,
-                                                .most = config.limits}));
+                                                .most = config.limits,
+                                                .allow_weaker = config.policy.allow_weaker}));
   return made;
 }
 

@@ -31,6 +31,8 @@ orchestrator::KernelBounds kernelBounds(const model::Config& config) {
           .result_bytes = config.kernels.result_bytes,
           .results_bytes = config.kernels.results_bytes,
           .code_bytes = config.kernels.code_bytes,
+          .inline_figures = config.mcp.inline_images,
+          .inline_figure_bytes = config.mcp.inline_image_bytes,
           .interrupt = std::chrono::milliseconds(config.kernels.interrupt_ms)};
 }
 
@@ -92,8 +94,10 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
 }
 
 orchestrator::PolicyConfig policyConfig(const model::Config& config) {
-  return {
-      .max = config.limits, .history = config.policies.history, .replay = config.policies.replay};
+  return {.max = config.limits,
+          .history = config.policies.history,
+          .replay = config.policies.replay,
+          .allow_weaker = config.policy.allow_weaker};
 }
 
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/api.h"
 #include "cli/audit_key.h"
+#include "cli/audit_text.h"
 #include "cli/chain_walk.h"
 #include "cli/command.h"
 #include "cli/outline.h"
@@ -124,26 +125,61 @@ Result<int> verify(const Invocation& invocation) {
   return boolOf(report, "ok") ? 0 : 1;
 }
 
+// The flags of a search, as the names of query parameters; "execution" is execution_id there.
+constexpr std::string_view kSearchFlags[] = {"action", "by", "agent", "subject", "since", "until"};
+
+std::string searchTarget(const Invocation& invocation, bool oldest) {
+  std::string target = std::string("/v1/audit?order=") + (oldest ? "oldest" : "newest");
+  for (const std::string_view flag : kSearchFlags) {
+    if (const auto value = invocation.flags.text(flag)) {
+      target += "&" + std::string(flag) + "=" + percentEncode(*value);
+    }
+  }
+  if (const auto id = invocation.flags.text("execution")) {
+    target += "&execution_id=" + percentEncode(*id);
+  }
+  return target;
+}
+
+// A page may have fewer entries than were asked for, or none, before the last one.
+Result<json::array> search(HttpClient& client, const std::string& target, std::string from,
+                           size_t limit) {
+  json::array found;
+  while (found.size() < limit) {
+    const json::object answer =
+        TRY(call(client, "GET", target + from + "&limit=" + std::to_string(limit - found.size())));
+    for (const json::value& item : arrayOf(answer, "entries"))
+      found.push_back(item);
+    const std::string after = textOf(answer, "next_after");
+    const std::string before = textOf(answer, "next_before");
+    if (after.empty() && before.empty()) break;
+    from = after.empty() ? "&before=" + before : "&after=" + after;
+  }
+  return found;
+}
+
 Result<int> list(const Invocation& invocation) {
   constexpr int64_t kMost = 1000;
-  const int64_t after = TRY(afterFlag(invocation));
   const int64_t limit = TRY(invocation.flags.integer("limit", 1, kMost)).value_or(50);
+  const auto after = TRY(invocation.flags.integer("after", 0, INT64_MAX));
+  const auto before = TRY(invocation.flags.integer("before", 1, INT64_MAX));
+  if (after && before) return fail(Code::kInvalid, "--before: not together with --after");
+  const bool oldest = after || invocation.flags.has("oldest-first");
+  if (before && oldest) return fail(Code::kInvalid, "--before: not together with --oldest-first");
+  std::string from = after ? "&after=" + std::to_string(*after) : "";
+  if (before) from = "&before=" + std::to_string(*before);
   HttpClient client = TRY(connect(invocation.globals));
-  const std::string target = startTarget("/v1/audit", after) + "&limit=" + std::to_string(limit);
-  const json::object answer = TRY(call(client, "GET", target));
+  json::array found = TRY(search(client, searchTarget(invocation, oldest), std::move(from),
+                                 static_cast<size_t>(limit)));
   if (invocation.globals.json) {
-    printJson(answer);
+    printJson(json::object{{"entries", std::move(found)}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"SEQ", "AT", "ACTION", "SUBJECT", "TENANT", "KEY"}};
-  for (const json::value& item : arrayOf(answer, "entries")) {
-    if (!item.is_object()) continue;
-    const json::object& entry = item.get_object();
-    rows.push_back({textOf(entry, "seq"), textOf(entry, "at"), textOf(entry, "action"),
-                    textOf(entry, "subject"), textOf(entry, "tenant"), textOf(entry, "key")});
+  std::string text;
+  for (const json::value& item : found) {
+    if (item.is_object()) text += auditLine(item.get_object()) + "\n";
   }
-  writeTo(STDOUT_FILENO, table(rows));
+  writeTo(STDOUT_FILENO, text);
   return 0;
 }
 
@@ -184,15 +220,31 @@ constexpr Flag kVerifyFlags[] = {
      .help = "with --against: the public key, in place of the one that the server gives"},
 };
 constexpr Flag kListFlags[] = {
-    kAfter,
+    {.name = "action",
+     .value = "NAME",
+     .help = "this action, as escalation.approved or escalation.*"},
+    {.name = "by", .value = "WHO", .help = "done by this user or key"},
+    {.name = "agent", .value = "NAME", .help = "on behalf of this agent"},
+    {.name = "execution", .value = "ID", .help = "about this execution"},
+    {.name = "subject", .value = "ID", .help = "about this key, session, escalation, …"},
+    {.name = "since",
+     .value = "TIME",
+     .help = "not before it, as 2026-01-31 or 2026-01-31T10:42:00Z"},
+    {.name = "until", .value = "TIME", .help = "before it"},
+    {.name = "oldest-first", .value = "", .help = "in the order of the log"},
+    {.name = "after", .value = "SEQ", .help = "only entries after this number, oldest first"},
+    {.name = "before", .value = "SEQ", .help = "only entries before this number"},
     {.name = "limit", .value = "N", .help = "at most so many (default 50)"},
 };
 
 }  // namespace
 
 const Command kAuditList = {.name = "audit list",
-                            .summary = "list audit entries, oldest first",
+                            .summary = "list audit entries, newest first",
                             .flags = kListFlags,
+                            .examples =
+                                "cloister audit list --action 'escalation.*' --agent junior-agent\n"
+                                "cloister audit list --by security-lead --since 2026-01-31",
                             .run = list};
 const Command kAuditRedact = {
     .name = "audit redact",

@@ -223,7 +223,7 @@ constexpr Flag kPolicyFlags[] = {
     {.name = "agent", .value = "NAME", .help = "the agent"},
     {.name = "auto-approve",
      .value = "WHAT",
-     .help = "safe: what escalation.safe_operations has needs nobody; none"},
+     .help = "safe: what the levels list as safe needs nobody (without a level: reading); none"},
 };
 
 }  // namespace

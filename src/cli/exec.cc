@@ -7,6 +7,7 @@
 
 #include "cli/api.h"
 #include "cli/command.h"
+#include "cli/download.h"
 #include "cli/job.h"
 #include "cli/outline.h"
 #include "cli/relay.h"
@@ -22,7 +23,10 @@ namespace {
 Result<FirstInput> inputFor(const base::Flags& flags, const Signals& signals) {
   const bool asked = flags.has("stdin");
   if (flags.has("background")) {
-    if (asked) return fail(Code::kInvalid, "--stdin: not together with --background");
+    for (const char* flag : {"stdin", "out", "images"}) {
+      if (!flags.has(flag)) continue;
+      return fail(Code::kInvalid, "--" + std::string(flag) + ": not together with --background");
+    }
     return FirstInput{};
   }
   if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
@@ -61,6 +65,7 @@ Result<> showResults(const Job& job, const json::object& execution,
     const std::string text = resultsText(execution);
     const bool filter = !job.output.raw && isTerminal(STDOUT_FILENO);
     writeTo(STDOUT_FILENO, filter ? TerminalFilter()(text) : text);
+    writeTo(STDERR_FILENO, leftOutText(execution));
   }
   if (!images) return {};
   const std::string saved = TRY(saveImages(execution, *images));
@@ -68,16 +73,21 @@ Result<> showResults(const Job& job, const json::object& execution,
   return {};
 }
 
-Result<int> execute(Job& job, bool json, bool more_input, std::optional<std::string> images) {
+Result<int> execute(Job& job, const base::Flags& flags, bool json, bool more_input) {
   Outcome at = TRY(start(job));
   if (const json::object* accepted = std::get_if<json::object>(&at);
       accepted != nullptr && !isDenied(*accepted)) {
     at = TRY(attend(job, textOf(*accepted, "id"), more_input));
   }
   if (const int* own = std::get_if<int>(&at)) return *own;
-  TRY(showResults(job, std::get<json::object>(at), images));
-  report(std::get<json::object>(at), json);
-  return exitStatus(std::get<json::object>(at));
+  const auto& execution = std::get<json::object>(at);
+  TRY(showResults(job, execution, flags.text("images")));
+  report(execution, json);
+  if (const auto dir = flags.text("out")) {
+    const size_t count = TRY(downloadArtifacts(job.client, execution, *dir));
+    writeTo(STDERR_FILENO, "cloister: " + std::to_string(count) + " files in " + *dir + "\n");
+  }
+  return exitStatus(execution);
 }
 
 Result<int> execCommand(const Invocation& invocation) {
@@ -95,8 +105,7 @@ Result<int> execCommand(const Invocation& invocation) {
           .submission = {.target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/exec",
                          .body = std::move(body)},
           .output = {.print = !json, .raw = flags.has("raw"), .progress = !json && !typed}};
-  return flags.has("background") ? startOnly(job, json)
-                                 : execute(job, json, input.more, flags.text("images"));
+  return flags.has("background") ? startOnly(job, json) : execute(job, flags, json, input.more);
 }
 
 }  // namespace
@@ -111,9 +120,8 @@ const Command kExec = {
         "comes. SIGINT, SIGTERM and SIGHUP are passed on too; a second SIGINT cancels the "
         "program.\n"
         "The exit status is the program's own; others are as of `cloister run`: 124 the time was\n"
-        "over, 137 killed by the memory limit, 128+N ended by signal N, 125 the service refused "
-        "or\n"
-        "failed.\n"
+        "over, 137 killed by the memory limit, 128+N ended by signal N, 127 and 126 there is no\n"
+        "such program, 125 the service refused or failed, or kept less than all of the output.\n"
         "Code in a language with kernels runs in an interpreter that stays and keeps its "
         "variables,\n"
         "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.\n"

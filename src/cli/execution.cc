@@ -113,6 +113,7 @@ Result<int> watch(const Invocation& invocation) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(ended.error());
   }
+  if (auto whole = follower.rest(client, *ended); !whole) return kStatusSignal + SIGPIPE;
   if (json_output) {
     printJson(TRY(call(client, "GET", target)));
   } else {

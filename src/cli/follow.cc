@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "cli/api.h"
+#include "cli/transfer.h"
 #include "model/execution.h"
 
 namespace cloister::cli {
@@ -22,6 +23,10 @@ Follower::Follower(HttpClient& client, const std::string& id, FollowOptions opti
 Result<> Follower::output(Output& to, const json::object& data) {
   std::string bytes = TRY(base::fromBase64(textOf(data, "data")));
   const auto offset = static_cast<uint64_t>(std::max<int64_t>(0, integerOf(data, "offset")));
+  return output(to, offset, std::move(bytes));
+}
+
+Result<> Follower::output(Output& to, uint64_t offset, std::string bytes) {
   const uint64_t end = offset + bytes.size();
   if (end <= to.offset) return {};  // seen before the connection broke
   if (offset < to.offset) bytes.erase(0, to.offset - offset);
@@ -62,6 +67,38 @@ Result<json::object> Follower::toEnd() {
                    [this] { return tick(); }));
   progress_.stop();
   return std::move(execution_);
+}
+
+Result<> Follower::rest(HttpClient& client, json::object& execution) {
+  if (!options_.print) return {};
+  TRY(restOf(client, "stdout", out_, execution));
+  TRY(restOf(client, "stderr", err_, execution));
+  const bool limit =
+      textOf(objectOf(execution, "error"), "type") == model::error_type::kOutputLimit;
+  if (limit && !boolOf(execution, "output_cut") && textOf(execution, "status") == "completed") {
+    execution["error"] = nullptr;  // nobody has to hear of a bound that cost nothing
+  }
+  return {};
+}
+
+Result<> Follower::restOf(HttpClient& client, std::string_view name, Output& to,
+                          json::object& execution) {
+  const std::string stream(name);
+  const auto total = static_cast<uint64_t>(integerOf(execution, stream + "_bytes"));
+  const std::string artifact = textOf(execution, stream + "_artifact");
+  if (to.offset < total && !artifact.empty()) {
+    uint64_t at = 0;
+    const auto take = [&](std::string_view piece) -> Result<> {
+      const uint64_t begin = std::exchange(at, at + piece.size());
+      return output(to, begin, std::string(piece));
+    };
+    const std::string content = "/v1/artifacts/" + percentEncode(artifact) + "/content";
+    const auto fetched = download(client, content, stream, take);
+    if (!fetched && reader_gone_) return fetched;
+  }
+  execution[stream + "_truncated"] = to.offset < total;
+  if (to.offset < total) execution["output_cut"] = true;
+  return {};
 }
 
 }  // namespace cloister::cli

@@ -2,7 +2,9 @@
 // Follows one execution to its end, writing its output as it comes (see event_stream.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -25,6 +27,10 @@ class Follower {
   // EventStream::read().
   Result<base::json::object> toEnd();
 
+  // After toEnd(): writes what the events did not have of a stream, from the artifact that has the
+  // whole. A stream that is not whole then makes `output_cut` of the execution true.
+  Result<> rest(HttpClient& client, base::json::object& execution);
+
   // True when nobody reads our stdout or stderr any more; toEnd() then fails at once.
   [[nodiscard]] bool readerGone() const { return reader_gone_; }
 
@@ -38,6 +44,9 @@ class Follower {
 
   Result<bool> handle(const SseEvent& event);
   Result<> output(Output& to, const base::json::object& data);
+  Result<> output(Output& to, uint64_t offset, std::string bytes);
+  Result<> restOf(HttpClient& client, std::string_view name, Output& to,
+                  base::json::object& execution);
   Millis tick();
 
   EventStream stream_;

@@ -18,6 +18,8 @@ class FreshFile {
   // For `path`, a file or nothing; a link is followed to the file it names. It gets `mode`, as far
   // as the umask allows.
   static Result<FreshFile> make(const std::string& path, mode_t mode);
+  FreshFile(const FreshFile&) = delete;
+  FreshFile& operator=(const FreshFile&) = delete;
   FreshFile(FreshFile&& other) noexcept
       : fd_(std::move(other.fd_)),
         path_(std::move(other.path_)),
@@ -39,6 +41,8 @@ class FreshDirectory {
  public:
   // For `path`: nothing, or an empty directory, which stays the one it is. kConflict else.
   static Result<FreshDirectory> make(const std::string& path);
+  FreshDirectory(const FreshDirectory&) = delete;
+  FreshDirectory& operator=(const FreshDirectory&) = delete;
   FreshDirectory(FreshDirectory&& other) noexcept
       : path_(std::move(other.path_)),
         temporary_(std::exchange(other.temporary_, {})),

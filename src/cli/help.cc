@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/doc_dir.h"
 #include "cli/command.h"
 
 namespace cloister::cli {
@@ -37,6 +38,17 @@ std::string indented(std::string_view text) {
   return out;
 }
 
+bool namesDocs(const Command& command) {
+  static constexpr std::string_view kDocs = "docs/";
+  return command.details.contains(kDocs) ||
+         std::ranges::any_of(command.flags,
+                             [](const Flag& flag) { return flag.help.contains(kDocs); });
+}
+
+std::string whereDocsAre() {
+  return "\nDocumentation:\n  docs/ is in " + base::docDir() + "\n";
+}
+
 }  // namespace
 
 std::string helpFor(const Command& command) {
@@ -47,6 +59,7 @@ std::string helpFor(const Command& command) {
   if (!command.flags.empty()) out.append("\nFlags:\n").append(flagLines(command.flags));
   out.append("\nFlags of every command:\n").append(flagLines(globalFlags()));
   if (!command.examples.empty()) out.append("\nExamples:\n").append(indented(command.examples));
+  if (namesDocs(command)) out.append(whereDocsAre());
   return out;
 }
 
@@ -66,6 +79,7 @@ std::string generalHelp() {
       "  cloister serve\n"
       "  cloister doctor\n"
       "\n`cloister COMMAND --help` explains one.\n");
+  out.append(whereDocsAre());
   return out;
 }
 

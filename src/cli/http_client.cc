@@ -381,7 +381,7 @@ Result<std::string> HttpClient::line(Monotonic deadline, bool& ready) {
   constexpr size_t kMaxLine = 4096;
   for (;;) {
     const size_t end = buffer_.find("\r\n");
-    if (end != std::string::npos && end <= kMaxLine) {
+    if (end <= kMaxLine) {  // npos is larger
       std::string text = buffer_.substr(0, end);
       buffer_.erase(0, end + 2);
       ready = true;

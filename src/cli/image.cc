@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister image import|remove|verify`: what works on the store itself is done by cloister-image,
-// which alone has the library that reads archives.
+// `cloister image import|remove|verify`, on the store of this machine.
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "base/file.h"
-#include "cli/command.h"
+#include "cli/image_store.h"
 
 namespace cloister::cli {
 namespace {
@@ -16,22 +15,28 @@ using base::Flag;
 
 constexpr char kProgram[] = "cloister-image";
 
-constexpr Flag kImages = {.name = "images",
-                          .value = "DIR",
-                          .help = "the store (default: node.images, else the one of this account)"};
-constexpr Flag kConfig = {
-    .name = "config", .value = "FILE", .help = "the configuration of the server"};
-
 constexpr Flag kImportFlags[] = {
-    kImages,
-    kConfig,
+    kImageStoreFlags[0],
+    kImageStoreFlags[1],
     {.name = "replace", .value = "", .help = "put it in the place of the image with that name"},
 };
-constexpr Flag kStoreFlags[] = {kImages, kConfig};
 
-// Becomes the program, with the flags and operands as they were given.
-Result<int> execute(const std::string& command, std::span<const Flag> own,
-                    const Invocation& invocation) {
+Result<int> import(const Invocation& invocation) {
+  return onImageStore("import", kImportFlags, invocation);
+}
+
+Result<int> remove(const Invocation& invocation) {
+  return onImageStore("remove", kImageStoreFlags, invocation);
+}
+
+Result<int> verify(const Invocation& invocation) {
+  return onImageStore("verify", kImageStoreFlags, invocation);
+}
+
+}  // namespace
+
+Result<int> onImageStore(const std::string& command, std::span<const Flag> own,
+                         const Invocation& invocation) {
   std::vector<std::string> argv = {base::programDir() + "/" + kProgram, command};
   const auto add = [&](const Flag& flag) {
     if (!invocation.flags.has(flag.name)) return;
@@ -52,20 +57,6 @@ Result<int> execute(const std::string& command, std::span<const Flag> own,
   ::execv(pointers[0], pointers.data());
   return failErrno("executing " + argv[0] + ", which is installed beside this program");
 }
-
-Result<int> import(const Invocation& invocation) {
-  return execute("import", kImportFlags, invocation);
-}
-
-Result<int> remove(const Invocation& invocation) {
-  return execute("remove", kStoreFlags, invocation);
-}
-
-Result<int> verify(const Invocation& invocation) {
-  return execute("verify", kStoreFlags, invocation);
-}
-
-}  // namespace
 
 const Command kImageImport = {
     .name = "image import",
@@ -88,7 +79,7 @@ const Command kImageRemove = {.name = "image remove",
                               .operands = "NAME",
                               .max_operands = 1,
                               .summary = "remove an image that no sandbox uses",
-                              .flags = kStoreFlags,
+                              .flags = kImageStoreFlags,
                               .examples = "cloister image remove debian",
                               .run = remove};
 const Command kImageVerify = {
@@ -96,7 +87,7 @@ const Command kImageVerify = {
     .operands = "NAME",
     .max_operands = 1,
     .summary = "read an image whole, and compare it with its digest; exit status 1 if it differs",
-    .flags = kStoreFlags,
+    .flags = kImageStoreFlags,
     .examples = "cloister image verify debian",
     .run = verify};
 

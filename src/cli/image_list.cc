@@ -2,13 +2,21 @@
 // `cloister image list` and `image show`: the images that sandboxes can have.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/api.h"
-#include "cli/command.h"
+#include "cli/image_store.h"
 #include "cli/outline.h"
 #include "cli/terminal.h"
 
 namespace cloister::cli {
 namespace {
+
+constexpr base::Flag kListFlags[] = {
+    {.name = "local", .value = "", .help = "list the store of this machine; needs no server"},
+    kImageStoreFlags[0],
+    kImageStoreFlags[1],
+};
 
 Result<json::array> allImages(HttpClient& client) {
   json::object answer = TRY(call(client, "GET", "/v1/images"));
@@ -32,6 +40,9 @@ std::string languagesOf(const json::object& image) {
 }
 
 Result<int> list(const Invocation& invocation) {
+  const bool local = std::ranges::any_of(
+      kListFlags, [&](const base::Flag& flag) { return invocation.flags.has(flag.name); });
+  if (local) return onImageStore("list", kImageStoreFlags, invocation);
   HttpClient client = TRY(connect(invocation.globals));
   json::array images = TRY(allImages(client));
   if (invocation.globals.json) {
@@ -73,10 +84,17 @@ Result<int> show(const Invocation& invocation) {
 
 }  // namespace
 
-const Command kImageList = {.name = "image list",
-                            .summary = "list the images that sandboxes can have",
-                            .examples = "cloister image list",
-                            .run = list};
+const Command kImageList = {
+    .name = "image list",
+    .summary = "list the images that sandboxes can have",
+    .details =
+        "Asks the server. With --local, --images or --config it reads the store of this\n"
+        "machine instead, and names damaged images too.",
+    .flags = kListFlags,
+    .examples =
+        "cloister image list\n"
+        "cloister image list --local",
+    .run = list};
 const Command kImageShow = {.name = "image show",
                             .operands = "NAME",
                             .max_operands = 1,

@@ -57,9 +57,14 @@ Result<int> check(const Invocation& invocation) {
     return valid ? 0 : kNo;
   }
   std::string text = "not valid: " + printable(textOf(answer, "error")) + "\n";
-  if (valid) text = "valid: " + std::to_string(arrayOf(answer, "rules").size()) + " rules\n";
+  const size_t levels = arrayOf(answer, "levels").size();
+  if (valid && levels > 0) {
+    text = "valid: " + std::to_string(levels) + " levels\n";
+  } else if (valid) {
+    text = "valid: " + std::to_string(arrayOf(answer, "rules").size()) + " rules\n";
+  }
   for (const json::value& warning : arrayOf(answer, "warnings")) {
-    if (warning.is_string()) text += "  note: " + printable(warning.get_string()) + "\n";
+    if (warning.is_string()) text += "  warning: " + printable(warning.get_string()) + "\n";
   }
   writeTo(STDOUT_FILENO, text);
   return valid ? 0 : kNo;
@@ -76,20 +81,29 @@ std::string names(const json::object& diff, std::string_view member) {
   return text;
 }
 
+// "deny by no-shells"
+std::string decisionText(const json::object& decision) {
+  const std::string rule = printable(textOf(decision, "rule"));
+  const std::string tier = textOf(decision, "tier");
+  return textOf(decision, "decision") + " by " + (rule.empty() ? "no rule" : rule) +
+         (tier.empty() ? "" : " (" + tier + ", " + printable(textOf(decision, "runtime")) + ")");
+}
+
 std::string replayText(const json::object& replay) {
-  const json::array& changes = arrayOf(replay, "changes");
   std::string text = "of the last " + textOf(replay, "requests") + " recorded requests, " +
-                     std::to_string(changes.size()) + " would be decided otherwise\n";
-  for (const json::value& item : changes) {
+                     std::to_string(arrayOf(replay, "changes").size()) +
+                     " would be decided otherwise\n";
+  for (const json::value& item : arrayOf(replay, "groups")) {
     if (!item.is_object()) continue;
-    const json::object& change = item.get_object();
-    const json::object& from = objectOf(change, "from");
-    const json::object& to = objectOf(change, "to");
-    text += "  " + printable(textOf(change, "execution_id")) + " (" +
-            printable(textOf(change, "tenant")) + ", " + printable(textOf(change, "language")) +
-            "): " + textOf(from, "decision") + " by " + printable(textOf(from, "rule")) + " -> " +
-            textOf(to, "decision") + " by " + printable(textOf(to, "rule")) + ": " +
-            printable(textOf(to, "reason")) + "\n";
+    const json::object& group = item.get_object();
+    std::string examples;
+    for (const json::value& id : arrayOf(group, "examples")) {
+      if (!id.is_string()) continue;
+      examples += (examples.empty() ? "" : ", ") + printable(std::string(id.get_string()));
+    }
+    text += "  " + textOf(group, "count") + ": " + decisionText(objectOf(group, "from")) + " -> " +
+            decisionText(objectOf(group, "to")) + ": " + printable(textOf(group, "reason")) +
+            "\n      as " + examples + "\n";
   }
   return text;
 }
@@ -244,8 +258,10 @@ Result<int> test(const Invocation& invocation) {
   for (const json::value& item : arrayOf(answer, "cases")) {
     if (!item.is_object()) continue;
     const json::object& one = item.get_object();
+    const json::object& came = objectOf(one, "came");
     text += std::string(boolOf(one, "passed") ? "ok      " : "FAILED  ") +
-            printable(textOf(one, "name")) + "\n";
+            printable(textOf(one, "name")) + ": " + decisionText(came) + ": " +
+            printable(textOf(came, "reason")) + "\n";
     for (const json::value& problem : arrayOf(one, "problems")) {
       if (problem.is_string()) text += "        " + printable(problem.get_string()) + "\n";
     }

@@ -39,7 +39,9 @@ std::string ruleText(const json::object& rule) {
 }
 
 std::string explanationText(const json::object& answer) {
+  const std::string rule = printable(textOf(answer, "rule"));
   std::string text = textOf(answer, "decision") + ": " + printable(textOf(answer, "reason")) +
+                     "\n  rule: " + (rule.empty() ? "none" : rule) +
                      "\n  policy: " + printable(textOf(answer, "policy_id")) + "\n";
   if (const std::string remedy = textOf(answer, "remedy"); !remedy.empty()) {
     text += "  instead: " + printable(remedy) + "\n";
@@ -112,7 +114,7 @@ constexpr Flag kFlags[] = {
     {.name = "command", .value = "TEXT", .help = "a shell command in its place"},
     {.name = "dep", .value = "NAME", .help = "a dependency", .many = true},
     {.name = "env", .value = "NAME=VALUE", .help = "a variable", .many = true},
-    {.name = "network", .value = "TIER", .help = "none, restricted or full"},
+    {.name = "network", .value = "TIER", .help = "none, restricted, internal, api or full"},
     {.name = "tier", .value = "TIER", .help = "Auto, Assisted, HumanApprove or ManualOnly"},
     {.name = "runtime", .value = "NAME", .help = "process, gvisor or microvm"},
     {.name = "tool-type", .value = "NAME", .help = "as metadata.tool_type has it"},

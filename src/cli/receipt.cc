@@ -4,12 +4,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "cli/api.h"
 #include "cli/audit_key.h"
 #include "cli/command.h"
 #include "cli/outline.h"
 #include "cli/terminal.h"
+#include "model/image_state.h"
 
 namespace cloister::cli {
 namespace {
@@ -43,6 +46,22 @@ Result<int> publicKey(const Invocation& invocation) {
   return 0;
 }
 
+// ", image sha256:…" with the audit entry that recorded it later, ", image not verified", or ""
+// where no image was used.
+std::string imageOf(const json::object& receipt) {
+  const json::object& sandbox = objectOf(receipt, "sandbox");
+  const std::string digest = textOf(sandbox, "image_digest");
+  if (!digest.empty()) {
+    const std::string entry = textOf(objectOf(objectOf(receipt, "audit"), "image_verified"), "seq");
+    return ", image " + digest + (entry.empty() ? "" : " (recorded by audit entry " + entry + ")");
+  }
+  const bool unverified =
+      std::ranges::any_of(arrayOf(sandbox, "weakened"), [](const json::value& each) {
+        return each.is_string() && each.get_string() == model::kWeakerUnverified;
+      });
+  return unverified ? ", image not verified" : "";
+}
+
 void printVerdict(const Invocation& invocation, const json::object& receipt,
                   const Result<>& verdict) {
   if (invocation.globals.json) {
@@ -53,11 +72,11 @@ void printVerdict(const Invocation& invocation, const json::object& receipt,
     writeTo(STDOUT_FILENO, "BROKEN: " + printable(verdict.error().message) + "\n");
   } else {
     const json::object& ended = objectOf(objectOf(receipt, "audit"), "ended");
-    writeTo(STDOUT_FILENO, "ok: " + printable(textOf(receipt, "execution_id")) + " " +
-                               printable(textOf(objectOf(receipt, "result"), "status")) +
-                               ", signed by " +
-                               printable(textOf(objectOf(receipt, "signature"), "key")) +
-                               ", audit entry " + printable(textOf(ended, "seq")) + "\n");
+    writeTo(STDOUT_FILENO,
+            "ok: " + printable(textOf(receipt, "execution_id")) + " " +
+                printable(textOf(objectOf(receipt, "result"), "status")) + ", signed by " +
+                printable(textOf(objectOf(receipt, "signature"), "key")) + ", audit entry " +
+                printable(textOf(ended, "seq")) + printable(imageOf(receipt)) + "\n");
   }
 }
 
@@ -91,7 +110,8 @@ const Command kAuditReceipt = {
     .summary = "print the signed receipt of an execution",
     .details =
         "What was asked, what allowed it and who approved, what came of it, and where the\n"
-        "audit log has it. It is the same each time it is asked for.",
+        "audit log has it. The receipt stays the same, with one exception: it gets the image's\n"
+        "digest when the node has verified the image after the end of the execution.",
     .examples = "cloister audit receipt exec_01… > receipt.json",
     .run = receipt};
 const Command kAuditVerifyReceipt = {
@@ -99,7 +119,9 @@ const Command kAuditVerifyReceipt = {
     .operands = "FILE",
     .max_operands = 1,
     .summary = "prove a receipt, without a server",
-    .details = "Exits 1 and names each field that was changed, removed or added.",
+    .details =
+        "Exits 1 and names each field that was changed, removed or added. Else it prints the\n"
+        "digest of the image that the execution used, or that this image is not verified.",
     .flags = kVerifyFlags,
     .examples = "cloister audit verify-receipt receipt.json --key audit.pub",
     .run = verifyReceipt};

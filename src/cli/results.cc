@@ -6,6 +6,7 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "cli/api.h"
+#include "model/execution.h"
 
 namespace cloister::cli {
 namespace {
@@ -31,8 +32,13 @@ std::string resultsText(const json::object& execution) {
     const std::string text = textOf(item.get_object(), "text/plain");
     if (!text.empty()) lines += text + "\n";
   }
-  if (boolOf(execution, "results_truncated")) lines += "(more results were over a bound)\n";
   return lines;
+}
+
+std::string leftOutText(const json::object& execution) {
+  if (!boolOf(execution, "results_truncated")) return {};
+  const std::string lines = model::leftOutText(arrayOf(execution, "results_left_out"));
+  return lines.empty() ? "more results were over a bound\n" : lines;
 }
 
 Result<std::string> saveImages(const json::object& execution, const std::string& dir) {

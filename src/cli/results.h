@@ -9,8 +9,10 @@
 
 namespace cloister::cli {
 
-// The text of each result, one beneath the other, with a note on those that were left out.
+// The text of each result, one beneath the other.
 std::string resultsText(const base::json::object& execution);
+// A line for each of them, or part of one, that was left out or cut; "" if there are none.
+std::string leftOutText(const base::json::object& execution);
 
 // Writes the images among the results into the directory `dir`, as `cell-N-I.png` and so on, and
 // returns one line for each.

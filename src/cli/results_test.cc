@@ -23,8 +23,16 @@ TEST(Results, AreTextOneBeneathTheOther) {
   EXPECT_EQ(resultsText(execution(
                 R"({"results":[{"text/plain":"2"},{"image/png":"aGk="},7,{"text/plain":"3"}]})")),
             "2\n3\n");
-  EXPECT_THAT(resultsText(execution(R"({"results":[],"results_truncated":true})")),
+  EXPECT_EQ(leftOutText(execution(R"({"results":[{"text/plain":"2"}]})")), "");
+  EXPECT_THAT(leftOutText(execution(R"({"results":[],"results_truncated":true})")),
               HasSubstr("more results"));
+  EXPECT_EQ(leftOutText(execution(R"({"results_truncated":true,"results_left_out":[)"
+                                  R"({"result":0,"type":"text/html","bytes":9,"kept_bytes":0},)"
+                                  R"({"result":0,"type":"text/plain","bytes":8,"kept_bytes":7},)"
+                                  R"({"result":null,"type":"","bytes":6,"kept_bytes":0},7]})")),
+            "text/html of 9 bytes was over a bound and was left out\n"
+            "text/plain of 8 bytes was over a bound and is cut to 7\n"
+            "a result of 6 bytes was over a bound and was left out\n");
 }
 
 TEST(Results, ImagesBecomeFiles) {

@@ -25,7 +25,7 @@ constexpr Flag kFlags[] = {
     {.name = "code", .value = "CODE", .help = "run this code", .letter = 'c'},
     {.name = "timeout", .value = "SECONDS", .help = "wall time (default 30)"},
     {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
-    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 1000)"},
+    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 800)"},
     {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
     {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
     {.name = "env",

@@ -70,6 +70,9 @@ std::string sandboxText(const json::object& sandbox) {
       {"Revoked", joined(arrayOf(sandbox, "revoked_operations"), "nothing")},
       {"Limits", limitText(objectOf(effective, "limits"))},
       {"Sessions", boolOf(sandbox, "nested") ? "nested" : "as asked for"},
+      {"Approved by rule", boolOf(effective, "auto_approve_safe") ? "what is safe" : "nothing"},
+      {"Only by a person", joined(arrayOf(effective, "require_human_approval"), "nothing")},
+      {"Without an answer", printable(textOf(effective, "fallback_action"))},
       {"Approved for a time", std::to_string(arrayOf(sandbox, "temporary_permissions").size())},
       {"Violations", textOf(sandbox, "violation_count")},
       {"Created",
@@ -77,6 +80,11 @@ std::string sandboxText(const json::object& sandbox) {
       {"Changed", textOf(sandbox, "last_modified")}};
   for (const auto& [name, value] : rows)
     text += "   " + std::string(name) + ": " + value + "\n";
+  for (const json::value& warning : arrayOf(effective, "warnings")) {
+    if (warning.is_string()) {
+      text += "   ⚠️  " + printable(std::string(warning.get_string())) + "\n";
+    }
+  }
   return text;
 }
 

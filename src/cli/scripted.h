@@ -38,7 +38,7 @@ class Scripted {
   [[nodiscard]] int connections() const { return connections_; }
 
  private:
-  Fd accepted() const {
+  [[nodiscard]] Fd accepted() const {
     for (;;) {
       Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (fd || (errno != EAGAIN && errno != EINTR)) return fd;

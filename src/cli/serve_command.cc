@@ -45,8 +45,10 @@ const Command kServe = {
         "or\n"
         "Ctrl-C. The state directory (default /var/lib/cloister for root, else\n"
         "~/.local/state/cloister) holds the ledger, the keys and admin.key. Every request needs a\n"
-        "key, wherever it comes from. systemd's readiness, watchdog and socket activation are\n"
-        "understood (deploy/systemd).",
+        "key, wherever it comes from.\n"
+        "\n"
+        "An installation has the systemd units cloister.service and cloister.socket. The first\n"
+        "one reads flags from /etc/default/cloister: CLOISTER_FLAGS=\"--config FILE\".",
     .flags = kFlags,
     .examples =
         "cloister serve\n"

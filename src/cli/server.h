@@ -41,6 +41,8 @@ Result<HttpClient> connect(const Globals& globals, int interrupt = -1);
 class PrivateServer {
  public:
   static Result<PrivateServer> launch(int interrupt);
+  PrivateServer(const PrivateServer&) = delete;
+  PrivateServer& operator=(const PrivateServer&) = delete;
   PrivateServer(PrivateServer&&) noexcept = default;
   PrivateServer& operator=(PrivateServer&&) = delete;
   ~PrivateServer();
@@ -54,7 +56,11 @@ class PrivateServer {
   struct Process {  // moves like a pointer
     pid_t pid = 0;
     Process() = default;
+    Process(const Process&) = delete;
+    Process& operator=(const Process&) = delete;
     Process(Process&& other) noexcept : pid(std::exchange(other.pid, 0)) {}
+    Process& operator=(Process&&) = delete;
+    ~Process() = default;
   };
   Process process_;
   std::string dir_;

@@ -27,7 +27,7 @@ constexpr Flag kSessionFlags[] = {
      .many = true},
     {.name = "cwd", .value = "DIR", .help = "where programs start (default /workspace)"},
     {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
-    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 1000)"},
+    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 800)"},
     {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
     {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
     {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
@@ -48,12 +48,17 @@ constexpr Flag kExecFlags[] = {
     {.name = "code", .value = "CODE", .help = "run this code instead of a command", .letter = 'c'},
     {.name = "language",
      .value = "NAME",
-     .help = "of the code (default: the session's)",
+     .help = "of the code (default: the session's, or python)",
      .letter = 'l'},
     {.name = "kernel",
      .value = "NAME",
      .help = "the interpreter for the code, or none (default: the language's own)"},
     {.name = "images", .value = "DIR", .help = "write the images that code shows into DIR"},
+    {.name = "artifacts",
+     .value = "GLOB",
+     .help = "keep files that change meanwhile as artifacts",
+     .many = true},
+    {.name = "out", .value = "DIR", .help = "download them, all that changed if none are named"},
     {.name = "nested", .value = "", .help = "in a sandbox of its own within the session's"},
     {.name = "memory", .value = "MB", .help = "of a nested program (default: the session's)"},
     {.name = "pids", .value = "N", .help = "of a nested program (default: the session's)"},
@@ -66,7 +71,9 @@ constexpr Flag kExecFlags[] = {
      .letter = 'e',
      .many = true},
     {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
-    {.name = "background", .value = "", .help = "print the execution's id, and do not wait"},
+    {.name = "background",
+     .value = "",
+     .help = "print the execution's id, and do not wait; it may last as long as the session"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
 
@@ -129,6 +136,11 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
   TRY(putLimits(flags, body));
   TRY(putPairs(flags, "env", body));
+  if (flags.has("artifacts")) {
+    body["artifacts"] = toArray(flags.all("artifacts"));
+  } else if (flags.has("out")) {
+    body["artifacts"] = json::array{"**"};
+  }
   if (!input.bytes.empty()) putBytes(body, "input", input.bytes);
   if (input.more) body["keep_input"] = true;
   if (flags.has("background")) body["background"] = true;

@@ -15,6 +15,8 @@ namespace cloister::cli {
 class Signals {
  public:
   static Result<Signals> block(std::initializer_list<int> signals);
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
   Signals(Signals&&) noexcept = default;
   Signals& operator=(Signals&&) noexcept = delete;
   ~Signals();  // drops what has arrived, restores the mask

@@ -22,6 +22,8 @@ class Tar {
   static Result<Tar> packing(const std::string& dir);
   static Result<Tar> unpacking(const std::string& dir);
 
+  Tar(const Tar&) = delete;
+  Tar& operator=(const Tar&) = delete;
   Tar(Tar&& other) noexcept
       : pid_(std::exchange(other.pid_, 0)),
         doing_(std::move(other.doing_)),

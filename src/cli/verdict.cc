@@ -35,7 +35,10 @@ std::string why(const json::object& execution) {
   const json::object& error = objectOf(execution, "error");
   if (error.empty()) return {};
   const std::string name = textOf(objectOf(error, "details"), "limit");
-  return printable(textOf(error, "message")) + remedy(name);
+  const std::string message = textOf(error, "message");
+  // The message may name another limit, that helps.
+  const bool other = name == limit::kDisk && message.contains(limit::kMemory);
+  return printable(message) + (other ? " (--memory, --disk)" : remedy(name));
 }
 
 std::string_view opening(std::string_view status) {
@@ -80,7 +83,9 @@ int exitStatus(const json::object& execution) {
   const int signal = model::signalNumber(textOf(execution, "signal"));
   if (status == "completed") {
     if (code != nullptr && code->is_number()) {
-      return static_cast<int>(integerOf(execution, "exit_code") & 0xff);
+      const auto own = static_cast<int>(integerOf(execution, "exit_code") & 0xff);
+      // Whoever reads the output must not take what is here for all of it.
+      return own == 0 && boolOf(execution, "output_cut") ? kStatusService : own;
     }
     return signal > 0 ? kStatusSignal + signal : kStatusService;
   }
@@ -107,7 +112,7 @@ std::string explain(const json::object& execution) {
     if (!boolOf(execution, name + "_truncated")) continue;
     lines.append("cloister: ").append(name).append(" was cut off at its limit; ");
     lines.append("`cloister execution show ").append(printable(textOf(execution, "id")));
-    lines.append("` names the artifact with the rest\n");
+    lines.append("` names the artifact that has more of it\n");
   }
   return lines;
 }

@@ -186,6 +186,8 @@ void prepareMachine() {
   if (mkdir(kScratchPlace, 0755) != 0) giveUp(kScratchPlace);
   // Programs reserve more than they use, and the machine is hardly larger than what they may use.
   writeText("/proc/sys/vm/overcommit_memory", "1");
+  // Nobody gets another name for a file that is not theirs, which may then be opened to them.
+  writeText("/proc/sys/fs/protected_hardlinks", "1");
   mountRoot();
 }
 

@@ -94,7 +94,7 @@ void takeParameters(Request& request) {
   environ = the_environment;
   // All of them now: there is no sandbox yet.
   for (const char* each : {wire::guest::kMemory, wire::guest::kPids, wire::guest::kScratch,
-                           wire::guest::kInodes, wire::guest::kNoExec}) {
+                           wire::guest::kInodes, wire::guest::kNoExec, wire::guest::kWrites}) {
     static_cast<void>(parameter(each));
   }
 }

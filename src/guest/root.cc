@@ -84,6 +84,12 @@ constexpr Place kPlaces[] = {{"workspace", "/workspace", 0755, kUser},
                              {"tmp", "/tmp", 01777, 0},
                              {"shm", "/dev/shm", 01777, 0}};
 
+// Where programs may change nothing, they are another user than the owner of all three.
+Place placed(const Place& place) {
+  if (parameter(wire::guest::kWrites) != kWritesNone) return place;
+  return {place.name, place.target, 0755, kUser};
+}
+
 unsigned long scratchFlags() {
   return kSafe | (parameter(wire::guest::kNoExec) != 0 ? MS_NOEXEC : 0);
 }
@@ -96,7 +102,8 @@ void makeScratch() {
            static_cast<unsigned long long>(parameter(wire::guest::kScratch)),
            static_cast<unsigned long long>(parameter(wire::guest::kInodes)));
   if (mount("tmpfs", kScratchPlace, "tmpfs", flags, options) != 0) giveUp("making the workspace");
-  for (const Place& place : kPlaces) {
+  for (const Place& each : kPlaces) {
+    const Place place = placed(each);
     char from[128];
     char target[128];
     snprintf(from, sizeof from, "%s/%s", kScratchPlace, place.name);
@@ -150,7 +157,8 @@ void enterImage() {
 
 // gVisor has no file system that is mounted in several places, so each gets the bound.
 void coverScratch() {
-  for (const Place& place : kPlaces) {
+  for (const Place& each : kPlaces) {
+    const Place place = placed(each);
     char options[128];
     snprintf(options, sizeof options, "size=%llu,mode=%o,uid=%u,gid=%u",
              static_cast<unsigned long long>(parameter(wire::guest::kScratch)), place.mode,

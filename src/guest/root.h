@@ -3,12 +3,17 @@
 // becomes the runner, in a mount namespace of its own, while it is still root.
 #pragma once
 
+#include <cstdint>
+
 #include "guest/ground.h"
 
 namespace cloister::guest {
 
 // Who runs in a sandbox.
 inline constexpr unsigned kSandboxUser = 1000;
+// Of wire::guest::kWrites.
+inline constexpr uint64_t kWritesAll = 0;
+inline constexpr uint64_t kWritesNone = 2;
 
 // Makes what is the sandbox's own (/proc, /dev, what is writable, in the bounds of its parameters)
 // and goes there. `within`: for one within another, of which nothing is to be seen; of a container

@@ -60,8 +60,9 @@ void limitResources() {
   }
 }
 
-void becomeNobody() {
+void becomeNobody(bool splits) {
   for (int each = 0; prctl(PR_CAPBSET_READ, each, 0, 0, 0) >= 0; ++each) {
+    if (splits && each == CAP_SETUID) continue;
     if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) != 0) giveUp("dropping capabilities");
   }
   // Those that an execution could inherit (capabilities(7)) are not the user's to lose.
@@ -72,10 +73,11 @@ void becomeNobody() {
     set.inheritable = 0;
   if (syscall(SYS_capset, &header, sets) != 0) giveUp("capset");
   if (syscall(SYS_setgroups, 0, nullptr) != 0 ||
-      setresgid(kSandboxUser, kSandboxUser, kSandboxUser) != 0 ||
-      setresuid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) {
+      setresgid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) {
     giveUp("becoming nobody");
   }
+  if (splits) return;  // of root it has no more than this, and the runner gives that up
+  if (setresuid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) giveUp("becoming nobody");
 }
 
 int aside(const Fd& fd) {
@@ -117,16 +119,25 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
   }
   enterRoot(ground, within);
   limitResources();
-  becomeNobody();
+  const bool splits = parameter(wire::guest::kWrites) != kWritesAll;
+  becomeNobody(splits);
   if (!runner::enterFilter(filter.get())) giveUp("taking on the filter");
   filter.reset();
   arrangeFds(how, program);
   char number[] = {'0' + wire::kNesterFd, '\0'};
   char name[] = "cloister-runner";
   char flag[16];
+  char other[16];
   strcpy(flag, how.nester ? wire::kNesterFlag : wire::kOwnLimitFlag);
-  const bool told = how.nester || !ground.machine;
-  char* argv[] = {name, told ? flag : nullptr, number, nullptr};
+  strcpy(other, wire::kOtherUserFlag);
+  char* argv[6] = {name};
+  size_t count = 1;
+  const auto tell = [&](char* what) {
+    argv[count++] = what;
+    argv[count++] = number;
+  };
+  if (splits) tell(other);
+  if (how.nester || !ground.machine) tell(flag);
   char* envp[] = {nullptr};
   syscall(SYS_execveat, kProgramFd, "", argv, envp, 0x1000 /* AT_EMPTY_PATH */);
   giveUp("executing the runner");

@@ -62,8 +62,8 @@ bool isStillAt(int fd, const std::string& path) {
 
 std::unexpected<Error> noImage(std::string_view name) {
   return fail(Code::kNotFound, "no image " + shown(name) +
-                                   "; `cloister-image list` shows those there are, and `cloister "
-                                   "image import NAME ARCHIVE` makes one");
+                                   "; `cloister image list --local` lists the images of this "
+                                   "machine, and `cloister image import NAME ARCHIVE` makes one");
 }
 
 // The tree at `path` goes: nobody finds it from now on. What still uses it keeps it until a sweep

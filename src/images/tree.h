@@ -75,9 +75,9 @@ class Tree {
     std::string name;
   };
 
-  Result<Parts> partsOf(std::string_view path) const;
+  [[nodiscard]] Result<Parts> partsOf(std::string_view path) const;
   Result<> count(std::string_view path);
-  Result<Fd> open(const Parts& parts, size_t length) const;
+  [[nodiscard]] Result<Fd> open(const Parts& parts, size_t length) const;
   Result<Fd> make(const Parts& parts, size_t length);
   // Of a path that names something; `make`: with the directories above it. No parent: none there.
   Result<Place> find(const Parts& parts, bool make);

@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "linux/proc_tree.h"
 
 namespace cloister::linux {
 
@@ -33,9 +34,8 @@ struct CgroupLimits {
 struct CgroupUsage {
   uint64_t cpu_micros = 0;
   uint64_t memory_peak = 0;  // bytes; 0 where the kernel does not tell
+  uint64_t memory_now = 0;   // likewise, charged at present
   uint32_t pids_peak = 0;    // 0 likewise
-  uint64_t io_read_bytes = 0;
-  uint64_t io_write_bytes = 0;
 };
 
 // What the kernel refused or killed so far.
@@ -69,6 +69,9 @@ class Cgroup {
   virtual Result<> limit(const CgroupLimits& limits) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
+  // With that of the groups split off. v1 has what was not buffered; the rest is that of its
+  // processes now, and of the children that they have waited for, so that it may become less.
+  [[nodiscard]] virtual IoBytes io() const = 0;
   // Opens what those two read, for as long as the group is held: each reading is one call then.
   virtual void openCounters() = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.

@@ -91,17 +91,32 @@ class CgroupV1 : public Cgroup {
     CgroupUsage usage;
     if (const GroupDir* dir = find(dirs_, "cpuacct"))
       usage.cpu_micros = dir->number("cpuacct.usage") / 1000;
-    if (const GroupDir* dir = find(dirs_, "memory"))
+    if (const GroupDir* dir = find(dirs_, "memory")) {
       usage.memory_peak = dir->number("memory.max_usage_in_bytes");
+      usage.memory_now = dir->number("memory.usage_in_bytes");
+    }
     if (const GroupDir* dir = find(dirs_, "pids"))
       usage.pids_peak = static_cast<uint32_t>(dir->number("pids.peak"));
+    return usage;
+  }
+
+  // blkio charges what was buffered to whoever writes it back, which is the kernel.
+  [[nodiscard]] IoBytes io() const override {
+    IoBytes direct;
     if (const GroupDir* dir = find(dirs_, "blkio")) {
       const std::string text =
           dir->read("blkio.throttle.io_service_bytes_recursive").value_or(std::string());
-      usage.io_read_bytes = sumOf(text, " Read ");
-      usage.io_write_bytes = sumOf(text, " Write ");
+      direct = {.read = sumOf(text, " Read "), .written = sumOf(text, " Write ")};
     }
-    return usage;
+    IoBytes all;
+    if (!dirs_.empty()) addIo(dirs_.front().dir, all);
+    std::erase_if(parts_, [&all](const std::string& path) {
+      const auto part = GroupDir::open(path);
+      if (part) addIo(*part, all);
+      return !part;
+    });
+    all.atLeast(direct);
+    return all;
   }
 
   [[nodiscard]] CgroupEvents events() const override {
@@ -115,9 +130,13 @@ class CgroupV1 : public Cgroup {
 
   void openCounters() override {
     constexpr std::pair<std::string_view, const char*> kCounters[] = {
-        {"cpuacct", "cpuacct.usage"},     {"memory", "memory.max_usage_in_bytes"},
-        {"memory", "memory.oom_control"}, {"pids", "pids.peak"},
-        {"pids", "pids.events"},          {"blkio", "blkio.throttle.io_service_bytes_recursive"}};
+        {"cpuacct", "cpuacct.usage"},
+        {"memory", "memory.max_usage_in_bytes"},
+        {"memory", "memory.usage_in_bytes"},
+        {"memory", "memory.oom_control"},
+        {"pids", "pids.peak"},
+        {"pids", "pids.events"},
+        {"blkio", "blkio.throttle.io_service_bytes_recursive"}};
     for (Directory& directory : dirs_) {
       for (const auto& [controller, file] : kCounters) {
         if (contains(directory.controllers, controller)) directory.dir.keep(file);
@@ -138,6 +157,7 @@ class CgroupV1 : public Cgroup {
   Result<std::unique_ptr<Cgroup>> split(const std::string& name) override {
     auto group = std::make_unique<CgroupV1>();
     auto made = group->build(dirs_, name, {{"memory", kSockets, "-1", true}});
+    if (made && !dirs_.empty()) parts_.push_back(dirs_.front().dir.path() + "/" + name);
     if (made) return group;
     group->remove();
     return std::unexpected(std::move(made).error());
@@ -153,6 +173,11 @@ class CgroupV1 : public Cgroup {
   }
 
  private:
+  static void addIo(const GroupDir& dir, IoBytes& all) {
+    for (const pid_t pid : dir.processes())
+      all += ioOf(pid);
+  }
+
   Result<> build(const std::vector<Directory>& parents, const std::string& name,
                  const std::vector<CgroupValue>& values) {
     for (const Directory& parent : parents) {
@@ -176,6 +201,8 @@ class CgroupV1 : public Cgroup {
 
   std::vector<Directory> dirs_;
   std::vector<Fd> tasks_;
+  mutable std::vector<std::string>
+      parts_;  // of the first directory, those split off that are there
   Fd oom_;
 };
 

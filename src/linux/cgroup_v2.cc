@@ -44,8 +44,8 @@ class CgroupV2 : public Cgroup {
   }
 
   void openCounters() override {
-    for (const char* file :
-         {"cpu.stat", "memory.peak", "pids.peak", "io.stat", "memory.events", "pids.events"}) {
+    for (const char* file : {"cpu.stat", "memory.peak", "memory.current", "pids.peak", "io.stat",
+                             "memory.events", "pids.events"}) {
       dir_.keep(file);
     }
   }
@@ -54,11 +54,14 @@ class CgroupV2 : public Cgroup {
     CgroupUsage usage;
     usage.cpu_micros = dir_.number("cpu.stat", "usage_usec");
     usage.memory_peak = dir_.number("memory.peak");
+    usage.memory_now = dir_.number("memory.current");
     usage.pids_peak = static_cast<uint32_t>(dir_.number("pids.peak"));
-    const std::string io = dir_.read("io.stat").value_or(std::string());
-    usage.io_read_bytes = sumOf(io, "rbytes=");
-    usage.io_write_bytes = sumOf(io, "wbytes=");
     return usage;
+  }
+
+  [[nodiscard]] IoBytes io() const override {
+    const std::string text = dir_.read("io.stat").value_or(std::string());
+    return {.read = sumOf(text, "rbytes="), .written = sumOf(text, "wbytes=")};
   }
 
   [[nodiscard]] CgroupEvents events() const override {

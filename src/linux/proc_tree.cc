@@ -38,6 +38,17 @@ std::string statOf(const std::string& process) {
   return name_end == std::string::npos ? "" : text->substr(name_end + 1);
 }
 
+IoBytes ioIn(const std::string& process) {
+  const auto text = base::readFile(process + "/io", 4096);
+  IoBytes io;
+  std::istringstream words(text.value_or(std::string()));
+  for (std::string name, value; words >> name >> value;) {
+    if (name == "read_bytes:") io.read = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "write_bytes:") io.written = std::strtoull(value.c_str(), nullptr, 10);
+  }
+  return io;
+}
+
 // utime, stime, cutime, cstime are fields 14 to 17 and rss is 24.
 bool addStat(const std::string& process, TreeUsage& usage) {
   const std::string stat = statOf(process);
@@ -51,6 +62,7 @@ bool addStat(const std::string& process, TreeUsage& usage) {
     if (field == 24) usage.rss_bytes += value * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   }
   usage.cpu_micros += ticks * 1'000'000 / static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
+  usage.io += ioIn(process);
   ++usage.processes;
   return true;
 }
@@ -65,6 +77,10 @@ TreeUsage usageOfTree(pid_t root) {
     if (addStat(process, usage)) addChildren(process, found);
   }
   return usage;
+}
+
+IoBytes ioOf(pid_t process) {
+  return ioIn("/proc/" + std::to_string(process));
 }
 
 pid_t parentOf(pid_t process) {

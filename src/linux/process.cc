@@ -214,6 +214,22 @@ std::string resourceName(int resource) {
   return "RLIMIT_" + std::to_string(resource);
 }
 
+Result<> limitProcessors(uint32_t count, uint32_t first) {
+  cpu_set_t have;
+  if (::sched_getaffinity(0, sizeof have, &have) != 0) return failErrno("sched_getaffinity");
+  const auto all = static_cast<uint32_t>(CPU_COUNT(&have));
+  if (count == 0 || count >= all) return {};
+  cpu_set_t chosen;
+  CPU_ZERO(&chosen);
+  uint32_t place = 0;  // among those that it may run on
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &have)) continue;
+    if ((place++ + all - first % all) % all < count) CPU_SET(cpu, &chosen);
+  }
+  if (::sched_setaffinity(0, sizeof chosen, &chosen) != 0) return failErrno("sched_setaffinity");
+  return {};
+}
+
 Result<> setResourceLimit(ResourceLimit limit) {
   const auto resource = static_cast<__rlimit_resource_t>(limit.resource);
   rlimit value{limit.value, limit.value};
@@ -223,6 +239,15 @@ Result<> setResourceLimit(ResourceLimit limit) {
     value = {now.rlim_max, now.rlim_max};
     if (::setrlimit(resource, &value) == 0) return {};
   }
+  return failErrno("setting " + resourceName(limit.resource));
+}
+
+Result<> setSoftLimit(ResourceLimit limit) {
+  const auto resource = static_cast<__rlimit_resource_t>(limit.resource);
+  rlimit now{};
+  if (::getrlimit(resource, &now) != 0) return failErrno("getrlimit");
+  now.rlim_cur = std::min<rlim_t>(limit.value, now.rlim_max);
+  if (::setrlimit(resource, &now) == 0) return {};
   return failErrno("setting " + resourceName(limit.resource));
 }
 

@@ -107,6 +107,11 @@ struct ResourceLimit {
 };
 // setrlimit(2). A value above an unprivileged caller's hard limit is clamped to it.
 Result<> setResourceLimit(ResourceLimit limit);
+// The same of the soft limit alone; the hard one stays.
+Result<> setSoftLimit(ResourceLimit limit);
+// sched_setaffinity(2): this process, and what it starts, runs on `count` of the processors that it
+// may run on now, from the `first` on, which wraps. More than there are: on all.
+Result<> limitProcessors(uint32_t count, uint32_t first);
 // Raises the soft limit of descriptors to `wanted`, as far as the hard one allows; what it is then,
 // 0 if that cannot be told.
 size_t raiseDescriptors(size_t wanted);

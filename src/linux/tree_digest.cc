@@ -2,17 +2,15 @@
 #include "linux/tree_digest.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
 #include <vector>
 
 #include <dirent.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 namespace cloister::linux {
@@ -22,45 +20,13 @@ namespace {
 constexpr size_t kFilesAhead = 128;
 constexpr size_t kLinesAhead = 16'384;
 constexpr uint64_t kBytesAhead = uint64_t{64} << 20;
-constexpr off_t kFileAhead = off_t{4} << 20;
-
-void readAhead(int fd, off_t from) {
-  ::posix_fadvise(fd, from, kFileAhead, POSIX_FADV_WILLNEED);
-}
-
-// Nothing of the file is in memory: cachestat(2), since Linux 6.5. False where that cannot be told.
-bool isUncached(int fd) {
-  constexpr long kCachestat = 451;  // on every architecture; glibc 2.36 has no name for it
-  struct {
-    uint64_t offset = 0;
-    uint64_t length = 0;  // to the end
-  } range;
-  struct {
-    uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
-  } pages;
-  return ::syscall(kCachestat, fd, &range, &pages, 0U) == 0 && pages.cached == 0;
-}
-
-Result<std::string> hashFile(int fd, const std::string& path) {
-  base::Sha256 hash;
-  std::array<char, size_t{64} << 10> chunk;
-  off_t done = 0;
-  for (off_t asked = kFileAhead;;) {
-    if (done + kFileAhead / 2 >= asked) {
-      readAhead(fd, asked);  // of the end, none is asked for
-      asked += kFileAhead;
-    }
-    const ssize_t n = ::read(fd, chunk.data(), chunk.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failErrno("reading " + path);
-    if (n == 0) return hash.hex();
-    hash.update({chunk.data(), static_cast<size_t>(n)});
-    done += n;
-  }
-}
 
 std::string number(int64_t value) {
   return std::to_string(value);
+}
+
+int64_t changeOf(const struct stat& status) {
+  return int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec;
 }
 
 Result<std::vector<std::string>> namesIn(int fd, const std::string& path) {
@@ -84,21 +50,21 @@ std::string stampOf(const struct stat& status) {
          number(status.st_ctim.tv_sec) + "." + number(status.st_ctim.tv_nsec);
 }
 
-TreeDigest::TreeDigest(Of of, std::string_view old_cache) : of_(of) {
-  // Lines of "STAMP SHA256 PATH"; stale ones are simply not found.
-  while (!old_cache.empty()) {
-    const std::string_view line = old_cache.substr(0, old_cache.find('\n'));
-    old_cache.remove_prefix(std::min(line.size() + 1, old_cache.size()));
-    const size_t first = line.find(' ');
-    if (first == std::string_view::npos || line.size() < first + 66) continue;
-    old_.emplace(line.substr(first + 66), line.substr(0, first + 65));
-  }
-}
+TreeDigest::TreeDigest(Of of, std::string old_cache, TreeWalk how)
+    : of_(of),
+      old_(std::move(old_cache)),
+      begun_(base::wallMicros() * 1000),
+      since_(how.since != 0 ? how.since : begun_),
+      hashes_(how.threads) {}
+
+TreeDigest::~TreeDigest() = default;
 
 Result<> TreeDigest::add(const std::string& root, const std::string& name) {
   const std::string path = root + "/" + name;
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return failErrno("opening " + path);
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return failErrno("opening " + path);
+  noteChange(status, name);
   TRY(directory(fd.get(), name, 0));
   return settleAll();
 }
@@ -124,6 +90,7 @@ Result<> TreeDigest::entry(int parent, const char* name, const std::string& path
   struct stat status{};
   // Removed between listing and looking: as if it had not been listed.
   if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  const bool young = noteChange(status, path);
   const bool readable = of_ == Of::kEverything || (status.st_mode & S_IROTH) != 0;
   Line line{.type = 'd',
             .mode = status.st_mode & 07777U,
@@ -131,8 +98,8 @@ Result<> TreeDigest::entry(int parent, const char* name, const std::string& path
             .content = "-",
             .path = path,
             .unread = {},
-            .uncached = false,
-            .stamp = {}};
+            .stamp = {},
+            .young = young};
   if (S_ISDIR(status.st_mode)) {
     line.size = 0;
     TRY(put(std::move(line)));
@@ -151,23 +118,101 @@ Result<> TreeDigest::entry(int parent, const char* name, const std::string& path
   }
   if (!S_ISREG(status.st_mode)) return {};
   line.type = 'f';
-  if (readable) TRY(find(parent, name, stampOf(status), line));
+  ++seen_.files;
+  if (readable && !TRY(find(parent, name, stampOf(status), line))) return {};
   return put(std::move(line));
 }
 
-// Its content, or where that is to be read.
-Result<> TreeDigest::find(int parent, const char* name, std::string stamp, Line& line) {
-  const auto known = old_.find(line.path);
-  if (known != old_.end() && known->second.starts_with(stamp + " ")) {
-    line.content = known->second.substr(stamp.size() + 1);
-  } else {
-    line.unread = Fd(::openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!line.unread) return failErrno("opening " + line.path);
-    line.uncached = isUncached(line.unread.get());
-    readAhead(line.unread.get(), 0);
+// True if it may change again under the same stamp. A change that the clock says is to come is from
+// before the clock was set, and tells nothing.
+bool TreeDigest::noteChange(const struct stat& status, const std::string& path) {
+  const int64_t at = changeOf(status);
+  if (at <= seen_.newest && at < since_ && at < begun_ - kSettled) return false;
+  if (at > base::wallMicros() * 1000 + kSettled) return false;
+  if (at > seen_.newest) {
+    seen_.newest = at;
+    seen_.newest_path = path;
   }
+  if (at >= since_) nameChanged(path);
+  return at >= begun_ - kSettled;
+}
+
+void TreeDigest::nameChanged(const std::string& path) {
+  auto& names = seen_.changed;
+  if (names.size() < TreeSeen::kMostNamed && std::ranges::find(names, path) == names.end()) {
+    names.push_back(path);
+  }
+}
+
+namespace {
+
+// A line of a cache: "STAMP SHA256 PATH".
+struct CacheLine {
+  std::string_view head;  // STAMP SHA256
+  std::string_view path;
+  size_t end;  // where the next one begins
+};
+
+std::optional<CacheLine> lineAt(std::string_view cache, size_t at) {
+  const std::string_view line = cache.substr(at, cache.find('\n', at) - at);
+  const size_t first = line.find(' ');
+  if (first == std::string_view::npos || line.size() < first + 66) return std::nullopt;
+  return CacheLine{line.substr(0, first + 65), line.substr(first + 66),
+                   std::min(at + line.size() + 1, cache.size())};
+}
+
+// The first line of each path counts.
+std::unordered_map<std::string_view, size_t> indexOf(std::string_view cache) {
+  std::unordered_map<std::string_view, size_t> index;
+  index.reserve(cache.size() / 128);
+  for (size_t at = 0; at < cache.size();) {
+    if (const auto line = lineAt(cache, at)) index.emplace(line->path, at);
+    at = std::min(cache.find('\n', at), cache.size() - 1) + 1;
+  }
+  return index;
+}
+
+}  // namespace
+
+// "STAMP SHA256" of an earlier walk, "" for none. Walks go in the same order, so that the line is
+// nearly always the next one.
+std::string_view TreeDigest::known(const std::string& path) {
+  auto line = lineAt(old_, next_old_);
+  if (!line || line->path != path) {
+    if (old_.empty()) return {};
+    if (!index_) index_ = indexOf(old_);
+    const auto found = index_->find(path);
+    if (found == index_->end()) return {};
+    line = lineAt(old_, found->second);
+  }
+  next_old_ = line->end;
+  return line->head;
+}
+
+// Its content, or where that is to be read. False: there is no such file any more, as if it had not
+// been listed; what is in its place now is seen by the next walk.
+Result<bool> TreeDigest::find(int parent, const char* name, std::string stamp, Line& line) {
+  const std::string_view before = known(line.path);
   line.stamp = std::move(stamp);
-  return {};
+  if (before.starts_with(line.stamp + " ")) {
+    line.content = before.substr(line.stamp.size() + 1);
+    return true;
+  }
+  if (!before.empty()) nameChanged(line.path);
+  // A FIFO that took its place must not be waited for.
+  Fd fd(::openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const int error = fd ? 0 : errno;
+  if (!fd && error != ENOENT && error != ELOOP && error != ENXIO) {
+    return failErrno("opening " + line.path);
+  }
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    nameChanged(line.path);
+    seen_.newest = std::max(seen_.newest, begun_);  // so that another walk is made
+    return false;
+  }
+  line.unread = hashes_.add(std::move(fd), line.path);
+  return true;
 }
 
 Result<> TreeDigest::put(Line line) {
@@ -184,30 +229,59 @@ Result<> TreeDigest::put(Line line) {
   return {};
 }
 
+namespace {
+
+std::string escape(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == '\n') out += "\\n";
+    if (c == '\\') out += "\\\\";
+    if (c != '\n' && c != '\\') out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<> TreeDigest::settleFirst() {
   Line line = std::move(lines_.front());
   lines_.pop_front();
-  if (line.unread) {
-    --files_ahead_;
-    bytes_ahead_ -= ahead(line);
-    line.content = TRY(hashFile(line.unread.get(), line.path));
-    // Gigabytes that nobody asks for soon would push out of memory what is used, and it is quicker
-    // to read into the same pages again than into ever more.
-    if (line.uncached) ::posix_fadvise(line.unread.get(), 0, 0, POSIX_FADV_DONTNEED);
-  }
-  if (!line.stamp.empty() && !line.path.contains('\n')) {
-    new_.append(line.stamp).append(" ").append(line.content).append(" ").append(line.path) += '\n';
-  }
+  if (line.unread) TRY(readFile(line));
+  keep(line);
   char head[64];
   const int n = std::snprintf(head, sizeof head, "%c %o %lld ", line.type, line.mode,
                               static_cast<long long>(line.size));
+  // A line that begins with a backslash has an escaped path, as those of sha256sum(1): a path with
+  // a newline must not look like two lines.
+  const bool escaped = line.path.contains('\n');
+  if (escaped) manifest_.update("\\");
   manifest_.update({head, static_cast<size_t>(n)});
   manifest_.update(line.content);
   manifest_.update(" ");
-  manifest_.update(line.path);
+  manifest_.update(escaped ? escape(line.path) : line.path);
   manifest_.update("\n");
   if (line.unread && on_read_) on_read_();
   return {};
+}
+
+Result<> TreeDigest::readFile(Line& line) {
+  --files_ahead_;
+  bytes_ahead_ -= ahead(line);
+  FileHashes::Hashed hashed = TRY(hashes_.take(*line.unread));
+  ++seen_.files_read;
+  seen_.bytes_read += hashed.bytes;
+  line.content = std::move(hashed.sha256);
+  if (hashed.stamp == line.stamp) return {};
+  nameChanged(line.path);
+  seen_.newest = std::max(seen_.newest, begun_);  // between the look and the end of the read
+  line.stamp.clear();
+  return {};
+}
+
+// For the next walk, unless the file may change again under the same stamp.
+void TreeDigest::keep(const Line& line) {
+  if (line.stamp.empty() || line.path.contains('\n') || line.young) return;
+  new_.append(line.stamp).append(" ").append(line.content).append(" ").append(line.path) += '\n';
 }
 
 Result<> TreeDigest::settleAll() {
@@ -218,7 +292,7 @@ Result<> TreeDigest::settleAll() {
 
 // Of what is read ahead of the hash, how much is of this file.
 uint64_t TreeDigest::ahead(const Line& line) {
-  return std::min<uint64_t>(static_cast<uint64_t>(line.size), kFileAhead);
+  return std::min(static_cast<uint64_t>(line.size), uint64_t{kFileAhead});
 }
 
 }  // namespace cloister::linux

@@ -14,18 +14,43 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "linux/file_hashes.h"
 
 namespace cloister::linux {
 
 // Directories within each other in a tree; one that has more has no digest.
 inline constexpr int kMaxTreeDepth = 64;
+
+// What a walk saw besides the digest. Times are wall-clock nanoseconds.
+struct TreeSeen {
+  static constexpr size_t kMostNamed = 16;
+
+  uint64_t files = 0;       // regular files
+  uint64_t files_read = 0;  // of those, the ones whose hash was not known
+  uint64_t bytes_read = 0;
+  int64_t newest = 0;  // the newest change (ctime) of anything in the tree
+  std::string newest_path;
+  // Known before with another stamp, or changed since TreeWalk::since: at most kMostNamed.
+  std::vector<std::string> changed;
+};
+
+// How a walk is made.
+struct TreeWalk {
+  // Hash files too, beside the walk itself, which hashes when it has to wait.
+  unsigned threads = 0;
+  // What changed at this time or later is named in TreeSeen::changed; 0: since the walk began.
+  int64_t since = 0;
+};
 
 // One walk: the manifest is hashed as it comes, some files behind the walk, so that the kernel
 // reads them ahead: where nothing is cached a read takes far longer than its hash. Not thread-safe.
@@ -35,9 +60,16 @@ class TreeDigest {
     kEverything,      // what cannot be read is an error
     kWhatOthersRead,  // a file or directory that others may not read is "-" and not looked into
   };
+  // The kernel stamps changes by a clock that ticks every 10 ms at most. A change that is younger
+  // than this when a walk begins may come again under the same stamp.
+  static constexpr int64_t kSettled = 20'000'000;  // nanoseconds
+
   // `old_cache` is what cache() was of an earlier walk: files with the same inode, size, mtime and
   // ctime are not read again. "" for none.
-  explicit TreeDigest(Of of, std::string_view old_cache = {});
+  explicit TreeDigest(Of of, std::string old_cache = {}, TreeWalk how = {});
+  TreeDigest(const TreeDigest&) = delete;
+  TreeDigest& operator=(const TreeDigest&) = delete;
+  ~TreeDigest();
 
   // Called after each file that was read, which cache() has then.
   void onRead(std::function<void()> call) { on_read_ = std::move(call); }
@@ -49,7 +81,12 @@ class TreeDigest {
 
   // "sha256:…" of what was added so far.
   [[nodiscard]] std::string digest() const { return "sha256:" + manifest_.hex(); }
+  // For the next walk. Files that changed while this walk was made are not in it.
   [[nodiscard]] const std::string& cache() const { return new_; }
+  [[nodiscard]] const TreeSeen& seen() const { return seen_; }
+  [[nodiscard]] int64_t begun() const { return begun_; }
+  // Nothing changed since shortly before the walk began, as far as the walk saw.
+  [[nodiscard]] bool settled() const { return seen_.newest < begun_ - kSettled; }
 
  private:
   struct Line {
@@ -58,27 +95,39 @@ class TreeDigest {
     int64_t size;
     std::string content;
     std::string path;
-    Fd unread;          // of a file whose content is not known yet
-    bool uncached;      // nothing of that was in memory
-    std::string stamp;  // of a file
+    std::shared_ptr<FileHashes::File> unread;  // of a file whose content is not known yet
+    std::string stamp;                         // of a file; "" where it changed while it was read
+    bool young = false;                        // it may change again under the same stamp
   };
 
   Result<> directory(int fd, const std::string& path, int depth);
   Result<> entry(int parent, const char* name, const std::string& path, int depth);
-  Result<> find(int parent, const char* name, std::string stamp, Line& line);
+  Result<bool> find(int parent, const char* name, std::string stamp, Line& line);
+  std::string_view known(const std::string& path);
+  bool noteChange(const struct stat& status, const std::string& path);
+  void nameChanged(const std::string& path);
   Result<> put(Line line);
   Result<> settleFirst();
   Result<> settleAll();
+  Result<> readFile(Line& line);
+  void keep(const Line& line);
   static uint64_t ahead(const Line& line);
 
   const Of of_;
+  const std::string old_;
+  const int64_t begun_;
+  const int64_t since_;
   std::function<void()> on_read_;
   std::deque<Line> lines_;  // not in the manifest yet: the first is not read, nor may be others
   size_t files_ahead_ = 0;
   uint64_t bytes_ahead_ = 0;
-  std::unordered_map<std::string, std::string> old_;
+  size_t next_old_ = 0;  // where the line is expected that the walk needs next
+  // Path → where its line begins, made once a line is not where it is expected.
+  std::optional<std::unordered_map<std::string_view, size_t>> index_;
+  TreeSeen seen_;
   std::string new_;
   base::Sha256 manifest_;
+  FileHashes hashes_;
 };
 
 // What identifies a file's content without reading it: inode, size, mtime and ctime.

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "linux/tree_digest.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -54,6 +59,12 @@ class TreeDigestTest : public testing::Test {
     return "sha256:" + base::sha256Hex(manifest);
   }
 
+  // Until what was put can no longer change under the same stamp.
+  static void settle() {
+    const auto settled = std::chrono::nanoseconds(TreeDigest::kSettled);
+    std::this_thread::sleep_for(settled + std::chrono::milliseconds(10));
+  }
+
   // How many files are read with what is known of an earlier walk.
   int read(const std::string& known) {
     int files = 0;
@@ -88,9 +99,24 @@ TEST_F(TreeDigestTest, IsOfTheManifestInItsOrder) {
   EXPECT_EQ(read(""), 405);
 }
 
+// One file whose name looks like two lines, and two files.
+TEST_F(TreeDigestTest, TellsANameWithANewlineFromTwoFiles) {
+  const std::string line = "f 644 1 " + base::sha256Hex("y") + " tree/b";
+  put("a\n" + line.substr(0, line.rfind('/')) + "/b", "x");
+  TreeDigest one(Of::kEverything);
+  ASSERT_TRUE(one.add(top_, "tree"));
+  fs::remove_all(tree());
+  put("a", "x");
+  put("b", "y");
+  TreeDigest two(Of::kEverything);
+  ASSERT_TRUE(two.add(top_, "tree"));
+  EXPECT_NE(one.digest(), two.digest());
+}
+
 TEST_F(TreeDigestTest, ReadsNothingThatIsKnown) {
   for (int i = 0; i < 300; ++i)
     put(std::to_string(i), std::to_string(i));
+  settle();
   const std::string known = cacheOf("");
   EXPECT_EQ(read(known), 0);
   put("150", "changed");
@@ -101,9 +127,11 @@ TEST_F(TreeDigestTest, ReadsNothingThatIsKnown) {
 TEST_F(TreeDigestTest, GoesOnFromWhatAWalkThatBrokeOffHadRead) {
   for (int i = 0; i < 300; ++i)
     put(std::to_string(i), std::to_string(i));
+  settle();
   const std::string old = cacheOf("");
   put("0", "changed");
   put("99", "changed as well");  // the last
+  settle();
   int files = 0;
   std::string kept;
   TreeDigest walk(Of::kEverything, old);
@@ -113,6 +141,69 @@ TEST_F(TreeDigestTest, GoesOnFromWhatAWalkThatBrokeOffHadRead) {
   ASSERT_TRUE(walk.add(top_, "tree"));
   EXPECT_EQ(files, 2);
   EXPECT_EQ(read(kept), 1) << "what was read is before what was known, and counts";
+}
+
+TEST_F(TreeDigestTest, ThreadsHashTheSame) {
+  for (int i = 0; i < 500; ++i)
+    put("many/" + std::to_string(i), std::string(static_cast<size_t>(i) * 100, 'x'));
+  put("large", std::string((size_t{9} << 20) + 17, 'l'));
+  for (const unsigned threads : {1U, 3U}) {
+    TreeDigest walk(Of::kEverything, "", {.threads = threads});
+    ASSERT_TRUE(walk.add(top_, "tree"));
+    EXPECT_EQ(walk.digest(), expected());
+    EXPECT_EQ(walk.seen().files, 501U);
+    EXPECT_EQ(walk.seen().files_read, 501U);
+  }
+}
+
+TEST_F(TreeDigestTest, ReadsAgainWhatMayChangeUnderTheSameStamp) {
+  put("old", "old");
+  settle();
+  put("young", "young");
+  TreeDigest walk(Of::kEverything);
+  ASSERT_TRUE(walk.add(top_, "tree"));
+  EXPECT_FALSE(walk.settled());
+  EXPECT_EQ(read(walk.cache()), 1) << "the young one";
+  settle();
+  TreeDigest later(Of::kEverything, walk.cache());
+  ASSERT_TRUE(later.add(top_, "tree"));
+  EXPECT_TRUE(later.settled());
+  EXPECT_EQ(read(later.cache()), 0);
+}
+
+TEST_F(TreeDigestTest, NamesWhatChangedSinceTheCache) {
+  for (int i = 0; i < 30; ++i)
+    put(std::to_string(i), std::to_string(i));
+  settle();
+  const std::string known = cacheOf("");
+  // In place: nothing of its directory changes, nor does its size.
+  const int fd = ::open((tree() + "/7").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_EQ(::pwrite(fd, "x", 1, 0), 1);
+  ::close(fd);
+  settle();
+  TreeDigest walk(Of::kEverything, known);
+  ASSERT_TRUE(walk.add(top_, "tree"));
+  EXPECT_EQ(walk.seen().changed, std::vector<std::string>{"tree/7"});
+  EXPECT_EQ(walk.seen().files_read, 1U);
+  EXPECT_NE(walk.digest(), expected());
+}
+
+TEST_F(TreeDigestTest, NamesWhatChangesWhileItIsRead) {
+  put("first", "1");
+  put("last", "2");
+  settle();
+  TreeDigest walk(Of::kEverything);
+  bool changed = false;
+  walk.onRead([&] {  // the second file is open and looked at by now
+    if (std::exchange(changed, true)) return;
+    const int fd = ::open((tree() + "/last").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+    EXPECT_EQ(::write(fd, "more", 4), 4);
+    ::close(fd);
+  });
+  ASSERT_TRUE(walk.add(top_, "tree"));
+  EXPECT_EQ(walk.seen().changed, std::vector<std::string>{"tree/last"});
+  EXPECT_FALSE(walk.settled());
+  EXPECT_FALSE(walk.cache().contains("tree/last"));
 }
 
 TEST_F(TreeDigestTest, DoesNotReadWhatOthersMayNot) {

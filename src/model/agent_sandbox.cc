@@ -102,6 +102,17 @@ bool isAgentOperation(std::string_view name) {
   return std::ranges::find(kAgentOperations, name) != std::end(kAgentOperations);
 }
 
+bool isApprovalKind(std::string_view name) {
+  return std::ranges::find(kApprovalKinds, name) != std::end(kApprovalKinds);
+}
+
+std::string approvalKindNames() {
+  std::string names;
+  for (const std::string_view kind : kApprovalKinds)
+    names.append(names.empty() ? "" : ", ").append(kind);
+  return names;
+}
+
 Result<> checkAgentName(std::string_view name, const std::string& field) {
   const auto control = [](char c) { return static_cast<uint8_t>(c) < ' ' || c == 0x7f; };
   if (!name.empty() && name.size() <= kMaxAgentName && !std::ranges::any_of(name, control) &&

@@ -19,6 +19,14 @@ inline constexpr std::string_view kAgentOperations[] = {
     "file_read", "file_write",        "file_create",  "file_delete",
     "network",   "command_execution", "quality_gate", "workflow"};
 bool isAgentOperation(std::string_view name);
+// What `require_human_approval` names: operations, and kinds of them.
+inline constexpr std::string_view kApprovalKinds[] = {
+    "file_read",     "file_write",         "file_create",        "file_delete",
+    "network",       "command_execution",  "quality_gate",       "workflow",
+    "config_change", "database_operation", "system_file_access", "privileged_operation"};
+// "file_read, file_write, …"
+std::string approvalKindNames();
+bool isApprovalKind(std::string_view name);
 
 // Lasts until a time, then it is as if it had never been; nothing has to take it away.
 struct TemporaryPermission {
@@ -28,6 +36,7 @@ struct TemporaryPermission {
   std::string pattern;
   int64_t expires_at = 0;     // wall-clock microseconds
   std::string escalation_id;  // that it came from
+  bool by_rule = false;       // no person approved it; not in records
 };
 
 // The agent's own bounds; what is absent is the level's.

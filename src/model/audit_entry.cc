@@ -97,8 +97,9 @@ struct Sealable {
   std::string_view member;
 };
 constexpr Sealable kSealable[] = {{"agent.violation", "what"}, {"agent.violation", "reason"},
-                                  {"escalation.", "reason"},   {"execution.", "reason"},
-                                  {"policy.", "note"},         {"audit.redacted", "reason"}};
+                                  {"escalation.", "reason"},   {"escalation.", "what"},
+                                  {"execution.", "reason"},    {"policy.", "note"},
+                                  {"audit.redacted", "reason"}};
 
 }  // namespace
 

@@ -25,7 +25,7 @@ using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm
 struct Key {
   std::string_view path;
   Target (*target)(Config&);
-  std::string_view unit = "";
+  std::string_view unit = {};
   uint64_t min = 0;  // of numbers, in `unit`
   uint64_t max = 0;
   uint64_t scale = 1;  // file value × scale = stored value
@@ -44,7 +44,9 @@ constexpr Key kKeys[] = {
     {SAME(state)},
     {SAME(user)},
     {SAME(durability)},
-    {SAME(policy)},
+    {KEY(policy, policy.document)},
+    {SAME(policy.document)},
+    {SAME(policy.allow_weaker)},
     {SAME(tools)},
     {SAME(policies.history), "versions", 1, 100'000},
     {SAME(policies.replay), "requests", 1, 1000},
@@ -114,6 +116,9 @@ constexpr Key kKeys[] = {
     {SAME(images.max_mb), "MiB", 1, 16 * 1024 * 1024},
     {SAME(images.max_files), "entries", 1, 100'000'000},
     {SAME(images.idle_seconds), "seconds", 1, kDay},
+    {SAME(images.require_verified)},
+    {SAME(images.read_after_seconds), "seconds", 0, kDay},
+    {SAME(images.verify_seconds), "seconds", 1, 7 * kDay},
     {SAME(workspace.disk.directory)},
     {SAME(workspace.disk.over_mb), "MiB", 1, 16 * 1024 * 1024},
     {SAME(workspace.disk.max_mb), "MiB", 0, 1024 * 1024 * 1024},
@@ -356,8 +361,9 @@ bool isSection(const std::string& path) {
 Result<> applyOne(const std::string& path, const YAML::Node& value, std::set<std::string>& seen,
                   Config& config) {
   if (!seen.insert(path).second) return fail(Code::kInvalid, path + ": given twice", path);
-  if (isSection(path)) return applyMap(value, path + ".", seen, config);
   const auto* key = std::ranges::find(kKeys, path, &Key::path);
+  const bool short_form = key != std::end(kKeys) && value.IsScalar();
+  if (isSection(path) && !short_form) return applyMap(value, path + ".", seen, config);
   if (key == std::end(kKeys)) {
     const std::string nearest = base::nearestName(path, keyPaths());
     const std::string hint = nearest.empty() ? "" : "; did you mean " + nearest + "?";

@@ -28,8 +28,12 @@ struct Config {
   std::string state;                      // "" = base::defaultStateDir()
   std::string user = "cloister";          // what cloisterd becomes when it is started as root
   Durability durability = Durability::kProcess;
-  std::string policy;  // path; "" = policies/default.yaml of the installation
-  std::string tools;   // path; "" = policies/tools.yaml of the installation
+  std::string tools;  // path; "" = policies/tools.yaml of the installation
+
+  struct Policy {
+    std::string document;       // or `policy: FILE`; "" = policies/default.yaml of the installation
+    bool allow_weaker = false;  // a runtime that no node offers is replaced by a weaker one
+  } policy;
 
   // The history of the policy document.
   struct Policies {
@@ -240,8 +244,9 @@ struct Config {
     uint32_t notification_attempts = 10;    // then it is given up
     uint32_t notification_pause_ms = 2000;  // before the second, doubling from there
     uint32_t notification_timeout_ms = 10'000;
-    std::vector<std::string> roles = {"approver"};             // who decides what is asked by hand
-    std::vector<std::string> safe_operations = {"file_read"};  // for `auto_approve: safe`
+    std::vector<std::string> roles = {"approver"};  // who decides what is asked by hand
+    std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete",
+                                                "command"};
     struct Webhook {
       std::string url;          // "": none
       std::string secret_file;  // signs what is sent

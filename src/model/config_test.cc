@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/config.h"
 
+#include <regex>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,6 +105,24 @@ TEST(Config, DefaultsReadBack) {
                                        ": " + key.default_value + "}";
     EXPECT_EQ(problem(yaml), "");
   }
+}
+
+// As installed it changes nothing; each setting in it is right once the "#" before it is removed.
+TEST(Config, TheExampleIsValid) {
+  const auto text = base::readFile(CLOISTER_SOURCE_DIR "/deploy/cloister.yaml");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(problem(*text), "");
+  const std::string set =
+      std::regex_replace(*text, std::regex("(^|\n)#(?=(  )*[a-z_]+:( |\n))"), "$1");
+  const auto config = parseConfig(set, "cloister.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->policy.document, "/etc/cloister/policy.yaml");
+  EXPECT_EQ(config->audit.publish.file, "/mnt/write-once/cloister.checkpoints");
+  const Config defaults;
+  EXPECT_EQ(config->run.queue, defaults.run.queue);
+  EXPECT_EQ(config->limits, defaults.limits);
+  EXPECT_EQ(config->node.max_sandboxes, defaults.node.max_sandboxes);
+  EXPECT_EQ(config->images.verify_seconds, defaults.images.verify_seconds);
 }
 
 TEST(Config, TheDocumentationHasExactlyTheseRows) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/content_type.h"
 #include "base/crypto.h"
 #include "model/artifact.h"
 
@@ -108,17 +109,64 @@ void addRest(json::object& object, const Execution& execution) {
   if (execution.cell) {
     object["results"] = execution.results;
     object["results_truncated"] = execution.results_truncated;
+    object["results_left_out"] = execution.results_left_out;
     object["cell"] = json::object{{"kernel", execution.cell->kernel},
                                   {"number", execution.cell->number},
                                   {"state_lost", execution.cell->state_lost}};
   }
   object["stdout_bytes"] = execution.out.total;
   object["stderr_bytes"] = execution.err.total;
-  if (!execution.out.artifact.empty()) object["stdout_artifact"] = execution.out.artifact;
-  if (!execution.err.artifact.empty()) object["stderr_artifact"] = execution.err.artifact;
+  for (const auto& [name, kept] :
+       {std::pair("stdout", &execution.out), std::pair("stderr", &execution.err)}) {
+    if (kept->artifact.empty()) continue;
+    const std::string artifact = name + std::string("_artifact");
+    object[artifact] = kept->artifact;
+    object[artifact + "_truncated"] = artifactBytes(execution, *kept) < kept->total;
+  }
 }
 
 }  // namespace
+
+uint64_t artifactBytes(const Execution& execution, const KeptOutput& kept) {
+  const auto found = std::ranges::find(execution.artifacts, kept.artifact, &ArtifactRef::id);
+  return kept.artifact.empty() || found == execution.artifacts.end() ? 0 : found->size;
+}
+
+std::optional<Figure> figureOf(const json::value& result) {
+  const json::object* data = result.if_object();
+  for (const std::string_view type : {"image/png", "image/jpeg"}) {
+    const json::value* text = data == nullptr ? nullptr : data->if_contains(type);
+    if (text == nullptr || !text->is_string()) continue;
+    auto bytes = base::fromBase64(text->get_string());
+    if (bytes && base::sniffContentType("", *bytes) == type) return Figure{type, *std::move(bytes)};
+  }
+  return std::nullopt;
+}
+
+std::string figurePath(uint64_t cell, size_t result, std::string_view type) {
+  return "cell-" + std::to_string(cell) + "-" + std::to_string(result + 1) +
+         (type == "image/png" ? ".png" : ".jpg");
+}
+
+std::string leftOutText(const json::array& left_out) {
+  const auto number = [](const json::object& part, std::string_view name) {
+    const json::value* value = part.if_contains(name);
+    json::error_code error;
+    return value != nullptr ? value->to_number<uint64_t>(error) : 0;
+  };
+  std::string lines;
+  for (const json::value& item : left_out) {
+    if (!item.is_object()) continue;
+    const json::object& part = item.get_object();
+    const json::value* type = part.if_contains("type");
+    const bool whole = type == nullptr || !type->is_string() || type->get_string().empty();
+    const uint64_t kept = number(part, "kept_bytes");
+    lines += whole ? "a result" : std::string(type->get_string());
+    lines += " of " + std::to_string(number(part, "bytes")) + " bytes was over a bound and ";
+    lines += kept > 0 ? "is cut to " + std::to_string(kept) + "\n" : "was left out\n";
+  }
+  return lines;
+}
 
 std::string_view statusName(Status status) {
   return rowOf(status).name;
@@ -178,8 +226,9 @@ std::string_view errorTypeOf(Code code) {
       return error_type::kPermissionDenied;
     case Code::kQuota:
       return error_type::kQuotaExceeded;
-    case Code::kInvalid:
     case Code::kNotFound:
+      return error_type::kNotFound;
+    case Code::kInvalid:
     case Code::kConflict:
     case Code::kTooLarge:
     case Code::kUnsupported:

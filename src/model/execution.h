@@ -39,6 +39,7 @@ inline constexpr std::string_view kPermissionDenied = "PERMISSION_DENIED";
 inline constexpr std::string_view kApprovalRequired = "APPROVAL_REQUIRED";
 inline constexpr std::string_view kQuotaExceeded = "QUOTA_EXCEEDED";
 inline constexpr std::string_view kInvalidRequest = "INVALID_REQUEST";
+inline constexpr std::string_view kNotFound = "NOT_FOUND";
 inline constexpr std::string_view kStartupFailed = "SANDBOX_STARTUP_FAILED";
 inline constexpr std::string_view kRunnerLost = "RUNNER_LOST";
 inline constexpr std::string_view kNodeLost = "NODE_LOST";
@@ -79,8 +80,8 @@ struct Provenance {
   bool nested = false;  // in a sandbox of its own within its session's
 };
 
-// What was kept of one stream: the first `max_output_bytes`; the whole of a longer one (up to the
-// artifact bound) is the artifact named here.
+// What was kept of one stream: the first `max_output_bytes`; the whole of a longer one, or its
+// first run.output_artifact_bytes, is the artifact named here.
 struct KeptOutput {
   std::string bytes;
   uint64_t total = 0;  // bytes the program wrote
@@ -94,6 +95,16 @@ struct Cell {
   uint64_t number = 0;      // of this cell in that kernel, from 1 on; anew when it starts afresh
   bool state_lost = false;  // the kernel ended with this cell: the next one starts a fresh one
 };
+
+// The figure of a cell's result, if it has one: PNG or JPEG. What it is called is the sandbox's
+// claim, so the bytes have been looked at.
+struct Figure {
+  std::string_view type;
+  std::string bytes;
+};
+std::optional<Figure> figureOf(const base::json::value& result);
+// What it is called as an artifact; `result` is its place among the results.
+std::string figurePath(uint64_t cell, size_t result, std::string_view type);
 
 struct Execution {
   std::string id;
@@ -116,13 +127,21 @@ struct Execution {
   base::json::array results;   // of a cell: objects, from mime types to data; hostile
   uint64_t results_bytes = 0;  // what they take, about
   bool results_truncated = false;
+  // Of those the first: objects with the `result`'s place (null: all of one is missing), the `type`
+  // of the part, its `bytes` as JSON, and the `kept_bytes` of a text that was cut.
+  base::json::array results_left_out;
   int64_t created_at = 0;
   int64_t started_at = 0;
   int64_t finished_at = 0;
 };
 
+// How much of a stream its artifact has; 0 without one.
+uint64_t artifactBytes(const Execution& execution, const KeptOutput& kept);
+
 // The result of the run contract. Output that is not UTF-8 is base64 with `stdout_encoding`.
 base::json::object toJsonObject(const Execution& execution);
+// Of Execution::results_left_out, a line for each; "" for none.
+std::string leftOutText(const base::json::array& left_out);
 // The type of an error that is not a run's own.
 std::string_view errorTypeOf(Code code);
 base::json::object toJsonObject(const RunError& error);

@@ -57,11 +57,11 @@ json::object toJsonObject(const Image& image) {
   json::object env;
   for (const auto& [name, value] : image.env)
     env[name] = value;
-  const auto textOrNull = [](const std::string& text) {
+  const auto text_or_null = [](const std::string& text) {
     return text.empty() ? json::value(nullptr) : json::value(text);
   };
   return {{"name", image.name},        {"digest", image.digest},
-          {"source", image.source},    {"reference", textOrNull(image.reference)},
+          {"source", image.source},    {"reference", text_or_null(image.reference)},
           {"env", std::move(env)},     {"size_bytes", image.size_bytes},
           {"files", image.files},      {"created", image.created},
           {"squashfs", image.squashfs}};

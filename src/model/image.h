@@ -35,8 +35,11 @@ struct Image {
 // What an import may unpack, as the configuration says.
 struct ImageSettings {
   uint64_t max_mb = 16'384;
-  uint64_t max_files = 1'000'000;  // files, directories and links of all layers together
-  uint32_t idle_seconds = 30;      // without a sandbox, then a node gives it up
+  uint64_t max_files = 1'000'000;   // files, directories and links of all layers together
+  bool require_verified = false;    // nothing runs on the node's own image before it has a digest
+  uint32_t read_after_seconds = 2;  // from a start without a digest, or a change, to reading it
+  uint32_t verify_seconds = 600;    // between two looks at its content
+  uint32_t idle_seconds = 30;       // without a sandbox, then a node gives it up
 };
 
 // A name that an image can be given: isImageName(), and not the host's.

@@ -98,6 +98,10 @@ Result<> check(const Language& language) {
   if (language.kernel.empty() == isFileName(language.kernel_file)) {
     return wrong("kernel_file", "must be a plain file name beside kernel, and only there");
   }
+  if (!std::ranges::all_of(language.kernel_parts, isFileName) ||
+      (language.kernel.empty() && !language.kernel_parts.empty())) {
+    return wrong("kernel_parts", "must be plain file names beside kernel, and only there");
+  }
   for (const std::string& word : language.kernel) {
     if (word != "{kernel}" && word != "{dir}" && word.contains('{')) {
       return wrong("kernel", "braces may hold kernel or dir only, and must stand alone");
@@ -145,6 +149,7 @@ Result<Language> readLanguage(const base::json::object& object) {
   language.zygote = TRY(textList(reader, "zygote"));
   language.kernel = TRY(textList(reader, "kernel"));
   language.kernel_file = TRY(reader.text("kernel_file")).value_or("");
+  language.kernel_parts = TRY(textList(reader, "kernel_parts"));
   language.requires_paths = TRY(textList(reader, "requires"));
   language.install = TRY(requiredText(reader, "install"));
   TRY(reader.finish());
@@ -169,6 +174,24 @@ Result<std::vector<std::filesystem::path>> yamlFiles(const std::string& dir) {
 
 }  // namespace
 
+namespace {
+
+Result<std::string> readKernel(const std::string& dir, const Language& language) {
+  std::vector<std::string> files = language.kernel_parts;
+  files.push_back(language.kernel_file);
+  std::string text;
+  for (const std::string& file : files)
+    text += TRY(base::readFile(dir + file, kMaxKernelBytes));
+  if (text.size() > kMaxKernelBytes) {
+    return fail(Code::kTooLarge, "reading the kernel of " + language.name +
+                                     ": together its files " + "have more than " +
+                                     std::to_string(kMaxKernelBytes) + " bytes");
+  }
+  return text;
+}
+
+}  // namespace
+
 Result<Language> parseLanguage(std::string_view yaml, std::string_view name) {
   const base::json::object object = TRY(parseYaml(yaml, name));
   auto language = readLanguage(object);
@@ -183,8 +206,7 @@ Result<LanguageSet> LanguageSet::load(const std::string& dir) {
     const std::string yaml = TRY(base::readFile(file.string(), kMaxYamlBytes));
     Language language = TRY(parseLanguage(yaml, name));
     if (!language.kernel.empty()) {
-      language.kernel_text =
-          TRY(base::readFile(dir + "/kernels/" + language.kernel_file, kMaxKernelBytes));
+      language.kernel_text = TRY(readKernel(dir + "/kernels/", language));
     }
     if (!language.prestart_file.empty()) {
       language.prestart_text =

@@ -35,8 +35,9 @@ struct Language {
   // Of an interpreter that keeps its state between a session's cells: empty if there is none.
   // {kernel} is the text of languages/kernels/FILE, {dir} where it meets its cells (wire/kernel.h).
   std::vector<std::string> kernel;
-  std::string kernel_file;          // FILE
-  std::string kernel_text;          // set by load()
+  std::string kernel_file;                // FILE
+  std::vector<std::string> kernel_parts;  // files whose text comes before that of FILE
+  std::string kernel_text;                // set by load()
   std::vector<std::string> zygote;  // modules to import ahead; empty: there is no zygote for it
   std::vector<std::string>
       requires_paths;   // absolute; `a|b` means either; all must exist in the image

@@ -205,6 +205,24 @@ TEST(LanguageSet, AKernelIsAFileBesideTheLanguages) {
   EXPECT_FALSE(LanguageSet::load(dir.path()));
 }
 
+TEST(LanguageSet, AKernelMayHaveParts) {
+  const TempLanguages dir;
+  std::filesystem::create_directory(dir.path() + "/kernels");
+  const std::string kernel = "kernel: [x, '{kernel}', '{dir}']\nkernel_file: x.sh\n";
+  dir.put("x.yaml", std::string(kGood) + kernel + "kernel_parts: [a.sh, b.sh]\n");
+  dir.put("kernels/x.sh", "x");
+  dir.put("kernels/a.sh", std::string(60'000, 'a'));
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("kernels/b.sh"));
+  dir.put("kernels/b.sh", "b");
+  EXPECT_EQ(LanguageSet::load(dir.path())->find("x")->kernel_text, std::string(60'000, 'a') + "bx");
+  dir.put("kernels/b.sh", std::string(40'000, 'b'));  // all but the last byte would do
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("together"));
+  dir.put("x.yaml", std::string(kGood) + kernel + "kernel_parts: [../a.sh]\n");
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("kernel_parts"));
+  dir.put("x.yaml", std::string(kGood) + "kernel_parts: [a.sh]\n");
+  EXPECT_THAT(LanguageSet::load(dir.path()).error().message, HasSubstr("kernel_parts"));
+}
+
 TEST(LanguageSet, WhatAWaitingInterpreterHasIsAFileBesideTheLanguages) {
   const TempLanguages dir;
   const std::string env = "prestart_env: {A: 'b {file}'}\nprestart_file: x.js\n";

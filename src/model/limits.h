@@ -3,6 +3,8 @@
 // means unlimited. Defaults are the fixed contract's.
 #pragma once
 
+#include <array>
+#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -15,7 +17,7 @@ namespace cloister::model {
 struct Limits {
   std::chrono::milliseconds wall{30'000};       // from the program's start to its end
   std::chrono::milliseconds cpu_time{0};        // sum over all processes; 0 only before `settle`
-  uint32_t cpu_millis = 1000;                   // thousandths of a core, on average
+  uint32_t cpu_millis = 800;                    // thousandths of a core, on average
   uint64_t memory_bytes = uint64_t{256} << 20;  // everything charged: heap, files in tmpfs, kernel
   uint64_t disk_bytes = uint64_t{1024} << 20;   // /workspace, /tmp and /dev/shm together
   uint64_t inodes = 65'536;                     // files and directories in them
@@ -40,6 +42,10 @@ bool needsDisk(const Limits& limits, uint64_t over_bytes);
 // quota allows, so that a busy program meets the wall limit first unless it was asked otherwise.
 void settle(Limits& limits);
 
+// What a request gets that names no limits. Its processor time is what settle() derives from the
+// wall time and the processor share of `limits`.
+Limits usualLimits(const Limits& limits);
+
 // As records and audit rows have them, each in the unit of its name; requests have their own names.
 base::json::object toJsonObject(const Limits& limits);
 
@@ -47,6 +53,7 @@ base::json::object toJsonObject(const Limits& limits);
 namespace limit_name {
 inline constexpr std::string_view kWall = "timeout_seconds";
 inline constexpr std::string_view kCpuTime = "cpu_seconds";
+inline constexpr std::string_view kCpuMillis = "cpu_millis";
 inline constexpr std::string_view kMemory = "memory_mb";
 inline constexpr std::string_view kDisk = "disk_mb";
 inline constexpr std::string_view kInodes = "inodes";
@@ -56,6 +63,21 @@ inline constexpr std::string_view kPids = "pids";
 inline constexpr std::string_view kFileLocks = "file_locks";  // the node's, of no request
 inline constexpr std::string_view kOutput = "max_output_bytes";
 }  // namespace limit_name
+
+// One of the limits, in the unit that policy and its messages use.
+struct LimitKind {
+  std::string_view name;  // as requests name it
+  std::string_view unit;
+  uint64_t (*get)(const Limits& limits);
+  void (*set)(Limits& limits, uint64_t value);
+};
+inline constexpr size_t kLimitCount = 10;
+const std::array<LimitKind, kLimitCount>& limitKinds();
+
+// Some of the limits, by their place in limitKinds().
+using LimitSet = std::bitset<kLimitCount>;
+// The place of a limit in limitKinds(); kLimitCount for a name that no limit has.
+size_t limitIndex(std::string_view name);
 
 // One limit that a run ran into, as the kernel or the node saw it.
 struct LimitHit {

@@ -3,7 +3,9 @@
 // never an Error, which is ours.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +20,27 @@ struct Usage {
   int64_t wall_ms = 0;
   int64_t cpu_ms = 0;
   uint64_t max_rss_bytes = 0;  // the sandbox's peak charge where the kernel tells it
-  uint64_t io_read_bytes = 0;
+  uint64_t memory_bytes = 0;   // charged now, of what still runs; 0 in a record of what has ended
+  uint64_t io_read_bytes = 0;  // of storage; what memory or the page cache holds is not counted
   uint64_t io_write_bytes = 0;
   uint32_t processes = 0;  // at the peak
+
+  friend bool operator==(const Usage&, const Usage&) = default;
+
+  // That of another sandbox, which came after: peaks stay the highest of both.
+  // Sums that a hostile node makes too large stay at their largest.
+  void add(const Usage& later) {
+    const auto sum = [](auto& to, auto more) {
+      if (__builtin_add_overflow(to, more, &to)) to = std::numeric_limits<decltype(more)>::max();
+    };
+    sum(wall_ms, later.wall_ms);
+    sum(cpu_ms, later.cpu_ms);
+    max_rss_bytes = std::max(max_rss_bytes, later.max_rss_bytes);
+    memory_bytes = later.memory_bytes;
+    sum(io_read_bytes, later.io_read_bytes);
+    sum(io_write_bytes, later.io_write_bytes);
+    processes = std::max(processes, later.processes);
+  }
 };
 
 // The first cause wins: once one of these is set, later events do not change it.

@@ -15,6 +15,8 @@ struct Principal {
   std::string user;
   Roles roles = Role::kAgent;
   std::string key_id;  // the credential, for the audit log
+  std::string request =
+      {};  // what it asks with (X-Request-Id), for the service's log; not recorded
 
   [[nodiscard]] bool isAdmin() const { return roles.has(Role::kAdmin); }
   [[nodiscard]] bool may(Permission permission) const { return model::may(roles, permission); }

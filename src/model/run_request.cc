@@ -23,8 +23,6 @@ constexpr size_t kMaxArgument = 131'071;  // the kernel's MAX_ARG_STRLEN, less t
 // PATH_MAX, less the final NUL and "/workspace/": what a program can still open by its full path.
 constexpr size_t kMaxPath = 4096 - 1 - 11;
 constexpr size_t kMaxComponent = 255;
-constexpr std::array<std::string_view, 5> kNetworkTiers = {"none", "restricted", "internal", "api",
-                                                           "full"};
 constexpr std::array<std::string_view, 4> kTiers = {"Auto", "Assisted", "HumanApprove",
                                                     "ManualOnly"};
 
@@ -361,7 +359,7 @@ Result<> parseCounts(ObjectReader& reader, const Limits& max, Limits& limits) {
   };
   const auto number = [](uint64_t n) { return static_cast<double>(n); };
   // The kernel's smallest CPU quota is 1 ms in 100.
-  TRY(read({"cpu_millis", 10, number(max.cpu_millis)}, limits.cpu_millis));
+  TRY(read({limit_name::kCpuMillis, 10, number(max.cpu_millis)}, limits.cpu_millis));
   TRY(read({limit_name::kPids, 1, number(max.pids)}, limits.pids));
   TRY(read({limit_name::kInodes, 16, number(max.inodes)}, limits.inodes));
   TRY(read({limit_name::kOpenFiles, 16, number(max.open_files)}, limits.open_files));
@@ -376,6 +374,26 @@ Result<> oneOf(const std::string& field, const std::string& word,
   for (const std::string_view each : words)
     list += (list.empty() ? "" : ", ") + std::string(each);
   return invalid(field, "must be one of " + list);
+}
+
+// The stored form has every limit; those with the usual value were named only where it says so.
+Result<> readNamedLimits(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
+  if (!bounds.own_metadata) return {};
+  const Limits usual = usualLimits(request.limits);
+  for (size_t i = 0; i < kLimitCount; ++i) {
+    const LimitKind& field = limitKinds()[i];
+    if (field.get(request.limits) == field.get(usual)) request.named_limits.reset(i);
+  }
+  const json::array* names = TRY(reader.array("named_limits"));
+  for (size_t i = 0; names != nullptr && i < names->size(); ++i) {
+    const json::string* name = (*names)[i].if_string();
+    const size_t index = name == nullptr ? kLimitCount : limitIndex(std::string(*name));
+    if (index == kLimitCount) {
+      return invalid(reader.pathOf("named_limits"), "must be names of limits");
+    }
+    request.named_limits.set(index);
+  }
+  return {};
 }
 
 Result<> parseSurroundingWalls(ObjectReader& reader, RunRequest& request) {
@@ -411,7 +429,10 @@ Result<std::string> decodeText(const TextField& field, std::string text,
   return bytes;
 }
 
-Result<> readLimits(ObjectReader& reader, const Limits& max, Limits& limits) {
+Result<> readLimits(ObjectReader& reader, const Limits& max, Limits& limits, LimitSet* named) {
+  for (size_t i = 0; named != nullptr && i < kLimitCount; ++i) {
+    if (reader.any(limitKinds()[i].name) != nullptr) named->set(i);
+  }
   TRY(parseTimes(reader, max, limits));
   TRY(parseSizes(reader, max, limits));
   TRY(parseCounts(reader, max, limits));
@@ -439,7 +460,8 @@ RequestBounds defaultBounds() {
 Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   TRY(readLanguage(reader, request.language));
   TRY(parseSurroundings(reader, bounds, request));
-  TRY(readLimits(reader, bounds.max, request.limits));
+  TRY(readLimits(reader, bounds.max, request.limits, &request.named_limits));
+  TRY(readNamedLimits(reader, bounds, request));
   TRY(parseSurroundingWalls(reader, request));
   return checkCommandBytes(request, bounds.command_bytes);
 }

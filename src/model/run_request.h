@@ -5,6 +5,7 @@
 // then gets that language's environment. `code` beside `command` is refused.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,10 @@ struct FileSpec {
   uint32_t mode = 0644;  // 0644 or 0755
 };
 
+// What a request's `network_policy.tier` may be.
+inline constexpr std::array<std::string_view, 5> kNetworkTiers = {"none", "restricted", "internal",
+                                                                  "api", "full"};
+
 struct RunRequest {
   std::string language;  // as asked, name or alias; may be "" with `command`
   std::string code;      // "" with `command`
@@ -35,6 +40,8 @@ struct RunRequest {
   std::vector<FileSpec> files;
   std::vector<std::string> deps;
   Limits limits;  // defaults where not asked
+  // The limits that the request itself names. Policy may lower the others, never these.
+  LimitSet named_limits;
   std::string network_tier = "none";
   std::string runtime;  // "" = policy's choice
   std::string image;    // a name (model/image_name.h); "" = policy's choice
@@ -59,8 +66,9 @@ struct RequestBounds {
   size_t text_bytes = 32'768;              // one argument, environment value, metadata value
   size_t command_bytes = size_t{1} << 20;  // command, arguments and environment together
   size_t items = 64;                       // dependencies, artifact globs, metadata members
-  bool own_metadata = false;  // members that are the service's own (model/tool.h) may be there
-  Limits max;                 // the most a request may ask for; see defaultBounds()
+  // Members that are the service's own may be there: those of model/tool.h, and `named_limits`.
+  bool own_metadata = false;
+  Limits max;  // the most a request may ask for; see defaultBounds()
 };
 RequestBounds defaultBounds();
 
@@ -90,15 +98,17 @@ Result<std::string> decodeText(const TextField& field, std::string text,
                                const std::optional<std::string>& encoding);
 
 // Reads the limits' members (timeout_seconds, memory_mb …) of an object into `limits`, leaving
-// those that are absent, then settles it. More than `max` is kInvalid and says what to do.
-Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits);
+// those that are absent, then settles it. More than `max` is kInvalid and says what to do. With
+// `named`, adds those that are there to it.
+Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits,
+                    LimitSet* named = nullptr);
 
 // True for a name that a shell would take too: letters, digits and `_`, no digit first.
 bool isEnvironmentName(std::string_view name);
 
 // The canonical JSON of the request: what is stored, hashed for idempotency, and shown. Members are
-// sorted and defaults filled in, so that equal requests give equal text; parsing it gives the
-// request again.
+// sorted and defaults filled in, so that equal requests give equal text; parsing it with
+// `own_metadata` gives the request again.
 base::json::object toJsonObject(const RunRequest& request);
 
 // Limits, named and measured as in requests.

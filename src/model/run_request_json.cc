@@ -48,6 +48,19 @@ json::array toArray(const std::vector<FileSpec>& files) {
   return array;
 }
 
+// The limits that the request names with the value that they have anyway.
+json::array namedUsual(const RunRequest& request) {
+  const Limits usual = usualLimits(request.limits);
+  json::array names;
+  for (size_t i = 0; i < kLimitCount; ++i) {
+    const LimitKind& field = limitKinds()[i];
+    if (request.named_limits.test(i) && field.get(request.limits) == field.get(usual)) {
+      names.push_back(json::string(field.name));
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 json::object limitsObject(const Limits& limits) {
@@ -87,6 +100,10 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["input"] = json::string(input);
   sorted["language"] = textOrNull(request.language);
   sorted["metadata"] = toObject(request.metadata);
+  // Only where it says something, as with the image.
+  if (json::array named = namedUsual(request); !named.empty()) {
+    sorted["named_limits"] = std::move(named);
+  }
   sorted["network_policy"] = json::object{{"tier", request.network_tier}};
   sorted["runtime"] = textOrNull(request.runtime);
   if (request.nested) sorted["nested"] = true;

@@ -35,7 +35,7 @@ TEST(RunRequest, FillsInTheContractsDefaults) {
   EXPECT_EQ(request.code, "print(1)");
   EXPECT_EQ(request.limits.wall, std::chrono::seconds(30));
   EXPECT_EQ(request.limits.cpu_time, std::chrono::seconds(31));
-  EXPECT_EQ(request.limits.cpu_millis, 1000U);
+  EXPECT_EQ(request.limits.cpu_millis, 800U);
   EXPECT_EQ(request.limits.memory_bytes, 256U << 20);
   EXPECT_EQ(request.limits.disk_bytes, 1024U << 20);
   EXPECT_EQ(request.limits.pids, 64U);
@@ -278,13 +278,35 @@ TEST(RunRequest, AnOverLimitSaysTheBoundAndTheRemedy) {
 
 TEST(RunRequest, EqualRequestsGiveEqualText) {
   const auto a = parse(R"({"code":"1","language":"python","env":{"B":"2","A":"1"},
-      "timeout_seconds":30.0,"files":[{"path":"b","content":"x"},{"path":"a","content":"y"}]})");
-  const auto b = parse(R"({"language":"python","code":"1","memory_mb":256,"env":{"A":"1","B":"2"},
+      "timeout_seconds":29.0,"files":[{"path":"b","content":"x"},{"path":"a","content":"y"}]})");
+  const auto b =
+      parse(R"({"language":"python","code":"1","timeout_seconds":29,"env":{"A":"1","B":"2"},
       "files":[{"path":"a","content":"eQ==","encoding":"base64"},{"path":"b","content":"x"}],
       "network_policy":{"tier":"none"},"runtime":null})");
   const std::string text = base::toJson(toJsonObject(a.value()));
   EXPECT_EQ(text, base::toJson(toJsonObject(b.value())));
   EXPECT_NE(text, base::toJson(toJsonObject(with({}).value())));
+}
+
+// Policy may lower what a request does not name, so naming a usual value is another request.
+TEST(RunRequest, RemembersWhichLimitsItNames) {
+  const size_t memory = limitIndex(limit_name::kMemory);
+  const RunRequest plain = with({}).value();
+  const RunRequest named = with({{"memory_mb", 256}, {"pids", nullptr}}).value();
+  EXPECT_TRUE(plain.named_limits.none());
+  EXPECT_EQ(named.named_limits, LimitSet().set(memory)) << "null names nothing";
+  EXPECT_EQ(plain.limits, named.limits);
+  EXPECT_FALSE(toJsonObject(plain).contains("named_limits"));
+  EXPECT_EQ(base::toJson(toJsonObject(named).at("named_limits")), R"(["memory_mb"])");
+  RequestBounds stored = defaultBounds();
+  stored.own_metadata = true;
+  const RunRequest longer = with({{"timeout_seconds", 60}, {"memory_mb", 256}}).value();
+  for (const RunRequest& request : {plain, named, longer}) {
+    const json::object canonical = toJsonObject(request);
+    EXPECT_EQ(parse(canonical, stored)->named_limits, request.named_limits)
+        << base::toJson(canonical);
+  }
+  EXPECT_EQ(with({{"named_limits", json::array{"pids"}}}).error().field, "named_limits");
 }
 
 TEST(RunRequest, CanonicalTextParsesToTheSameRequest) {
@@ -295,7 +317,9 @@ TEST(RunRequest, CanonicalTextParsesToTheSameRequest) {
             "files":[{"path":"x","content":"gA==","encoding":"base64","executable":true}],
             "metadata":{"m":""},"env":{"_":""},"open_files":64,"inodes":64,"file_size_mb":3})"}) {
     const json::object canonical = toJsonObject(parse(body).value());
-    EXPECT_EQ(toJsonObject(parse(canonical).value()), canonical) << base::toJson(canonical);
+    RequestBounds stored = defaultBounds();
+    stored.own_metadata = true;
+    EXPECT_EQ(toJsonObject(parse(canonical, stored).value()), canonical) << base::toJson(canonical);
     std::vector<std::string> keys;
     for (const auto& member : canonical)
       keys.emplace_back(member.key());

@@ -55,6 +55,13 @@ json::object provenanceOf(const Provenance& p) {
           {"weakened", json::array(p.weakened.begin(), p.weakened.end())}};
 }
 
+json::object usageOf(const Session& session) {
+  json::object usage = toJsonObject(session.usage);
+  usage.erase("wall_ms");
+  usage["memory_bytes"] = session.status == SessionStatus::kEnded ? 0 : session.usage.memory_bytes;
+  return usage;
+}
+
 std::unexpected<Error> invalid(const std::string& field, const std::string& why) {
   return fail(Code::kInvalid, field + ": " + why, field);
 }
@@ -90,6 +97,7 @@ json::object toJsonObject(const Session& session) {
   object["ttl_seconds"] = toSeconds(session.ttl);
   object["idle_ttl_seconds"] = toSeconds(session.idle_ttl);
   object["executions_running"] = session.running;
+  object["resource_usage"] = usageOf(session);
   object["provenance"] = provenanceOf(session.provenance);
   object["principal"] = toJsonObject(session.principal);
   object["end_reason"] = nullptr;
@@ -154,6 +162,15 @@ Limits limitsUnasked(const Session& session) {
   return limits;
 }
 
+// The limits that were settled with the session, and not those that each program has of its own.
+LimitSet ofTheSandbox() {
+  LimitSet named;
+  named.set();
+  for (const std::string_view own : {limit_name::kWall, limit_name::kCpuTime, limit_name::kOutput})
+    named.reset(limitIndex(own));
+  return named;
+}
+
 // What belongs to the sandbox was settled with the session: no program has less of it, or more; one
 // with a sandbox of its own may have less.
 Result<> checkShared(const Limits& asked, const Limits& session, bool nested) {
@@ -166,7 +183,7 @@ Result<> checkShared(const Limits& asked, const Limits& session, bool nested) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const std::array<Row, 7> rows = {{
       {limit_name::kMemory, asked.memory_bytes, session.memory_bytes, kMiB},
-      {"cpu_millis", asked.cpu_millis, session.cpu_millis, 1},
+      {limit_name::kCpuMillis, asked.cpu_millis, session.cpu_millis, 1},
       {limit_name::kDisk, asked.disk_bytes, session.disk_bytes, kMiB},
       {limit_name::kInodes, asked.inodes, session.inodes, 1},
       {limit_name::kFileSize, asked.file_bytes, session.file_bytes, kMiB},
@@ -197,11 +214,6 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
   if (!run.image.empty() && run.image != session.provenance.image) {
     return invalid("image", "must be the session's, \"" + session.provenance.image +
                                 "\"; leave it out, or make a session with \"" + run.image + "\"");
-  }
-  if (!run.artifacts.empty() && !run.nested) {
-    return invalid("artifacts",
-                   "what a session's programs write stays in it: read it from "
-                   "/v1/sessions/{id}/files; leave them out");
   }
   if (!run.deps.empty()) {
     return invalid("deps", "must be asked for when the session is made; leave them out");
@@ -327,7 +339,13 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.language = session.language;
   request.run.network_tier = session.network_tier;
   request.run.limits = limitsUnasked(session);
+  request.run.named_limits = ofTheSandbox();
   request.run.artifacts = {};
+  const json::value* code = body.if_contains("code");
+  // As `cloister run` has it.
+  if (request.run.language.empty() && code != nullptr && !code->is_null()) {
+    request.run.language = "python";
+  }
   TRY(readRunRequest(reader, bounds, request.run));
   const auto given = [&](std::string_view name) {
     const json::value* value = body.if_contains(name);
@@ -353,6 +371,9 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   }
   TRY(readNested(reader, session, request));
   TRY(reader.finish());
+  request.lasts =
+      request.background && !request.run.nested && !request.terminal && !given("timeout_seconds");
+  request.lasts_cpu = request.lasts && !given("cpu_seconds");
   if (request.run.nested && given("cwd")) {
     return invalid("cwd", "a nested program begins in its own /workspace; leave it out");
   }

@@ -48,6 +48,7 @@ struct Session {
   std::chrono::milliseconds idle_ttl{0};  // without a program running
   Provenance provenance;                  // runtime, node, image, weakened, policy, permit
   uint32_t running = 0;                   // programs now
+  Usage usage;                            // of its sandbox so far, or to its end
   std::optional<RunError> end;            // why it ended
   int64_t created_at = 0;                 // wall-clock microseconds, as the others
   int64_t last_used_at = 0;
@@ -102,6 +103,10 @@ struct ExecRequest {
   std::string cwd;          // absolute, "" for /workspace
   bool keep_input = false;  // more input comes later
   bool background = false;  // answer at once
+  // In the background, with no time of its own: it may last as long as the session; `lasts_cpu`:
+  // with no processor time of its own either.
+  bool lasts = false;
+  bool lasts_cpu = false;
   // For code: the kernel that is to run it. Not given: the language's own, where it has one and the
   // request says nothing of how a process is started; "none": a program of its own.
   std::optional<std::string> kernel = {};

@@ -115,6 +115,27 @@ TEST(ExecRequest, HasTheSessionsUnlessItSaysElse) {
   EXPECT_EQ(exec(R"({"code":"1","language":"bash"})")->run.language, "bash");
 }
 
+TEST(ExecRequest, CodeWithoutALanguageIsPython) {
+  Session session = running();
+  session.language = "";
+  EXPECT_EQ(exec(R"({"code":"1"})", session)->run.language, "python");
+  EXPECT_EQ(exec(R"({"code":"1","language":"bash"})", session)->run.language, "bash");
+  EXPECT_EQ(exec(R"({"command":"x"})", session)->run.language, "");
+}
+
+TEST(ExecRequest, InTheBackgroundItLastsUnlessItHasATimeOfItsOwn) {
+  const auto lasts = [](std::string_view more) {
+    const auto made = exec(R"({"command":"x")" + std::string(more) + "}");
+    return std::pair(made->lasts, made->lasts_cpu);
+  };
+  EXPECT_EQ(lasts(""), std::pair(false, false));
+  EXPECT_EQ(lasts(R"(,"background":true)"), std::pair(true, true));
+  EXPECT_EQ(lasts(R"(,"background":true,"timeout_seconds":null)"), std::pair(true, true));
+  EXPECT_EQ(lasts(R"(,"background":true,"cpu_seconds":2)"), std::pair(true, false));
+  EXPECT_EQ(lasts(R"(,"background":true,"timeout_seconds":20)"), std::pair(false, false));
+  EXPECT_EQ(lasts(R"(,"background":true,"tty":{})"), std::pair(false, false));
+}
+
 TEST(ExecRequest, CodeMayNameItsKernel) {
   EXPECT_FALSE(exec(R"({"code":"1"})")->kernel);
   EXPECT_FALSE(exec(R"({"code":"1","kernel":null,"cwd":null})")->process);
@@ -150,7 +171,7 @@ TEST(ExecRequest, CannotHaveAnotherShareOfTheSandbox) {
   EXPECT_THAT(more.error().message, HasSubstr("is the session's, 256, for all of its programs"));
   EXPECT_EQ(exec(R"({"command":"x","pids":65})").error().field, "pids");
   EXPECT_EQ(exec(R"({"command":"x","open_files":50})").error().field, "open_files");
-  EXPECT_EQ(exec(R"({"command":"x","artifacts":["**"]})").error().field, "artifacts");
+  EXPECT_EQ(exec(R"({"command":"x","artifacts":["**"]})")->run.artifacts.size(), 1U);
   EXPECT_TRUE(exec(R"({"command":"x","memory_mb":256,"pids":64,"artifacts":[]})"));
   EXPECT_EQ(exec(R"({"command":"x","network_policy":{"tier":"full"}})").error().field,
             "network_policy.tier");

@@ -31,9 +31,9 @@ constexpr std::array<TypeName, 4> kTypes = {{{"text", Type::kText, "string"},
 constexpr std::array<std::string_view, 3> kRisks = {"low", "medium", "high"};
 
 // Of a request, what a session has decided when it was made.
-constexpr std::array<std::string_view, 10> kOfSandbox = {
-    "memory_mb", "cpu_millis", "disk_mb",   "file_size_mb",   "inodes",
-    "pids",      "open_files", "artifacts", "network_policy", "deps"};
+constexpr std::array<std::string_view, 9> kOfSandbox = {"memory_mb",    "cpu_millis",     "disk_mb",
+                                                        "file_size_mb", "inodes",         "pids",
+                                                        "open_files",   "network_policy", "deps"};
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view why) {
   return fail(Code::kInvalid, field + ": " + std::string(why), field);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/writable.h"
+
 namespace cloister::model {
 
 struct Walls {
@@ -37,6 +39,14 @@ struct Walls {
   std::optional<std::vector<std::string>> only = std::nullopt;
   bool runs_own = true;  // files that the sandbox can write may be executed (else noexec)
   Writes writes = Writes::kAll;
+  // Where programs may change files although `writes` does not let them.
+  struct Writable {
+    uint8_t operations = 0;  // kMayWrite and the like
+    bool beneath = false;    // all beneath the directory `path`; otherwise the file `path`
+    std::string path;        // plain, in one of kWritablePlaces; a directory may be one of them
+    friend bool operator==(const Writable&, const Writable&) = default;
+  };
+  std::vector<Writable> writable;
 
   // How many of each, and how long.
   static constexpr size_t kMaxEntries = 1024;

@@ -27,6 +27,7 @@ Task<void> ExecSlot::run(std::shared_ptr<Slot> slot, model::PermitFields permit,
   while (feeding_)
     co_await changed_.wait();
   exec_.reset();
+  slot->tellUsed();
   if (closing()) {
     outlet_.post(FromNode::kTornDown);
   } else if (outcome) {

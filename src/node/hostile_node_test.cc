@@ -160,6 +160,47 @@ TEST_F(HostileNodeTest, APoolOverTheBound) {
   expectLost([&] { say(FromNode::kPool, 0, std::string(wire::kMaxPool + 1, '\0')); });
 }
 
+// What is another clock's time becomes ours.
+TEST_F(HostileNodeTest, TellsItsImageAtAnyTime) {
+  model::ImageState state;
+  state.digest = "sha256:" + std::string(64, 'a');
+  state.changed_at = 50;
+  state.files = 3;
+  size_t told = 0;
+  node_->onOffer([&told] { ++told; });
+  const auto outcome = execWhile([&] {
+    say(FromNode::kStarted, 1);
+    say(FromNode::kImage, 0, wire::encodeImage({state, 1'000'050}));
+    say(FromNode::kFinished, 1, finished());
+  });
+  ASSERT_TRUE(outcome) << outcome.error().message;
+  EXPECT_EQ(told, 1U);
+  EXPECT_EQ(node_->offer().image_digest, state.digest);
+  ASSERT_TRUE(node_->image());
+  EXPECT_EQ(node_->image()->files, 3U);
+  EXPECT_EQ(node_->image()->changed_at, 50);
+  const int64_t ours = node_->image()->changed_at + node_->image()->clock_ahead;
+  EXPECT_NEAR(static_cast<double>(base::wallMicros() - ours), 1e6, 60e6);
+}
+
+TEST_F(HostileNodeTest, AnImageOnAChannel) {
+  expectLost([&] { say(FromNode::kImage, 1, wire::encodeImage({})); });
+}
+
+TEST_F(HostileNodeTest, AnImageThatIsNone) {
+  expectLost([&] { say(FromNode::kImage, 0, wire::encodeImage({}) + "x"); });
+}
+
+TEST_F(HostileNodeTest, AnImageWhoseDigestIsNone) {
+  wire::ImageTold told;
+  told.state.digest = "x";
+  expectLost([&] { say(FromNode::kImage, 0, wire::encodeImage(told)); });
+}
+
+TEST_F(HostileNodeTest, AnImageOverTheBound) {
+  expectLost([&] { say(FromNode::kImage, 0, std::string(wire::kMaxImage + 1, '\0')); });
+}
+
 TEST_F(HostileNodeTest, UnknownChannel) {
   expectLost([&] { say(FromNode::kOutput, 7, output(1)); });
 }

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -75,12 +76,25 @@ struct Server {
   ServerConfig config;
   PermitGate& gate;
   Runtimes runtimes;
-  bool busy = false;  // a control plane is connected, or its sandboxes are still being removed
+  bool busy = false;  // a control plane is connected, or its sandboxes have a moment to go
+  std::vector<std::weak_ptr<Session>> ended{};  // which may still hold sandboxes
+
+  // Sandboxes of control planes that are gone.
+  [[nodiscard]] size_t held() const {
+    size_t count = 0;
+    for (const auto& each : ended) {
+      if (const auto session = each.lock()) count += session->held();
+    }
+    return count;
+  }
 };
 
 Result<> admitPeer(Server& server, stream_protocol::socket& peer) {
   TRY(checkPeer(peer, server.config.control_uid));
   if (server.busy) return fail(Code::kConflict, "another control plane is connected");
+  if (server.held() >= server.config.offer.max_sandboxes) {
+    return fail(Code::kConflict, "all sandboxes of the last control plane are still being removed");
+  }
   return renewKey(server.config, server.gate);
 }
 
@@ -107,10 +121,14 @@ asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
     }
     server->busy = true;
     const auto session =
-        std::make_shared<Session>(std::move(peer), server->config, gate, server->runtimes);
+        std::make_shared<Session>(std::move(peer), server->config, gate, server->runtimes,
+                                  [server] { return server->held(); });
     base::log(base::Level::kInfo, "control plane connected");
-    asio::co_spawn(executor, session->run(),
-                   [server, session](const std::exception_ptr&) { server->busy = false; });
+    asio::co_spawn(executor, session->run(), [server, session](const std::exception_ptr&) {
+      server->busy = false;
+      std::erase_if(server->ended, [](const auto& each) { return each.expired(); });
+      server->ended.push_back(session);
+    });
   }
 }
 

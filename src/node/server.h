@@ -2,7 +2,8 @@
 // The node: accepts one control plane at a time on a Unix socket, and serves its local runtimes
 // over the wire. It obeys only permits that are signed by the control plane's key, fresh, unused,
 // within the node's own ceiling, and whose digest matches the ExecSpec that follows. When the
-// connection ends, every sandbox of it is killed.
+// connection ends, every sandbox of it is killed. Another control plane may connect once they are
+// removed, or after a second: what is left then takes places of the next one until it is gone.
 #pragma once
 
 #include <cstdint>

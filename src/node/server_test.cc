@@ -139,6 +139,30 @@ TEST_F(ServerTest, TellsTheSameOnce) {
   EXPECT_EQ(wire::decodePool(frame->payload), stats) << "the ticks before had nothing new";
 }
 
+TEST_F(ServerTest, TheNextControlPlaneDoesNotWaitForAStartThatHangs) {
+  node_.fake.holdProvisions(true);
+  const auto first = raw();
+  say(*first, ToNode::kProvision, 1, permitFor(spec({"echo", "x"})));
+  say(*first, ToNode::kPing, 0);
+  expectHears(*first, FromNode::kPong);
+  first->close();
+  std::unique_ptr<runtime::RemoteNode> second;
+  for (int i = 0; i < 100 && !second; ++i) {
+    boost::asio::steady_timer pause(node_.io, std::chrono::milliseconds(50));
+    runTask(node_.io, [](boost::asio::steady_timer& until) -> Task<bool> {
+      co_await until.async_wait(boost::asio::use_awaitable);
+      co_return true;
+    }(pause));
+    auto connected = runTask(node_.io, runtime::connectNode(node_.socket()));
+    if (connected) second = *std::move(connected);
+  }
+  ASSERT_TRUE(second) << "it was refused for five seconds";
+  EXPECT_EQ(second->offer().max_sandboxes, 1U) << "the other place is not free yet";
+  node_.fake.holdProvisions(false);
+  EXPECT_TRUE(node_.runUntil([&] { return second->offer().max_sandboxes == 2; }));
+  EXPECT_TRUE(provision(*second, spec({"echo", "x"})));
+}
+
 TEST_F(ServerTest, RefusesASecondControlPlane) {
   const auto first = node_.connect();
   const auto second = runTask(node_.io, runtime::connectNode(node_.socket()));

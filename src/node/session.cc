@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/session.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,9 @@ using wire::ToNode;
 
 constexpr uint32_t kMaxPlans = 16;
 constexpr auto kTellEvery = std::chrono::seconds(1);
+// For what an ended connection leaves, before another control plane may connect. A start that hangs
+// takes as long as its runner and spawner are waited for.
+constexpr auto kRemovalPatience = std::chrono::seconds(1);
 
 std::unexpected<Error> broken(std::string_view what) {
   return fail(Code::kInvalid, "the control plane broke the protocol: " + std::string(what));
@@ -29,12 +33,13 @@ std::unexpected<Error> broken(std::string_view what) {
 }  // namespace
 
 Session::Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
-                 const Runtimes& runtimes)
+                 const Runtimes& runtimes, std::function<size_t()> held_by_others)
     : executor_(stream.get_executor()),
       connection_(std::make_shared<runtime::Connection>(std::move(stream))),
       config_(config),
       gate_(gate),
       runtimes_(runtimes),
+      held_by_others_(std::move(held_by_others)),
       changed_(executor_),
       tell_(executor_) {}
 
@@ -59,8 +64,12 @@ Task<void> Session::run() {
   }
   for (const auto& [channel, exec] : execs_)
     exec->close();
-  while (!slots_.empty() || !execs_.empty() || plans_ > 0)
-    co_await changed_.wait();
+  const auto until = base::monotonicNow() + kRemovalPatience;
+  while (!idle() && base::monotonicNow() < until)
+    co_await changed_.wait(until);
+  if (idle()) co_return;
+  base::log(base::Level::kWarn, "sandboxes of a lost control plane are still being removed",
+            {{"sandboxes", std::to_string(slots_.size())}});
 }
 
 Result<> Session::handle(runtime::Frame frame) {
@@ -102,7 +111,7 @@ Result<> Session::handle(runtime::Frame frame) {
 // Everything that must hold before a runtime is asked for anything.
 Result<runtime::Runtime*> Session::admit(const model::SignedPermit& permit, bool use,
                                          model::PermitFields& fields) {
-  if (use && slots_.size() >= config_.offer.max_sandboxes) {
+  if (use && slots_.size() >= places()) {
     return fail(Code::kQuota, "provisioning: all " + std::to_string(config_.offer.max_sandboxes) +
                                   " sandboxes of this node are in use");
   }
@@ -233,10 +242,35 @@ Session::Images Session::images() const {
   return nullptr;
 }
 
+// The runtimes share one image of the node's own.
+std::optional<model::ImageState> Session::image() const {
+  for (const auto& [name, runtime] : runtimes_) {
+    if (auto image = runtime->image()) return image;
+  }
+  return std::nullopt;
+}
+
+void Session::tellImage() {
+  auto now = image();
+  if (!now || now == image_told_) return;
+  connection_->post(static_cast<uint16_t>(FromNode::kImage), 0,
+                    wire::encodeImage({*now, base::wallMicros()}));
+  image_told_ = std::move(now);
+}
+
+// Those that are left of the node's.
+uint32_t Session::places() const {
+  const uint32_t all = config_.offer.max_sandboxes;
+  return all - static_cast<uint32_t>(std::min<size_t>(held_by_others_(), all));
+}
+
 void Session::offer() {
   offered_ = images();
+  places_offered_ = std::max(places(), 1U);
   model::NodeOffer offer = config_.offer;
+  offer.max_sandboxes = places_offered_;
   if (offered_) offer.images = *offered_;
+  if (const auto now = image()) offer.image_digest = now->digest;
   connection_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(offer));
 }
 
@@ -246,7 +280,8 @@ Task<void> Session::tellChanges() {
   for (; !connection_->closed(); co_await tell_.async_wait(asio::as_tuple(asio::use_awaitable))) {
     tell_.expires_after(kTellEvery);
     if (connection_->congested()) continue;
-    if (images() != offered_) offer();
+    if (images() != offered_ || std::max(places(), 1U) != places_offered_) offer();
+    tellImage();
     for (const auto& [name, runtime] : runtimes_) {
       auto now = runtime->pool();
       if (!now) continue;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: one control connection from its first frame to its end, after which every sandbox of it
-// is gone. The first message that is malformed or out of order ends it. One thread.
+// Session: one control connection from its first frame to its end, with which every sandbox of it
+// is killed. The first message that is malformed or out of order ends it. One thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,11 +21,17 @@ using Runtimes = std::map<std::string, runtime::Runtime*>;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
+  // `held_by_others`: sandboxes of earlier connections that are not removed yet. They take places
+  // of this one.
   Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
-          const Runtimes& runtimes);
+          const Runtimes& runtimes, std::function<size_t()> held_by_others);
 
-  // Serves until the peer leaves or breaks the protocol, then tears everything down.
+  // Serves until the peer leaves or breaks the protocol, then tears everything down. A removal that
+  // takes longer than a second goes on by itself.
   runtime::Task<void> run();
+
+  // Sandboxes that are there, or are being made or removed.
+  [[nodiscard]] size_t held() const { return slots_.size(); }
 
  private:
   Result<> handle(runtime::Frame frame);
@@ -45,7 +52,11 @@ class Session : public std::enable_shared_from_this<Session> {
                               model::PermitFields permit, wire::OpenRequest request);
   using Images = std::shared_ptr<const std::vector<model::OfferedImage>>;
   [[nodiscard]] Images images() const;
+  [[nodiscard]] std::optional<model::ImageState> image() const;
+  [[nodiscard]] uint32_t places() const;
+  [[nodiscard]] bool idle() const { return slots_.empty() && execs_.empty() && plans_ == 0; }
   void offer();
+  void tellImage();
   // Tells what is kept ready, and what is offered, while there is something new, nobody else waits
   // to be heard, and at most once a second.
   runtime::Task<void> tellChanges();
@@ -57,11 +68,14 @@ class Session : public std::enable_shared_from_this<Session> {
   const ServerConfig& config_;
   PermitGate& gate_;
   const Runtimes& runtimes_;
+  std::function<size_t()> held_by_others_;
   std::map<uint32_t, std::shared_ptr<Slot>> slots_;
   std::map<uint32_t, std::shared_ptr<ExecSlot>> execs_;
   uint32_t last_channel_ = 0;
   uint32_t plans_ = 0;  // under way
   Images offered_;
+  std::optional<model::ImageState> image_told_;
+  uint32_t places_offered_ = 0;
   runtime::Signal changed_;
   boost::asio::steady_timer tell_;
 };

@@ -2,7 +2,13 @@
 #include "node/slot.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/crypto.h"
 #include "base/log.h"
@@ -13,6 +19,14 @@ namespace {
 
 using runtime::Task;
 using wire::FromNode;
+
+constexpr std::chrono::milliseconds kUsagePeriod{1000};  // of what a session is said to use
+
+// But for the time, which goes on by itself.
+bool differs(model::Usage one, const model::Usage& other) {
+  one.wall_ms = other.wall_ms;
+  return one != other;
+}
 
 }  // namespace
 
@@ -30,7 +44,10 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
     outlet_.post(FromNode::kProvisioned,
                  wire::encodeProvisioned(
                      {info.runtime, info.node, info.image, info.image_digest, info.weakened}));
-    if (isSession()) runtime::spawn(changed_.executor(), tellDeath(shared_from_this()));
+    if (isSession()) {
+      runtime::spawn(changed_.executor(), tellDeath(shared_from_this()));
+      runtime::spawn(changed_.executor(), tellUsage(shared_from_this()));
+    }
   } else {
     base::log(base::Level::kWarn, "sandbox not provisioned",
               {{"execution", permit_.execution_id}, {"reason", sandbox.error().message}});
@@ -41,10 +58,29 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
 
 Task<void> Slot::tellDeath(std::shared_ptr<Slot> self) {
   const model::SandboxEnd end = co_await self->sandbox_->died();
+  self->tellUsed();
+  self->dead_ = true;
   if (end.kind == model::SandboxEnd::Kind::kTornDown || self->closing()) co_return;
   base::log(base::Level::kWarn, "session's sandbox ended",
             {{"session", self->permit_.session_id}, {"reason", end.message}});
   self->outlet_.post(FromNode::kDied, wire::encodeSandboxEnd(end));
+}
+
+Task<void> Slot::tellUsage(std::shared_ptr<Slot> self) {
+  boost::asio::steady_timer pause(self->changed_.executor());
+  while (self->sandbox_ && !self->closing() && !self->dead_) {
+    self->tellUsed();
+    pause.expires_after(kUsagePeriod);
+    co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  }
+}
+
+void Slot::tellUsed() {
+  if (!sandbox_ || closing() || dead_) return;
+  const std::optional<model::Usage> used = sandbox_->used();
+  if (!used || (told_ && !differs(*used, *told_))) return;
+  outlet_.onUsage(*used);
+  told_ = used;
 }
 
 // A permit to run a program in it, and the program that the permit names.

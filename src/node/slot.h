@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "model/permit.h"
@@ -33,6 +34,9 @@ class Slot : public std::enable_shared_from_this<Slot> {
   runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::SignedPermit permit,
                                                              const model::ExecSpec& spec);
 
+  // What a session's sandbox has used until now; said behind the end of each program of it.
+  void tellUsed();
+
   void cancel();
   // False if more is acknowledged than is on the way.
   [[nodiscard]] bool acknowledge(uint32_t units) { return outlet_.acknowledge(units); }
@@ -46,12 +50,15 @@ class Slot : public std::enable_shared_from_this<Slot> {
   static runtime::Task<void> execKept(std::shared_ptr<Slot> self, std::string encoded_spec);
   runtime::Task<Result<model::Outcome>> perform(std::string encoded_spec);
   static runtime::Task<void> tellDeath(std::shared_ptr<Slot> self);
+  static runtime::Task<void> tellUsage(std::shared_ptr<Slot> self);
   void idle();
 
   Outlet outlet_;
+  std::optional<model::Usage> told_;  // of a session's sandbox
   model::PermitFields permit_;
   std::unique_ptr<runtime::Sandbox> sandbox_;
   bool busy_ = true;
+  bool dead_ = false;       // its sandbox has ended
   bool exec_used_ = false;  // a permit is for one exec
   runtime::Signal changed_;
 };

@@ -1,11 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
+#include <semaphore>
+#include <string_view>
+
+#include <boost/asio/io_context.hpp>
+#include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <netdb.h>
 
 #include "base/crypto.h"
 #include "base/hmac.h"
 #include "notify/signed_post.h"
 #include "notify/smtp.h"
 #include "notify/webhook.h"
+#include "runtime/run_task.h"
+
+namespace {
+
+std::binary_semaphore the_silence(0);
+
+}  // namespace
+
+// In front of the C library's: the name silent.test is looked up until a test ends that.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  static const auto usual =
+      reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  if (name != nullptr && std::string_view(name) == "silent.test") {
+    std::ignore = the_silence.try_acquire_for(std::chrono::seconds(10));
+    return EAI_NONAME;
+  }
+  return usual(name, service, hints, found);
+}
 
 namespace cloister::notify {
 namespace {
@@ -106,6 +132,22 @@ TEST(Notify, NothingOfWhatWouldRunIsTold) {
   told.escalation.display = "env: TOKEN=secret";
   EXPECT_THAT(base::toJson(orchestrator::toldOf(told.escalation)), Not(HasSubstr("secret")));
   EXPECT_THAT(bodyOf(mailText("c@x.org", {"a@x.org"}, told)), Not(HasSubstr("secret")));
+}
+
+TEST(Smtp, TheTimeLimitHoldsForTheLookUpOfTheName) {
+  model::Config::Escalation config;
+  config.smtp.relay = "silent.test:25";
+  config.smtp.from = "cloister@example.org";
+  config.smtp.to = {"security@example.org"};
+  config.notification_timeout_ms = 100;
+  const auto channel = openSmtp(config);
+  ASSERT_TRUE(channel);
+  boost::asio::io_context io;
+  const auto sent = runtime::runTask(io, channel->send(message()));
+  the_silence.release();
+  ASSERT_FALSE(sent);
+  EXPECT_THAT(sent.error().message, HasSubstr("mail relay silent.test: "));
+  EXPECT_THAT(sent.error().message, HasSubstr("timeout"));
 }
 
 TEST(Smtp, TakesAPasswordOverTlsOnly) {

@@ -186,7 +186,7 @@ Task<Result<>> startTls(ClientStream& stream, Relay& relay) {
   // Bytes that came before the protection would be taken for the relay's own (CVE-2011-0411).
   if (clear.hasMore()) co_return failed(relay, "it says more before TLS than it should");
   const auto error = co_await stream.secure(relay.tls, relay.host);
-  if (error) co_return failed(relay, "TLS: " + error.message());
+  if (error) co_return failed(relay, stream.tlsFault(error));
   co_return Result<>{};
 }
 

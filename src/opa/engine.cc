@@ -145,6 +145,7 @@ class OpaEngine final : public orchestrator::PolicyEngine {
     if (!answer->decision_id.empty()) trace["decision_id"] = answer->decision_id;
     auto policy = policy::readAnswer(answer->decision, question, settings_.most, kName);
     if (!policy) co_return std::unexpected(std::move(policy).error().within("OPA's decision"));
+    policy->allow_weaker = settings_.allow_weaker;
     co_return policy;
   }
 

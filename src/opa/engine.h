@@ -22,9 +22,10 @@ struct Settings {
   std::string url;  // https://…, http:// of loopback, or unix:/path
   Millis timeout{250};
   size_t answer_bytes = size_t{64} << 10;
-  std::string token_file;  // sent as `Authorization: Bearer`; "": none
-  std::string ca_file;     // "" = the system's authorities
-  model::Limits most;      // ceiling of every answer
+  std::string token_file;     // sent as `Authorization: Bearer`; "": none
+  std::string ca_file;        // "" = the system's authorities
+  model::Limits most;         // ceiling of every answer
+  bool allow_weaker = false;  // policy::Policy
 };
 
 // Reads the token and the authorities now; kInvalid names the key of the configuration.

@@ -135,13 +135,20 @@ std::optional<CommandOperation> commandOf(const model::RunRequest& run,
   return CommandOperation{.text = {}, .argv = {by.at(0), language->source}};
 }
 
-void clamp(const AgentRules& rules, model::Limits& limits) {
+// The agent's share; of memory and time only what the request does not name, more is refused.
+void clamp(const AgentRules& rules, model::Limits& limits, const model::LimitSet& named) {
+  const auto open = [&](std::string_view name) { return !named.test(model::limitIndex(name)); };
+  if (rules.limits.time_seconds && open(model::limit_name::kWall)) {
+    const std::chrono::seconds time(std::max<uint64_t>(1, *rules.limits.time_seconds));
+    limits.wall = std::min<std::chrono::milliseconds>(limits.wall, time);
+  }
   if (rules.limits.cpu_percent) {
     limits.cpu_millis = std::min(limits.cpu_millis, std::max(1U, *rules.limits.cpu_percent) * 10);
   }
   const auto most = [](uint64_t& bytes, const std::optional<uint64_t>& mib) {
     if (mib) bytes = std::min(bytes, std::max<uint64_t>(1, *mib) * kMiB);
   };
+  if (open(model::limit_name::kMemory)) most(limits.memory_bytes, rules.limits.memory_mb);
   most(limits.disk_bytes, rules.limits.disk_mb);
   most(limits.file_bytes, rules.limits.file_mb);
 }
@@ -176,20 +183,26 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
           file(kDelete, path, true)};
 }
 
-// A rule that approves by itself looks at the operation alone, not at what the agent is forbidden:
-// it is no word on that.
-bool byAPerson(const model::Escalation& e) {
-  return std::ranges::any_of(e.decisions, [](const model::EscalationDecision& decision) {
-    return decision.approve && !decision.automatic;
-  });
+// Approved by the safe table when it was asked for; `fallback_action` decides at the end of its
+// time.
+enum class Approver : uint8_t { kPerson, kSafeTable, kFallback };
+Approver approverOf(const model::Escalation& e) {
+  for (const model::EscalationDecision& decision : e.decisions) {
+    if (!decision.approve || !decision.automatic) continue;
+    return decision.at >= e.expires_at ? Approver::kFallback : Approver::kSafeTable;
+  }
+  return Approver::kPerson;
 }
 
 // Who may write a file may make it, as a request to a session's files does.
 void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermission>& grants) {
   namespace asked = model::operation;
+  const Approver approver = approverOf(e);
   const auto add = [&](std::string_view operation, const std::string& pattern) {
-    grants.push_back({std::string(operation), pattern, e.grant_expires_at, e.id});
+    grants.push_back({std::string(operation), pattern, e.grant_expires_at, e.id,
+                      approver == Approver::kSafeTable});
   };
+  if (approver == Approver::kFallback) return add("file_read", policy::absolutePath(e.subject));
   if (e.operation == asked::kCommand) add("command_execution", e.subject);
   if (e.operation == asked::kNetwork) add("network", e.subject);
   const std::string path = policy::absolutePath(e.subject);
@@ -225,6 +238,7 @@ Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& p
         store::Scope::of(principal), {.tenant = principal.tenant, .agent = principal.agent});
     if (sandbox) {
       auto rules = policy::makeAgentRules(levels_, *sandbox);
+      if (rules && !sandbox->escalation.auto_approve_safe) TRY(addPolicy(principal, *rules));
       if (rules) return *std::move(rules);
       return fail(Code::kDenied,
                   "reading the sandbox of agent " + principal.agent + ": " + rules.error().message);
@@ -232,7 +246,40 @@ Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& p
     if (sandbox.error().code != Code::kNotFound) return std::unexpected(sandbox.error());
   }
   if (default_level_.empty() || principal.isAdmin()) return std::nullopt;
-  return TRY(policy::makeLevelRules(levels_, default_level_, principal.agent));
+  auto rules = TRY(policy::makeLevelRules(levels_, default_level_, principal.agent));
+  TRY(addPolicy(principal, rules));
+  return rules;
+}
+
+// What `escalation policy` set for the agent goes before its level.
+Result<> AgentGuard::addPolicy(const model::Principal& principal, AgentRules& rules) const {
+  if (principal.agent.empty()) return {};
+  const auto policy = TRY(store_.escalations().policy(principal.tenant, principal.agent));
+  if (policy.set_at != 0) rules.auto_approve_safe = policy.auto_approve_safe;
+  return {};
+}
+
+Result<std::optional<bool>> AgentGuard::needsNobody(const model::Principal& principal,
+                                                    const std::string& operation,
+                                                    const std::string& subject) const {
+  namespace asked = model::operation;
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return std::nullopt;
+  if (!rules->auto_approve_safe) return false;
+  Operation what;
+  if (operation == asked::kCommand) {
+    what.what = CommandOperation{.text = subject, .argv = {}};
+  } else if (operation == asked::kFileRead || operation == asked::kFileWrite ||
+             operation == asked::kFileDelete) {
+    const FileAccess access = operation == asked::kFileRead    ? FileAccess::kRead
+                              : operation == asked::kFileWrite ? FileAccess::kWrite
+                                                               : FileAccess::kDelete;
+    what.what = FileOperation{access, subject, false};
+  } else {
+    return false;
+  }
+  const Validation v = policy::validateOperation(*rules, what, {}, base::wallMicros());
+  return v.approved() || (v.escalation_available && !v.human_approval);
 }
 
 Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
@@ -260,7 +307,7 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
   const int64_t now = base::wallMicros();
   std::vector<model::TemporaryPermission> grants;
   for (const model::Escalation& e : approved) {
-    if (e.grant_expires_at > now && byAPerson(e)) addGrants(e, grants);
+    if (e.grant_expires_at > now) addGrants(e, grants);
   }
   return grants;
 }
@@ -276,7 +323,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return AgentJudgement{};
   model::RunRequest& run = request.run;
-  clamp(*rules, run.limits);
+  clamp(*rules, run.limits, run.named_limits);
   Questions questions(*rules, principal);
   for (const model::FileSpec& each : run.files)
     questions.ask(file(FileAccess::kCreate, each.path));
@@ -292,7 +339,8 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
     wanted.running = 1;
   }
   questions.askResources(wanted, used);
-  return AgentJudgement{questions.take(), in_session ? Held() : TRY(heldOf(*rules))};
+  const std::optional<uint64_t> time = rules->limits.time_seconds;
+  return AgentJudgement{questions.take(), in_session ? Held() : TRY(heldOf(*rules)), time};
 }
 
 Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principal,
@@ -300,13 +348,13 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
                                                 const Resources& used) const {
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return AgentJudgement{};
-  clamp(*rules, settings.limits);
+  clamp(*rules, settings.limits, settings.named_limits);
   settings.nested = settings.nested || rules->nested;
   Questions questions(*rules, principal);
   askEnvironment(*rules, settings.env, questions);
   askNetwork(*rules, settings.network_tier, questions);
   questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
-  return AgentJudgement{questions.take(), TRY(heldOf(*rules))};
+  return AgentJudgement{questions.take(), TRY(heldOf(*rules)), {}};
 }
 
 Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(

@@ -35,8 +35,9 @@ using Held = std::shared_ptr<const policy::HeldRules>;
 
 // Of a request that makes a sandbox or runs in one.
 struct AgentJudgement {
-  std::optional<AgentRefusal> refusal;  // nothing: it may be done,
-  Held held;                            // in a sandbox with these walls
+  std::optional<AgentRefusal> refusal;        // nothing: it may be done,
+  Held held;                                  // in a sandbox with these walls,
+  std::optional<uint64_t> time_seconds = {};  // for so long at most
 };
 
 class AgentGuard {
@@ -48,7 +49,7 @@ class AgentGuard {
   // Null: held to nothing. With what was approved for a time.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
-  // What persons approved for a time for an agent, by escalations that are good now: of the newest
+  // What was approved for a time for an agent, by escalations that are good now: of the newest
   // hundred. An approval that is taken back, or over, is none from then on.
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
       const store::AgentName& agent) const;
@@ -62,10 +63,15 @@ class AgentGuard {
                                       model::RunRequest& settings,
                                       const policy::Resources& used) const;
   // A request to a session's file server, in the words of wire/files.h. Nothing: it may be done.
-  Result<std::optional<AgentRefusal>> judgeFiles(const model::Principal& principal,
-                                                 const std::vector<std::string>& argv) const;
+  [[nodiscard]] Result<std::optional<AgentRefusal>> judgeFiles(
+      const model::Principal& principal, const std::vector<std::string>& argv) const;
+  // Whether a rule may approve what the agent asks for (model::operation), without a person: it is
+  // set to, nothing wants a person, and it is allowed anyway or safe. Nothing: held to no rules.
+  [[nodiscard]] Result<std::optional<bool>> needsNobody(const model::Principal& principal,
+                                                        const std::string& operation,
+                                                        const std::string& subject) const;
   // As it would be for a request now.
-  Result<Held> heldFor(const model::Principal& principal) const;
+  [[nodiscard]] Result<Held> heldFor(const model::Principal& principal) const;
 
   // By the document of levels, for the ledger.
   [[nodiscard]] const std::vector<store::Lowering>& lowering() const { return lowering_; }
@@ -74,6 +80,7 @@ class AgentGuard {
  private:
   [[nodiscard]] Result<std::optional<policy::AgentRules>> ownRules(
       const model::Principal& principal) const;
+  Result<> addPolicy(const model::Principal& principal, policy::AgentRules& rules) const;
 
   store::Store& store_;
   const policy::Levels& levels_;

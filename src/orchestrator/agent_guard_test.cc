@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/file.h"
+#include "orchestrator/escalations.h"
 #include "orchestrator/session_fixture.h"
 #include "store/store_testing.h"
 
@@ -36,6 +37,21 @@ sandbox_levels:
     permissions:
       allowed_commands: [{pattern: "echo *", why: a test}]
       allowed_file_operations: [read]
+  careful:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "echo *", why: a test}]
+    escalation_policy:
+      auto_approve_safe_operations: true
+      require_human_approval: [command_execution]
+  reads:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{builtin: read_only, why: a test}]
+safe_operations:
+  - {operation: command_execution, level: reads, why: a test}
 )";
 
 class AgentsTest : public SessionsTest {
@@ -53,6 +69,7 @@ class AgentsTest : public SessionsTest {
     sandbox.tenant = "acme";
     sandbox.agent = "agent";
     sandbox.level = level;
+    sandbox.escalation = escalation_;
     sandbox.created_at = 1;
     const auto known = agent();
     const uint64_t version = known ? known->version : 0;
@@ -78,6 +95,7 @@ class AgentsTest : public SessionsTest {
     asked.escalation.subject = subject;
     asked.escalation.requester = principal(tenant);
     asked.escalation.requester.agent = agent;
+    asked.escalation.expires_at = base::wallMicros() + 1'000'000;
     asked.escalation.grant_expires_at = base::wallMicros() + (int64_t{1'000'000} * seconds);
     asked.event = {.action = "escalation.requested",
                    .subject = "",
@@ -118,6 +136,7 @@ class AgentsTest : public SessionsTest {
 
   policy::Levels levels_ = policy::parseLevels(kLevels, "test").value();
   std::string default_level_;
+  model::AgentEscalation escalation_;
   std::unique_ptr<AgentGuard> guard_;
 };
 
@@ -175,6 +194,7 @@ TEST_F(AgentsTest, LimitsAreOfAllThatRuns) {
   give("build");
   model::RunRequest large = request({"sleep", "100"});
   large.limits.memory_bytes = uint64_t{400} << 20;
+  large.named_limits.set();
   const auto first = await(service_->run(principal(), large, ""));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->status, Status::kRunning);
@@ -248,6 +268,80 @@ TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
   EXPECT_NE(status(with), Status::kDenied) << "from the workspace on";
 }
 
+TEST_F(AgentsTest, WhatIsSafeIsApprovedByARuleAndCanBeDone) {
+  openGuarded();
+  give("look");
+  EscalationService escalations(*service_);
+  const auto ask = [&](const std::string& operation, const std::string& subject) {
+    return await(escalations.request(
+        principal(),
+        {.operation = operation, .subject = subject, .reason = "work", .run = std::nullopt}));
+  };
+  EXPECT_EQ(ask("command", "ls -l")->status, model::EscalationStatus::kPending);
+  model::Principal manager = principal();
+  manager.roles = model::Role::kTenantAdmin;
+  ASSERT_TRUE(await(escalations.setPolicy(manager, "agent", true)));
+  EXPECT_EQ(run({"ls", "-l"})->status, Status::kDenied) << "nobody has asked yet";
+  const auto safe = ask("command", "ls -l");
+  EXPECT_EQ(safe->status, model::EscalationStatus::kApproved);
+  EXPECT_TRUE(safe->decisions.at(0).automatic);
+  EXPECT_NE(run({"ls", "-l"})->status, Status::kDenied);
+  EXPECT_EQ(run({"ls", "-la"})->status, Status::kDenied) << "that text and no other";
+  EXPECT_EQ(ask("command", "rm x")->status, model::EscalationStatus::kPending) << "not safe";
+  EXPECT_EQ(ask("network", "example.org")->status, model::EscalationStatus::kPending);
+  give("careful");
+  EXPECT_EQ(run({"ls", "-l"})->status, Status::kDenied) << "that wants a person by now";
+  EXPECT_EQ(ask("command", "ls -l")->status, model::EscalationStatus::kPending);
+}
+
+TEST_F(AgentsTest, TheLevelSaysWhetherARuleApproves) {
+  openGuarded();
+  levels_.levels.at("careful").escalation.require_human_approval.clear();
+  give("careful");
+  const auto needsNobody = [&] { return *guard_->needsNobody(principal(), "command", "ls"); };
+  EXPECT_EQ(needsNobody(), std::optional(true));
+  escalation_.auto_approve_safe = false;
+  give("careful");
+  EXPECT_EQ(needsNobody(), std::optional(false)) << "the agent's own word goes before";
+}
+
+TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
+  config_.escalation.ttl_us = 100'000;
+  openGuarded();
+  const auto unanswered = [&](const std::string& action, const std::string& level,
+                              const std::string& path) {
+    escalation_.fallback_action = action;
+    give(level);
+    EscalationService escalations(*service_);
+    const auto asked = await(escalations.request(
+        principal(),
+        {.operation = "file_write", .subject = path, .reason = "work", .run = std::nullopt}));
+    runUntil([&] {
+      return escalations.get(principal(), "", asked->id)->status !=
+             model::EscalationStatus::kPending;
+    });
+    return escalations.get(principal(), "", asked->id)->status;
+  };
+  const auto may = [&](policy::FileAccess access) {
+    const auto rules = *guard_->rulesOf(principal());
+    const policy::Operation operation{.what = policy::FileOperation{access, "notes", false},
+                                      .wanted = {}};
+    return policy::validateOperation(*rules, operation, {}, base::wallMicros()).approved();
+  };
+  using model::EscalationStatus;
+  EXPECT_EQ(unanswered("deny", "careful", "/workspace/notes"), EscalationStatus::kExpired);
+  EXPECT_FALSE(may(policy::FileAccess::kRead));
+  EXPECT_EQ(unanswered("allow_read_only", "careful", "/workspace/*"), EscalationStatus::kExpired)
+      << "one file";
+  EXPECT_EQ(unanswered("allow_read_only", "build", "/workspace/secrets/key"),
+            EscalationStatus::kExpired)
+      << "which a rule forbids";
+  EXPECT_EQ(unanswered("allow_read_only", "careful", "/workspace/notes"),
+            EscalationStatus::kApproved);
+  EXPECT_TRUE(may(policy::FileAccess::kRead));
+  EXPECT_FALSE(may(policy::FileAccess::kWrite));
+}
+
 TEST_F(AgentsTest, TheDefaultLevelHoldsWhoHasNoSandbox) {
   openGuarded("look");
   EXPECT_EQ(run({"sudo", "ls"})->status, Status::kDenied);
@@ -281,6 +375,7 @@ TEST_F(AgentsTest, SessionsTheirProgramsAndFiles) {
   give("build");
   Asked wanted = asked();
   wanted.settings.limits.memory_bytes = uint64_t{1} << 30;
+  wanted.settings.named_limits.set();
   EXPECT_EQ(create(wanted).error().code, Code::kDenied);
   const std::string id = created();
   EXPECT_EQ(exec(id, {"sudo", "ls"})->status, Status::kDenied);

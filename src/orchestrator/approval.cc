@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "base/log.h"
 #include "orchestrator/stored_request.h"
 #include "store/agent_store.h"
 #include "wire/node.h"
@@ -20,12 +19,14 @@ using model::Escalation;
 constexpr int kMostRotations = 10'000;
 constexpr std::string_view kDomain = "cloister-approval v1\n";
 
-// A session's program under names that are the same for each execution.
-Result<std::string> neutralSpec(const json::object& request, const model::LanguageSet& languages) {
+// The program as it is asked for: limits that policy lowers are not in it, and a session's program
+// has names that are the same for each execution.
+Result<std::string> neutralSpec(const json::object& request, bool in_session,
+                                const model::LanguageSet& languages) {
   base::ObjectReader reader(request, "");
   model::RunRequest run;
   TRY(model::readRunRequest(reader, storedBounds(), run));
-  const model::ExecSpec spec = TRY(policy::resolve(run, languages, "approval"));
+  const model::ExecSpec spec = TRY(policy::resolve(run, languages, in_session ? "approval" : ""));
   return wire::encodeExecSpec(spec);
 }
 
@@ -136,6 +137,7 @@ void addSurroundings(std::string& out, const json::object& request) {
 model::AuditEvent about(std::string_view action, const Escalation& e, const model::Principal& by,
                         json::object details) {
   details["operation"] = e.operation;
+  details["what"] = e.subject;
   details["of_tenant"] = e.requester.tenant;
   details["requester"] = toJsonObject(e.requester);
   details["requester_key"] = e.requester.key_id;
@@ -146,16 +148,16 @@ model::AuditEvent about(std::string_view action, const Escalation& e, const mode
 
 }  // namespace
 
-Result<Bound> boundOf(const std::string& request_json, std::string_view spec,
-                      const std::string& session_id, const model::LanguageSet& languages) {
+Result<Bound> boundOf(const std::string& request_json, const std::string& session_id,
+                      const model::LanguageSet& languages) {
   json::object request = TRY(parseStored(request_json));
-  const std::string neutral = session_id.empty() ? "" : TRY(neutralSpec(request, languages));
+  const std::string neutral = TRY(neutralSpec(request, !session_id.empty(), languages));
   request.erase("approval");
   request.erase("metadata");
-  return Bound{
-      .request_sha256 = base::sha256Hex(model::canonicalJson(request)),
-      .spec_sha256 = base::sha256Hex(session_id.empty() ? spec : std::string_view(neutral)),
-      .session_id = session_id};
+  request.erase("named_limits");  // it says nothing of what would run
+  return Bound{.request_sha256 = base::sha256Hex(model::canonicalJson(request)),
+               .spec_sha256 = base::sha256Hex(neutral),
+               .session_id = session_id};
 }
 
 std::string digestOf(const Bound& bound, const std::string& image_digest) {
@@ -292,16 +294,6 @@ model::AuditEvent usedEvent(const Escalation& e) {
 
 model::AuditEvent expiredEvent(const Escalation& e) {
   return about("escalation.expired", e, e.requester, {{"approvals", e.approvals()}});
-}
-
-void logEscalation(std::string_view event, const Escalation& e) {
-  base::log(base::Level::kInfo, event,
-            {{"escalation", e.id},
-             {"tenant", e.requester.tenant},
-             {"agent", e.requester.agent},
-             {"operation", e.operation},
-             {"status", model::statusName(e.status)},
-             {"execution", e.execution_id}});
 }
 
 }  // namespace cloister::orchestrator

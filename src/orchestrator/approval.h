@@ -30,7 +30,7 @@ struct EscalationConfig {
   store::EscalationBounds bounds;
   std::vector<std::string> channels;  // who are told
   std::vector<std::string> roles = {"approver"};
-  std::vector<std::string> safe_operations = {"file_read"};
+  std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete", "command"};
 };
 
 struct Bound {
@@ -38,10 +38,10 @@ struct Bound {
   std::string spec_sha256;     // of the encoded program, under the same name for each execution
   std::string session_id;
 };
-// Of a stored request and the program that it resolved to. `spec`: encoded; in a session it is made
-// anew, because there the names of files are an execution's own.
-Result<Bound> boundOf(const std::string& request_json, std::string_view spec,
-                      const std::string& session_id, const model::LanguageSet& languages);
+// Of a stored request and the program that it resolves to, made anew: the files of a session's
+// program have names of an execution's own, and policy may have lowered what was not asked for.
+Result<Bound> boundOf(const std::string& request_json, const std::string& session_id,
+                      const model::LanguageSet& languages);
 std::string digestOf(const Bound& bound, const std::string& image_digest);
 
 // For people: lines of safe text, some 16 KiB at most; what is left out is counted, and covered by
@@ -84,8 +84,5 @@ model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const mo
                                    bool approve, const std::string& why);
 model::AuditEvent usedEvent(const model::Escalation& escalation);
 model::AuditEvent expiredEvent(const model::Escalation& escalation);
-
-// Into our log, for who has no other channel.
-void logEscalation(std::string_view event, const model::Escalation& escalation);
 
 }  // namespace cloister::orchestrator

@@ -2,6 +2,7 @@
 // Runs that need approval: blocked without a sandbox or a place in the queue, and back into the
 // queue when it is given. The escalation in the ledger is the truth, the execution follows it; so a
 // crash at any point leaves nothing undecided.
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -30,12 +31,6 @@ model::RunError approvalError(const policy::NeedsApproval& wanted) {
   return error;
 }
 
-std::string escalationIn(const Execution& execution) {
-  const auto* id =
-      execution.error ? execution.error->details.if_contains("escalation_id") : nullptr;
-  return id != nullptr && id->is_string() ? std::string(id->get_string()) : "";
-}
-
 auto spending(const policy::Use& use) {
   return [use](Escalation& e) -> Result<model::AuditEvent> {
     TRY(policy::use(e, use));
@@ -60,29 +55,41 @@ model::RunError endError(const Escalation& e) {
 
 }  // namespace
 
-// What policy does not look at is only held once, in the ExecSpec.
-void dropLargeParts(model::RunRequest& request) {
-  request.code.clear();
-  request.code.shrink_to_fit();
-  request.input.clear();
-  request.input.shrink_to_fit();
-  request.files = {};
-  request.args = {};
-  request.env = {};
-  if (!std::holds_alternative<std::monostate>(request.command)) request.command = std::string();
+model::RunRequest policyPartsOf(const model::RunRequest& request) {
+  model::RunRequest parts;
+  parts.language = request.language;
+  if (!std::holds_alternative<std::monostate>(request.command)) parts.command = std::string();
+  parts.deps = request.deps;
+  parts.limits = request.limits;
+  parts.named_limits = request.named_limits;
+  parts.network_tier = request.network_tier;
+  parts.runtime = request.runtime;
+  parts.image = request.image;
+  parts.tier = request.tier;
+  parts.artifacts = request.artifacts;
+  parts.metadata = request.metadata;
+  parts.nested = request.nested;
+  parts.approval = request.approval;
+  return parts;
 }
 
 std::string RunService::Impl::imageDigestOf(const Live& run) const {
   const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
-  return made.image == nullptr ? node.offer.image_digest : made.image->digest;
+  return made.image == nullptr ? hostImage() : made.image->digest;
 }
 
 policy::Use RunService::Impl::useOf(const Live& run) const {
-  return {.by = run.execution.principal,
-          .execution_id = run.execution.id,
-          .session_id = run.execution.session_id,
-          .digest = digestOf(run.bound, imageDigestOf(run)),
-          .now = base::wallMicros()};
+  const std::string digest = imageDigestOf(run);
+  policy::Use use{.by = run.execution.principal,
+                  .execution_id = run.execution.id,
+                  .session_id = run.execution.session_id,
+                  .digest = digestOf(run.bound, digest),
+                  .now = base::wallMicros()};
+  if (host_image && !digest.empty() && digest == host_image->digest) {
+    use.unverified_digest = digestOf(run.bound, unverifiedName(*host_image));
+    use.same_since = host_image->changed_at + host_image->clock_ahead;
+  }
+  return use;
 }
 
 Task<void> RunService::Impl::consult(Live& run) const {
@@ -131,8 +138,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     model::Principal who = run.execution.principal;
     who.roles = {};
     Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
-    run.bound =
-        TRY(boundOf(record.request_json, record.spec, run.execution.session_id, parts.languages));
+    run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
     TRY(policy::use(e, useOf(run)));
     return e;
   }();
@@ -160,7 +166,11 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   Execution& execution = run.execution;
   const bool waits = execution.session_id.empty();
   if (waits) TRY(checkDisk(run.facts.limits));  // nobody is asked about what can never run
-  run.bound = TRY(boundOf(record.request_json, record.spec, execution.session_id, parts.languages));
+  if (imageDigestOf(run).empty()) {
+    return fail(Code::kUnavailable,
+                "asking for approval: the node has not said yet which image it has; try again");
+  }
+  run.bound = TRY(boundOf(record.request_json, execution.session_id, parts.languages));
   const Wanted asked{.requester = execution.principal,
                      .person = TRY(personOf(parts.store, execution.principal)),
                      .by_policy = wanted,
@@ -200,11 +210,6 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   const store::Accepted accepted = CO_TRY(std::move(asked));
   if (accepted.replayed) co_return accepted.execution;
   run->execution = accepted.execution;
-  base::log(base::Level::kInfo, "escalation requested",
-            {{"escalation", escalationIn(run->execution)},
-             {"tenant", run->execution.principal.tenant},
-             {"rule", wanted.rule},
-             {"execution", run->execution.id}});
   if (escalated) escalated();
   if (run->execution.status == model::Status::kBlocked) {
     run->spec = {};
@@ -234,11 +239,15 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
   run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
                run.request.limits, ""};
-  run.bound = TRY(boundOf(pending.request_json, pending.spec, "", parts.languages));
+  run.bound = TRY(boundOf(pending.request_json, "", parts.languages));
   run.rule_language = policy::ruleLanguage(run.request, parts.languages);
   run.bytes = pending.spec.size();
   run.risk_facts = policy::riskFactsOf(run.request, parts.languages, parts.levels);
-  dropLargeParts(run.request);
+  run.request = policyPartsOf(run.request);
+  // The program has its time already, which policy may have lowered when it was accepted.
+  run.request.limits.wall = std::min(run.request.limits.wall, run.spec.run.timeout);
+  run.request.named_limits.set(model::limitIndex(model::limit_name::kWall));
+  run.facts.limits = run.request.limits;
   return {};
 }
 

@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "store/image_store.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
 
 // The real ledger, with a disk that can be full.
-class BrittleStore final : public store::Store {
+class BrittleStore final : public store::Store, private store::ImageStore {
  public:
   explicit BrittleStore(std::unique_ptr<store::Store> real) : real_(std::move(real)) {}
 
@@ -50,7 +51,16 @@ class BrittleStore final : public store::Store {
     orLater([=, this] { real_->updateSession(session, event, done); });
   }
   store::AgentStore& agents() override { return real_->agents(); }
+  store::ImageStore& images() override { return *this; }
   store::QuotaStore& quotas() override { return real_->quotas(); }
+  void noteUnverified(store::Unverified execution, store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->images().noteUnverified(std::move(execution), std::move(done));
+  }
+  void bind(store::VerifiedImage image, store::Done<uint64_t> done) override {
+    if (refuse(done)) return;
+    real_->images().bind(std::move(image), std::move(done));
+  }
   void append(model::AuditEvent event, store::Done<void> done) override {
     if (refuse(done)) return;
     real_->append(std::move(event), std::move(done));
@@ -177,6 +187,10 @@ class BrittleStore final : public store::Store {
   Result<std::vector<model::AuditEntry>> audit(const store::Scope& scope, uint64_t after,
                                                uint32_t limit) override {
     return real_->audit(scope, after, limit);
+  }
+  Result<store::AuditPage> searchAudit(const store::Scope& scope,
+                                       const store::AuditSearch& search) override {
+    return real_->searchAudit(scope, search);
   }
   void redact(store::Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
               store::Done<void> done) override {

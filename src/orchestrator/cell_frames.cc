@@ -12,19 +12,7 @@ namespace {
 
 using wire::kernel::Frame;
 
-constexpr size_t kMaxTypes = 16;  // of one result
-constexpr size_t kMaxType = 128;  // bytes of a mime type
-constexpr base::JsonLimits kResultLimits{
-    .max_bytes = size_t{1} << 30, .max_depth = 24, .max_values = 50'000};
-
-bool isMimeType(std::string_view text) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/+-._").contains(c);
-  };
-  return text.size() <= kMaxType && text.find('/') != std::string_view::npos &&
-         std::ranges::all_of(text, allowed);
-}
+constexpr size_t kMaxLeftOut = 32;  // that are told
 
 }  // namespace
 
@@ -106,33 +94,62 @@ void CellFrames::beginResult(std::string_view payload) {
     return breakOff();
   }
   result_left_ = size;
-  result_.clear();
-  skips_ = results_.size() >= bounds_.max_results || size > bounds_.result_bytes ||
-           size > bounds_.results_bytes - std::min(bounds_.results_bytes, results_bytes_);
-  truncated_ = truncated_ || skips_;
+  result_size_ = size;
+  // The last value says the most: it takes the place of the one before it where both do not fit.
+  if (results_.size() >= bounds_.max_results) dropLast();
+  if (size > room() && room() < bounds_.result_bytes && !results_.empty()) dropLast();
+  result_ = ResultParts(room());
+}
+
+// For one more result.
+uint64_t CellFrames::room() const {
+  const uint64_t left = bounds_.results_bytes - std::min(bounds_.results_bytes, results_bytes_);
+  return std::min(bounds_.result_bytes, left);
+}
+
+void CellFrames::dropLast() {
+  if (results_.empty()) return;
+  results_.pop_back();
+  const uint64_t bytes = result_bytes_.back();
+  result_bytes_.pop_back();
+  results_bytes_ -= bytes;
+  // What was said of it is not of the one that comes in its place.
+  for (auto each = left_out_.begin(); each != left_out_.end();) {
+    const base::json::value& result = each->at("result");
+    const bool of_it = result.is_number() && result.to_number<size_t>() == results_.size();
+    each = of_it ? left_out_.erase(each) : each + 1;
+  }
+  noteLeftOut(std::nullopt, {.type = {}, .bytes = bytes});
+}
+
+void CellFrames::noteLeftOut(std::optional<size_t> result, const LeftOutPart& part) {
+  truncated_ = true;
+  if (left_out_.size() >= kMaxLeftOut) return;
+  left_out_.push_back(
+      base::json::object{{"result", result ? base::json::value(*result) : base::json::value()},
+                         {"type", part.type},
+                         {"bytes", part.bytes},
+                         {"kept_bytes", part.kept_bytes}});
 }
 
 void CellFrames::addPiece(std::string_view piece) {
   if (piece.empty() || piece.size() > result_left_) return breakOff();
   result_left_ -= static_cast<uint32_t>(piece.size());
-  if (!skips_) result_ += piece;
-  if (result_left_ == 0 && !skips_) keepResult();
+  result_.add(piece);
+  if (result_left_ == 0) keepResult();
 }
 
 // One that is no result is left out; what it was to be is the kernel's own affair.
 void CellFrames::keepResult() {
-  auto value = base::parseJson(result_, kResultLimits);
-  const uint64_t bytes = result_.size();
-  result_ = {};
-  const bool fits = value && value->is_object() && value->get_object().size() <= kMaxTypes &&
-                    std::ranges::all_of(value->get_object(),
-                                        [](const auto& each) { return isMimeType(each.key()); });
-  if (!fits) {
-    truncated_ = true;
-    return;
+  ResultParts result = std::exchange(result_, ResultParts());
+  if (!result.isResult() || result.parts().empty() || bounds_.max_results == 0) {
+    return noteLeftOut(std::nullopt, {.type = {}, .bytes = result_size_});
   }
-  results_bytes_ += bytes;
-  results_.push_back(*std::move(value));
+  for (const LeftOutPart& part : result.leftOut())
+    noteLeftOut(results_.size(), part);
+  results_bytes_ += result.bytes();
+  result_bytes_.push_back(result.bytes());
+  results_.push_back(std::move(result.parts()));
 }
 
 }  // namespace cloister::orchestrator

@@ -9,9 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "orchestrator/kernel.h"
+#include "orchestrator/result_parts.h"
 #include "runtime/runtime.h"
 
 namespace cloister::orchestrator {
@@ -30,6 +32,8 @@ class CellFrames final : public runtime::ExecObserver {
   [[nodiscard]] base::json::array& results() { return results_; }
   [[nodiscard]] uint64_t resultsBytes() const { return results_bytes_; }
   [[nodiscard]] bool resultsTruncated() const { return truncated_; }
+  // What of them is not there, or not whole: model::Execution::results_left_out.
+  [[nodiscard]] base::json::array& leftOut() { return left_out_; }
 
   void onStarted() override;
   Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
@@ -43,16 +47,21 @@ class CellFrames final : public runtime::ExecObserver {
   void beginResult(std::string_view payload);
   void addPiece(std::string_view piece);
   void keepResult();
+  void dropLast();
+  void noteLeftOut(std::optional<size_t> result, const LeftOutPart& part);
+  [[nodiscard]] uint64_t room() const;
   void breakOff();
 
   runtime::ExecObserver& observer_;
   const KernelBounds& bounds_;
   std::function<void()> changed_;
   std::string pending_;  // less than a frame
-  std::string result_;   // as far as it is here, unless it is left out
+  ResultParts result_;   // that arrives
+  uint32_t result_size_ = 0;
   uint32_t result_left_ = 0;
-  bool skips_ = false;
   base::json::array results_;
+  std::vector<uint64_t> result_bytes_;  // of each
+  base::json::array left_out_;
   uint64_t results_bytes_ = 0;
   bool truncated_ = false;
   bool started_ = false;

@@ -87,11 +87,21 @@ TEST_F(CellFramesTest, StreamsResultsAndTheEndInAnyPieces) {
 TEST_F(CellFramesTest, WhatIsOverABoundIsLeftOut) {
   say(result(R"({"a/b":"12345678901234567890"})"));  // one
   say(result(R"({"a/b":"1"})") + result(R"({"a/b":"2"})"));
-  say(result(R"({"a/b":"3"})"));  // their number
-  EXPECT_EQ(results(), R"([{"a/b":"1"},{"a/b":"2"}])");
+  say(result(R"({"a/b":"3"})"));  // their number: the last takes the place of the one before
+  EXPECT_EQ(results(), R"([{"a/b":"1"},{"a/b":"3"}])");
   EXPECT_TRUE(frames_.resultsTruncated());
   EXPECT_EQ(frames_.resultsBytes(), 22U);
+  EXPECT_EQ(base::toJson(frames_.leftOut()),
+            R"([{"result":null,"type":"","bytes":30,"kept_bytes":0},)"
+            R"({"result":null,"type":"","bytes":11,"kept_bytes":0}])");
   EXPECT_FALSE(frames_.broken());
+}
+
+TEST_F(CellFramesTest, TheLastResultIsThereWhateverCameBefore) {
+  say(result(R"({"a/b":"123456789"})") + result(R"({"a/b":"12"})"));  // 19 and 12: over 30
+  EXPECT_EQ(results(), R"([{"a/b":"12"}])");
+  EXPECT_TRUE(frames_.resultsTruncated());
+  EXPECT_EQ(frames_.resultsBytes(), 12U);
 }
 
 TEST_F(CellFramesTest, WhatIsNoResultIsLeftOut) {
@@ -99,6 +109,7 @@ TEST_F(CellFramesTest, WhatIsNoResultIsLeftOut) {
        {"1", "[1]", R"({"a":1})", R"({"a/b<":1})", "{\xff}", "{", " "}) {
     say(result(json));
     EXPECT_EQ(results(), "[]") << json;
+    EXPECT_EQ(frames_.resultsBytes(), 0U);
     EXPECT_TRUE(frames_.resultsTruncated());
     EXPECT_FALSE(frames_.broken());
   }

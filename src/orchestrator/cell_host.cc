@@ -67,7 +67,8 @@ class CellHost final : public Host {
   bool usedUp();
   [[nodiscard]] End endOr(End otherwise) const;
   Task<Result<Outcome>> judge(Outcome met);
-  Outcome ofKernel(Outcome met) const;
+  Task<void> keepFigures(runtime::ExecObserver& observer);
+  [[nodiscard]] Outcome ofKernel(Outcome met) const;
   [[nodiscard]] bool isOver() const { return cancelled_ || home_->cause() != Cause::kNone; }
 
   boost::asio::any_io_executor executor_;
@@ -116,7 +117,28 @@ Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecOb
                                "the next cell gets a fresh one\n");
   }
   kernel_->leave(this);
+  co_await keepFigures(observer);
   co_return outcome;
+}
+
+// As files that it left, those that no answer shows.
+Task<void> CellHost::keepFigures(runtime::ExecObserver& observer) {
+  const KernelBounds& bounds = kernel_->bounds();
+  size_t shown = 0;
+  size_t place = 0;
+  for (const base::json::value& result : frames_->results()) {
+    const std::optional<model::Figure> figure = model::figureOf(result);
+    const size_t at = place++;
+    if (!figure) continue;
+    if (figure->bytes.size() <= bounds.inline_figure_bytes && shown < bounds.inline_figures) {
+      ++shown;
+      continue;
+    }
+    co_await observer.onFileBegin(model::figurePath(number_, at, figure->type),
+                                  figure->bytes.size());
+    co_await observer.onFileData(figure->bytes);
+    co_await observer.onFileEnd();
+  }
 }
 
 // Its time, its cancellation, the end of its kernel: as long as the cell runs.
@@ -203,7 +225,7 @@ Task<Result<Outcome>> CellHost::judge(Outcome met) {
   if (by_itself) co_return ofKernel(std::move(met));
   if (cpu_hit_) met.limits.push_back(*cpu_hit_);
   met.end = endOr(End::kSignaled);
-  if (met.end == End::kSignaled) met.signal = SIGKILL;
+  if (met.end != End::kCancelled) met.signal = SIGKILL;
   co_return met;
 }
 
@@ -249,6 +271,7 @@ void CellHost::complete(model::Execution& execution) {
     execution.results = std::move(frames_->results());
     execution.results_bytes = frames_->resultsBytes();
     execution.results_truncated = frames_->resultsTruncated();
+    execution.results_left_out = std::move(frames_->leftOut());
   }
   if (!execution.error) return;
   execution.error->details["state_lost"] = lost_;

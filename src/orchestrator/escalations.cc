@@ -8,9 +8,9 @@
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/stored_request.h"
+#include "policy/agent/validate.h"
 #include "policy/approval.h"
 #include "runtime/spawn.h"
-#include "wire/node.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -31,9 +31,14 @@ store::Scope scopeOf(const Principal& who, const std::string& tenant) {
   return store::Scope::of(as);
 }
 
-// Of one that is asked for by name; the host's without.
-Result<std::string> digestOfImage(const model::NodeOffer& offer, const std::string& name) {
-  if (name.empty() || name == model::kHostImage) return offer.image_digest;
+// Of one that is asked for by name; `host`, of the node's own, without.
+Result<std::string> digestOfImage(const model::NodeOffer& offer, const std::string& host,
+                                  const std::string& name) {
+  if (name.empty() || name == model::kHostImage) {
+    if (!host.empty()) return host;
+    return fail(Code::kUnavailable,
+                "asking for approval: the node has not said yet which image it has; try again");
+  }
   const auto found = std::ranges::find(offer.images, name, &model::OfferedImage::name);
   if (found != offer.images.end()) return found->digest;
   return fail(Code::kInvalid, "image: \"" + name + "\" is not on this node", "image");
@@ -52,8 +57,10 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   Result<> bindRun(const base::json::object& run, Escalation& e);
   Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
   bool isSafe(const Escalation& e);
+  [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
+  [[nodiscard]] bool mayStillRead(const Escalation& e) const;
   Task<Result<Escalation>> change(store::EscalationChange what);
-  store::EscalationChange changeOf(const Escalation& e) const;
+  [[nodiscard]] store::EscalationChange changeOf(const Escalation& e) const;
   Task<void> keepTime();
   Task<bool> expireOne(Escalation e);
   void settleAll();
@@ -102,9 +109,8 @@ Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escala
   run.approval.clear();
   model::settle(run.limits);
   const std::string json = base::toJson(model::toJsonObject(run));
-  const model::ExecSpec spec = TRY(policy::resolve(run, runs->parts.languages));
-  const Bound bound = TRY(boundOf(json, wire::encodeExecSpec(spec), "", runs->parts.languages));
-  const std::string image = TRY(digestOfImage(runs->node.offer, run.image));
+  const Bound bound = TRY(boundOf(json, "", runs->parts.languages));
+  const std::string image = TRY(digestOfImage(runs->node.offer, runs->hostImage(), run.image));
   e.digest = digestOf(bound, image);
   e.subject = subjectOf(json);
   e.display = displayOf(json, image, "");
@@ -116,8 +122,7 @@ Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::Ru
                                                   Escalation& e) {
   run.approval.clear();
   Asked asked{.request = {.run = std::move(run), .cwd = {}}, .home = nullptr, .kernel = nullptr};
-  store::NewExecution record;
-  const auto live = runs->resolve(std::move(principal), std::move(asked), record);
+  const auto live = runs->prepare(std::move(principal), asked);
   if (!live) co_return;
   co_await runs->consult(**live);
   const policy::Decision decision = runs->decide(**live, "");
@@ -140,9 +145,9 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   e.grant_us = config().grant_us;
   e.created_at = base::wallMicros();
   e.expires_at = e.created_at + config().ttl_us;
-  const auto own = agentSettings(runs->parts.store, principal);
-  if (own && own->timeout_seconds) {
-    e.expires_at = e.created_at + static_cast<int64_t>(*own->timeout_seconds) * 1'000'000;
+  const auto rules = rulesOf(principal);
+  if (rules && rules->timeout_seconds) {
+    e.expires_at = e.created_at + static_cast<int64_t>(*rules->timeout_seconds) * 1'000'000;
   }
   if (request.run) {
     auto bound = bindRun(*request.run, e);
@@ -156,11 +161,43 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   return e;
 }
 
+// Null: held to none, or they cannot be read.
+std::shared_ptr<const policy::AgentRules> EscalationService::Impl::rulesOf(
+    const Principal& principal) const {
+  if (runs->parts.agents == nullptr) return nullptr;
+  return runs->parts.agents->rulesOf(principal).value_or(nullptr);
+}
+
+// What `fallback_action: allow_read_only` leaves of a request for a file that nobody answered.
+bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
+  namespace asked = model::operation;
+  const bool file = e.operation == asked::kFileRead || e.operation == asked::kFileWrite ||
+                    e.operation == asked::kFileDelete;
+  if (!file || e.status != EscalationStatus::kPending) return false;
+  const auto rules = rulesOf(e.requester);
+  if (!rules || rules->fallback_action != "allow_read_only") return false;
+  // One file, which no rule forbids and for which no person is needed.
+  if (e.subject.contains('*') || rules->revoked.contains("file_read")) return false;
+  const std::vector<std::string>& people = rules->require_human_approval;
+  if (std::ranges::find(people, "file_read") != people.end()) return false;
+  const policy::Operation read{.what = policy::FileOperation{policy::FileAccess::kRead, e.subject},
+                               .wanted = {}};
+  const auto v = policy::validateOperation(*rules, read, {}, base::wallMicros());
+  return v.approved() || (v.escalation_available && v.rule.empty());
+}
+
 // A run is never safe by its name.
 bool EscalationService::Impl::isSafe(const Escalation& e) {
   const auto& safe = config().safe_operations;
   if (e.operation == model::operation::kRun || e.requester.agent.empty()) return false;
   if (std::ranges::find(safe, e.operation) == safe.end()) return false;
+  if (runs->parts.agents != nullptr) {
+    const auto by_rules = runs->parts.agents->needsNobody(e.requester, e.operation, e.subject);
+    if (!by_rules) return false;
+    if (*by_rules) return **by_rules;
+  }
+  // Held to no rules, there is no table that says which files or commands are safe.
+  if (e.operation != model::operation::kFileRead) return false;
   const auto own = agentSettings(runs->parts.store, e.requester);
   if (own && own->auto_approve_safe) return *own->auto_approve_safe;
   const auto policy = ledger().policy(e.requester.tenant, e.requester.agent);
@@ -188,7 +225,6 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   const Escalation made = CO_TRY(co_await committed<Escalation>([&](store::Done<Escalation> done) {
     impl->ledger().add(std::move(asked), std::move(done));
   }));
-  logEscalation("escalation requested", made);
   if (impl->news) impl->news();
   co_return made;
 }
@@ -227,10 +263,11 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   const auto impl = impl_;
   const Escalation found = CO_TRY(get(principal, tenant, id));
   if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
-    co_return fail(Code::kDenied,
-                   "approver: this credential is not " + model::safeText(vote.approver, 200) +
-                       "'s; use their own",
-                   "approver");
+    const std::string why = "approver: this credential is not " +
+                            model::safeText(vote.approver, 200) + "'s; use their own";
+    std::ignore =
+        co_await impl->runs->ledger.append(refusedVoteEvent(found, principal, approve, why));
+    co_return fail(Code::kDenied, why, "approver");
   }
   const policy::Ballot ballot{.by = principal,
                               .person = CO_TRY(personOf(impl->runs->parts.store, principal)),
@@ -248,10 +285,18 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
         refusedVoteEvent(found, principal, approve, changed.error().message));
     co_return changed;
   }
-  logEscalation("escalation voted on", *changed);
   impl->runs->settle(*changed);
   if (impl->news) impl->news();
   co_return changed;
+}
+
+Task<void> EscalationService::noteRefused(model::Principal principal, std::string tenant,
+                                          std::string id, bool approve) {
+  const auto impl = impl_;
+  const auto found = get(principal, tenant, id);
+  if (!found) co_return;
+  std::ignore = co_await impl->runs->ledger.append(refusedVoteEvent(
+      *found, principal, approve, "the credential lacks the permission escalation.decide"));
 }
 
 Result<model::EscalationPolicy> EscalationService::policyOf(const Principal& principal,
@@ -298,8 +343,13 @@ Task<void> EscalationService::Impl::keepTime() {
 
 Task<bool> EscalationService::Impl::expireOne(Escalation e) {
   store::EscalationChange what = changeOf(e);
-  what.apply = [](Escalation& now) -> Result<model::AuditEvent> {
-    TRY(policy::expire(now, base::wallMicros()));
+  what.apply = [reads = mayStillRead(e)](Escalation& now) -> Result<model::AuditEvent> {
+    const int64_t at = base::wallMicros();
+    if (reads && now.status == EscalationStatus::kPending && at >= now.expires_at) {
+      policy::approveByRule(now, "nobody answered; fallback_action: allow_read_only", at);
+      return votedEvent(now, now.decisions.back().by, true, now.decisions.back().reason);
+    }
+    TRY(policy::expire(now, at));
     return expiredEvent(now);
   };
   const auto ended = co_await change(std::move(what));
@@ -308,7 +358,6 @@ Task<bool> EscalationService::Impl::expireOne(Escalation e) {
               {{"escalation", e.id}, {"reason", ended.error().message}});
     co_return false;
   }
-  logEscalation("escalation expired", *ended);
   runs->settle(*ended);
   if (news) news();
   co_return true;

@@ -39,6 +39,11 @@ class EscalationService {
   Task<Result<model::Escalation>> decide(model::Principal principal, std::string tenant,
                                          std::string id, bool approve, model::Vote vote);
 
+  // Audits that the principal, who lacks the permission to decide, tried to; nothing for an
+  // escalation that it cannot see.
+  Task<void> noteRefused(model::Principal principal, std::string tenant, std::string id,
+                         bool approve);
+
   Result<model::EscalationPolicy> policyOf(const model::Principal& principal,
                                            const std::string& agent);
   Task<Result<model::EscalationPolicy>> setPolicy(model::Principal principal, std::string agent,

@@ -86,6 +86,7 @@ class Home {
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;
+  [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox
 };
 
 std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,

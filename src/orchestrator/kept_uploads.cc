@@ -143,11 +143,11 @@ void KeptUploads::trim(const std::string& tenant) {
       return !row.second.sent() && (all || row.first.tenant == tenant);
     });
   };
-  const auto ofTenant = [&](const auto& row) { return row.first.tenant == tenant; };
-  const auto withBytes = [&](const auto& row) { return ofTenant(row) && row.second.bytes() > 0; };
-  while (keptOf(tenant).bytes > bounds_.bytes_per_tenant && dropOldest(withBytes)) {
+  const auto of_tenant = [&](const auto& row) { return row.first.tenant == tenant; };
+  const auto with_bytes = [&](const auto& row) { return of_tenant(row) && row.second.bytes() > 0; };
+  while (keptOf(tenant).bytes > bounds_.bytes_per_tenant && dropOldest(with_bytes)) {
   }
-  while (std::cmp_greater(count(false), bounds_.per_tenant) && dropOldest(ofTenant)) {
+  while (std::cmp_greater(count(false), bounds_.per_tenant) && dropOldest(of_tenant)) {
   }
   while (std::cmp_greater(count(true), bounds_.all) &&
          dropOldest([](const auto&) { return true; })) {

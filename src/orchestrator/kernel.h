@@ -32,7 +32,10 @@ struct KernelBounds {
   uint64_t result_bytes = uint64_t{4} << 20;  // of each
   uint64_t results_bytes = uint64_t{8} << 20;
   uint64_t code_bytes = uint64_t{1} << 20;  // of one cell
-  Millis interrupt{2'000};                  // for a cell to yield
+  // Figures of a cell that an answer can show; the others are kept as artifacts, too.
+  uint32_t inline_figures = 4;
+  uint64_t inline_figure_bytes = uint64_t{256} << 10;
+  Millis interrupt{2'000};  // for a cell to yield
 };
 
 struct KernelState {

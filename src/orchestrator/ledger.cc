@@ -127,6 +127,18 @@ Ledger::Task<Result<store::AfterViolation>> Ledger::addViolation(model::Violatio
   });
 }
 
+Ledger::Task<Result<>> Ledger::noteUnverified(store::Unverified execution) {
+  return committed<void>([this, execution = std::move(execution)](store::Done<void> done) mutable {
+    store_.images().noteUnverified(std::move(execution), std::move(done));
+  });
+}
+
+Ledger::Task<Result<uint64_t>> Ledger::bindImage(store::VerifiedImage image) {
+  return committed<uint64_t>([this, image = std::move(image)](store::Done<uint64_t> done) mutable {
+    store_.images().bind(std::move(image), std::move(done));
+  });
+}
+
 Ledger::Task<Result<>> Ledger::noteBlob(model::BlobName blob) {
   return committed<void>([this, blob = std::move(blob)](store::Done<void> done) mutable {
     store_.noteBlob(std::move(blob), std::move(done));

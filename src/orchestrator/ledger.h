@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "store/agent_store.h"
+#include "store/image_store.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
@@ -30,6 +31,8 @@ class Ledger {
   Task<Result<store::Created>> createSession(store::NewSession request, model::AuditEvent event);
   Task<Result<>> updateSession(model::Session session, model::AuditEvent event);
   Task<Result<>> append(model::AuditEvent event);
+  Task<Result<>> noteUnverified(store::Unverified execution);
+  Task<Result<uint64_t>> bindImage(store::VerifiedImage image);
   Task<Result<>> addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
                              model::AuditEvent event);
   Task<Result<std::vector<model::BlobName>>> removeArtifact(store::Scope scope, std::string id,

@@ -130,6 +130,7 @@ Task<Result<Outcome>> RunService::Impl::perform(Live& run) {
 void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = base::wallMicros();
+  run.weaker = policy::weakerOf(*run.ruling.policy, question(run, permit.id));
   model::Provenance& provenance = run.execution.provenance;
   provenance.permit_id = permit.id;
   provenance.policy_id = run.ruling.policy->id;
@@ -147,6 +148,7 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   Execution& execution = run.execution;
   if (const auto* granted = std::get_if<model::Permit>(&decision)) {
     markStarted(run, granted->fields());
+    run.facts.limits = granted->fields().limits;
     CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
     run.log->publish(execution);
     co_await consult(run);
@@ -160,6 +162,13 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const auto& permit = std::get<model::Permit>(decision);
   execution.provenance.policy_id = permit.fields().policy_id;  // another may be in force by now
   co_return sign(permit);
+}
+
+// A program that may last as long as its session has what its rule allows any program.
+void RunService::Impl::giveMostProcessorTime(Live& run) const {
+  const model::Limits most = policy::mostAllowed(*run.ruling.policy, question(run, ""));
+  run.request.limits.cpu_time = std::max(run.request.limits.cpu_time, most.cpu_time);
+  run.facts.limits = run.request.limits;
 }
 
 void RunService::Impl::askForSandbox(const LivePtr& run) {
@@ -196,6 +205,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                              run.execution.usage = usage;
                              run.log->publish(run.execution);
                            }});
+  run.image_since = run.home ? run.home->imageSince() : imageSince();
   const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
@@ -203,6 +213,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
+  if (!run.weaker.empty()) provenance.weakened.push_back(run.weaker);
   co_return Result<>{};
 }
 
@@ -226,7 +237,11 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   run.host->complete(execution);
-  if (parts.quotas != nullptr) parts.quotas->charge(execution.principal, execution.usage.cpu_ms);
+  settleImage(execution.provenance, run.image_since);
+  // A cell's is its kernel's, which is charged for by itself.
+  if (parts.quotas != nullptr && !execution.cell) {
+    parts.quotas->charge(execution.principal, execution.usage.cpu_ms);
+  }
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
   execution.finished_at = base::wallMicros();
   for (model::ArtifactRef& artifact : execution.artifacts) {
@@ -245,12 +260,15 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
 // Takes from its record what the scan does not call clean.
 Task<void> RunService::Impl::scanArtifacts(Live& run) {
   Execution& execution = run.execution;
-  const auto isClean = [&](std::string path, std::string sha256) -> Task<bool> {
+  const auto is_clean = [&](std::string path, std::string sha256) -> Task<bool> {
     const model::BlobName blob{execution.principal.tenant, sha256};
     auto content = parts.blobs.blobs().open(blob);
     Result<> clean;
-    if (content) clean = co_await parts.scanner->scan(*std::move(content));
-    if (!content) clean = std::unexpected(std::move(content).error());
+    if (content) {
+      clean = co_await parts.scanner->scan(*std::move(content));
+    } else {
+      clean = std::unexpected(std::move(content).error());
+    }
     if (clean) co_return true;
     std::ignore = co_await ledger.append({.action = "artifact.refused",
                                           .subject = execution.id,
@@ -263,26 +281,27 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
   };
   std::vector<model::ArtifactRef> kept;
   for (model::ArtifactRef& artifact : execution.artifacts) {
-    if (co_await isClean(artifact.path, artifact.sha256)) {
+    if (co_await is_clean(artifact.path, artifact.sha256)) {
       kept.push_back(std::move(artifact));
     } else {
       parts.blobs.release({execution.principal.tenant, artifact.sha256}, false);
     }
   }
   execution.artifacts = std::move(kept);
-  const model::Provenance& from = execution.provenance;
-  if (!execution.out.artifact.empty() && !co_await isClean("stdout", from.stdout_sha256)) {
-    execution.out.artifact.clear();
-  }
-  if (!execution.err.artifact.empty() && !co_await isClean("stderr", from.stderr_sha256)) {
-    execution.err.artifact.clear();
+  for (model::KeptOutput* output : {&execution.out, &execution.err}) {
+    const auto kept_one =
+        std::ranges::find(execution.artifacts, output->artifact, &model::ArtifactRef::id);
+    if (kept_one == execution.artifacts.end()) output->artifact.clear();
   }
 }
 
 // Nobody hears of the end before it is durable; a state that the ledger has already stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
   if (parts.scanner != nullptr) co_await scanArtifacts(run);
+  co_await noteUnverified(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));
+  // The image may have been verified while this was written.
+  if (isUnverified(run.execution.provenance)) runtime::spawn(executor, bindImage());
   for (const model::ArtifactRef& artifact : run.execution.artifacts)
     parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
   run.host->tell(run.execution);

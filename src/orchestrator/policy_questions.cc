@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about policies: PolicyService::check, explain, test and diff. Nothing is recorded.
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "base/crypto.h"
+#include "model/yaml.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/policy_service.h"
+#include "policy/warnings.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -31,9 +36,63 @@ std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
   return made;
 }
 
+// Changes of one kind: the same rule decides now, and what it and the rule before said is the same.
+class Groups {
+ public:
+  void add(const json::object& before, const json::object& after, const std::string& execution) {
+    const json::object from = withoutReason(before);
+    const json::object to = withoutReason(after);
+    Group& group = groups_[base::toJson(to) + base::toJson(from)];
+    if (++group.count == 1) {
+      group.shown = {{"rule", to.at("rule")},
+                     {"from", from},
+                     {"to", to},
+                     {"decision_changes", from.at("decision") != to.at("decision")},
+                     {"reason", after.at("reason")}};
+    }
+    if (group.examples.size() < kExamples) group.examples.push_back(json::string(execution));
+  }
+
+  // The largest first.
+  json::array take() {
+    std::vector<Group> sorted;
+    for (auto& [key, group] : groups_)
+      sorted.push_back(std::move(group));
+    std::ranges::sort(sorted, std::ranges::greater(), &Group::count);
+    json::array all;
+    for (Group& group : sorted) {
+      group.shown["count"] = group.count;
+      group.shown["examples"] = std::move(group.examples);
+      all.push_back(std::move(group.shown));
+    }
+    return all;
+  }
+
+ private:
+  static constexpr size_t kExamples = 3;
+  struct Group {
+    int64_t count = 0;
+    json::object shown;
+    json::array examples;
+  };
+  static json::object withoutReason(json::object decision) {
+    decision.erase("reason");
+    return decision;
+  }
+  std::map<std::string, Group> groups_;
+};
+
+// Whatever its reason says: a rule may have got another sentence.
+bool sameDecision(json::object before, json::object after) {
+  before.erase("reason");
+  after.erase("reason");
+  return before == after;
+}
+
 json::object compare(std::vector<store::RecordedRequest> requests, const policy::Policy& from,
                      const policy::Policy& to, const policy::ReaderParts& parts) {
   json::array changes;
+  Groups groups;
   int64_t unreadable = 0;
   const size_t count = requests.size();
   for (store::RecordedRequest& recorded : requests) {
@@ -44,7 +103,8 @@ json::object compare(std::vector<store::RecordedRequest> requests, const policy:
     }
     json::object before = policy::briefly(from, supposed->question());
     json::object after = policy::briefly(to, supposed->question());
-    if (before == after) continue;
+    if (sameDecision(before, after)) continue;
+    groups.add(before, after, recorded.execution);
     const bool other = before.at("decision") != after.at("decision");
     changes.push_back(json::object{{"execution_id", recorded.execution},
                                    {"tenant", supposed->principal.tenant},
@@ -54,11 +114,42 @@ json::object compare(std::vector<store::RecordedRequest> requests, const policy:
                                    {"from", std::move(before)},
                                    {"to", std::move(after)}});
   }
-  return {{"requests", count}, {"unreadable", unreadable}, {"changes", std::move(changes)}};
+  return {{"requests", count},
+          {"unreadable", unreadable},
+          {"groups", groups.take()},
+          {"changes", std::move(changes)}};
 }
 
 json::array texts(const std::vector<std::string>& values) {
   return json::array(values.begin(), values.end());
+}
+
+json::object notValid(const Error& error) {
+  return {{"valid", false},
+          {"error", error.message},
+          {"warnings", json::array()},
+          {"rules", json::array()},
+          {"sha256", nullptr}};
+}
+
+// Whether it is a document of levels (`agents.levels`), which can be checked as well.
+bool isLevels(const std::string& document) {
+  const auto parsed = model::parseYaml(document, "document");
+  return parsed && parsed->contains("sandbox_levels");
+}
+
+json::object checkLevels(const std::string& document) {
+  const auto levels = policy::parseLevels(document, "document");
+  if (!levels) return notValid(levels.error());
+  json::array names;
+  for (const auto& [name, level] : levels->levels)
+    names.push_back(json::string(name));
+  return {{"valid", true},
+          {"error", nullptr},
+          {"warnings", texts(policy::warningsOf(*levels))},
+          {"rules", json::array()},
+          {"levels", std::move(names)},
+          {"sha256", base::sha256Hex(document)}};
 }
 
 }  // namespace
@@ -96,14 +187,9 @@ Result<json::object> PolicyService::check(const json::object& body) {
   const auto document = TRY(reader.text("document"));
   TRY(reader.finish());
   if (!document) return fail(Code::kInvalid, "document: is required", "document");
+  if (isLevels(*document)) return checkLevels(*document);
   const auto policy = parse("document", *document);
-  if (!policy) {
-    return json::object{{"valid", false},
-                        {"error", policy.error().message},
-                        {"warnings", json::array()},
-                        {"rules", json::array()},
-                        {"sha256", nullptr}};
-  }
+  if (!policy) return notValid(policy.error());
   json::array rules;
   for (const policy::Rule& rule : policy->rules) {
     rules.push_back(json::object{
@@ -111,7 +197,7 @@ Result<json::object> PolicyService::check(const json::object& body) {
   }
   return json::object{{"valid", true},
                       {"error", nullptr},
-                      {"warnings", texts(policy::warningsOf(*policy))},
+                      {"warnings", texts(policy::warningsOf(*policy, readerParts()))},
                       {"rules", std::move(rules)},
                       {"sha256", policy->sha256}};
 }

@@ -164,7 +164,9 @@ int64_t PolicyService::version() const {
 
 Result<policy::Policy> PolicyService::parse(const std::string& name,
                                             const std::string& document) const {
-  return policy::parsePolicy(document, name, config_.max);
+  policy::Policy policy = TRY(policy::parsePolicy(document, name, config_.max));
+  policy.allow_weaker = config_.allow_weaker;
+  return policy;
 }
 
 }  // namespace cloister::orchestrator

@@ -33,9 +33,10 @@ struct StartDocument {
 };
 
 struct PolicyConfig {
-  model::Limits max;        // the most that a rule can allow
-  uint32_t history = 1000;  // versions kept
-  uint32_t replay = 200;    // recorded requests that a new version is tried on, at most
+  model::Limits max;          // the most that a rule can allow
+  uint32_t history = 1000;    // versions kept
+  uint32_t replay = 200;      // recorded requests that a new version is tried on, at most
+  bool allow_weaker = false;  // policy::Policy
 };
 
 class PolicyService {
@@ -89,7 +90,7 @@ class PolicyService {
                                           policy::Policy to, uint32_t count);
   Result<> takeUp(const std::optional<store::PolicyVersion>& newest, const std::string& name);
   Result<> addStart(const StartDocument& start);
-  Result<bool> isAnother(const StartDocument& start) const;
+  [[nodiscard]] Result<bool> isAnother(const StartDocument& start) const;
   Task<Result<store::PolicyVersion>> put(model::Principal principal, store::NewPolicy wanted,
                                          model::AuditEvent event, policy::Policy policy);
 

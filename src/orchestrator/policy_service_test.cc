@@ -190,6 +190,17 @@ TEST_F(PolicyServiceTest, TheReplayShowsTheDecisionsThatWouldChange) {
   ASSERT_EQ(changes.size(), 2U);
   EXPECT_EQ(changes[0].at("from").at("decision").as_string(), "allow");
   EXPECT_EQ(changes[0].at("to").at("decision").as_string(), "deny");
+  const auto& groups = all->at("replay").at("groups").as_array();
+  ASSERT_EQ(groups.size(), 1U) << "both go from the same rule to the same rule";
+  const auto& group = groups[0].as_object();
+  EXPECT_EQ(group.at("count").as_int64(), 2);
+  EXPECT_EQ(group.at("rule").as_string(), "closed");
+  EXPECT_EQ(group.at("reason").as_string(), "shut");
+  EXPECT_EQ(base::toJson(group.at("from")),
+            R"({"decision":"allow","rule":"open","tier":"Auto","runtime":"process"})");
+  EXPECT_EQ(base::toJson(group.at("to")),
+            R"({"decision":"deny","rule":"closed","tier":null,"runtime":null})");
+  EXPECT_EQ(group.at("examples").as_array().size(), 2U);
   model::Principal theirs = principal("other");
   theirs.roles = model::Role::kTenantAdmin;
   const auto own = await(policies_->diff(theirs, question));

@@ -36,6 +36,7 @@ class Quotas {
   explicit Quotas(QuotaConfig config) : config_(std::move(config)) {}
   Quotas(const Quotas&) = delete;
   Quotas& operator=(const Quotas&) = delete;
+  ~Quotas() = default;
 
   // With what the ledger has.
   static Result<std::unique_ptr<Quotas>> open(QuotaConfig config, store::QuotaStore& ledger);
@@ -107,9 +108,10 @@ class Quotas {
 
   static std::vector<model::QuotaScope> scopesOf(const model::Principal& principal);
   [[nodiscard]] double runsLeft(const model::Quota& quota, const Account& account) const;
-  Result<> checkRate(const model::QuotaScope& scope) const;
-  Result<> checkCpu(const model::QuotaScope& scope) const;
-  Result<> checkMemory(const model::QuotaScope& scope, uint64_t memory_bytes, bool with_used) const;
+  [[nodiscard]] Result<> checkRate(const model::QuotaScope& scope) const;
+  [[nodiscard]] Result<> checkCpu(const model::QuotaScope& scope) const;
+  [[nodiscard]] Result<> checkMemory(const model::QuotaScope& scope, uint64_t memory_bytes,
+                                     bool with_used) const;
   [[nodiscard]] const Account& account(const model::QuotaScope& scope) const;
   [[nodiscard]] uint64_t cpuOf(const Account& account) const;
   void change(const model::Principal& principal, const std::function<void(Account&)>& how);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "orchestrator/agent_guard.h"
 #include "orchestrator/approval.h"
+#include "orchestrator/collecting_host.h"
 #include "orchestrator/events.h"
 #include "orchestrator/fair_queue.h"
 #include "orchestrator/host.h"
@@ -39,15 +40,19 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
-  Held held;         // of its agent, in the sandbox that it gets
-  Quotas::Use use;   // while it has a place
-  Ruling ruling;     // of the engine, when it was asked last: decide() goes by it
-  size_t bytes = 0;  // what it holds while it waits
+  Held held;           // of its agent, in the sandbox that it gets
+  Quotas::Use use;     // while it has a place
+  std::string weaker;  // policy::weakerOf(), as it was started
+  Ruling ruling;       // of the engine, when it was asked last: decide() goes by it
+  size_t bytes = 0;    // what it holds while it waits
   base::Monotonic accepted_at;
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;
-  bool started = false;  // the program was
+  bool started = false;    // the program was
+  bool lasts_cpu = false;  // as model::ExecRequest
+  // What lasts as long as its session: how long at most, by its rule and for its agent.
+  std::chrono::milliseconds lasts_for = Kernel::kForever;
   std::unique_ptr<Host> host;
   bool released = false;                      // nothing is left there
   std::unique_ptr<Recorder> recorder;         // while it runs
@@ -55,19 +60,26 @@ struct Live {
   std::optional<model::Escalation> approval;  // that it has used, or is about to
   std::optional<Error> refusal;               // of that approval; `field` has the reason
   std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
+  int64_t image_since = 0;                    // model::ImageState::since of its sandbox
   std::optional<Result<>> provisioned;        // once it is known whether there is one
   runtime::Signal settled;  // `provisioned` was, or it started, or its end is recorded
 };
 using LivePtr = std::shared_ptr<Live>;
 
-// What policy does not look at is only held once, in the ExecSpec.
-void dropLargeParts(model::RunRequest& request);
+// The parts that policy looks at. The others are large, and are only held in the ExecSpec.
+model::RunRequest policyPartsOf(const model::RunRequest& request);
+
+// Whether it ran on an image whose content was not verified, as far as its record knows.
+bool isUnverified(const model::Provenance& provenance);
+// Of an image without a digest, for approvals: another when packages were installed or removed.
+std::string unverifiedName(const model::ImageState& image);
 
 // What is asked for: a run, or a program of a session.
 struct Asked {
   model::ExecRequest request;
   std::shared_ptr<Home> home;      // null: a sandbox of its own
   std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
+  AskFiles files = {};             // of a session, whose files may become artifacts
 };
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
@@ -76,12 +88,15 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Acceptance, step by step.
   Task<Result<model::Execution>> ask(model::Principal principal, Asked asked,
                                      std::string idempotency_key);
-  Result<LivePtr> resolve(model::Principal principal, Asked asked, store::NewExecution& record);
+  Result<LivePtr> prepare(model::Principal principal, Asked& asked) const;
+  void settleLimits(Live& live) const;
+  Result<> resolve(Live& live, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
   [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
   // Before decide(), each time that something may have changed.
   Task<void> consult(Live& live) const;
   policy::Decision decide(Live& live, const std::string& permit_id) const;
+  void giveMostProcessorTime(Live& live) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
                                               base::json::object details = {});
@@ -151,6 +166,16 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void conclude(Live& live, const Result<model::Outcome>& outcome);
   Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
+  // The digest of the node's own image, which may become known only after a run (run_images.cc).
+  void imageTold();
+  // What an approval of a run on it is bound to; "" where the node has not told.
+  [[nodiscard]] std::string hostImage() const;
+  [[nodiscard]] int64_t imageSince() const;
+  [[nodiscard]] bool imageHeld(int64_t since) const;
+  void settleImage(model::Provenance& provenance, int64_t since) const;
+  Task<void> noteUnverified(const Live& live);
+  Task<void> bindImage();
+  Task<void> recordImageChange(std::string from);
   Task<Result<>> persist(Live& live, model::AuditEvent event);
   Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);
   Task<void> tearDown(LivePtr live);
@@ -195,7 +220,13 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   bool draining = false;
   base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;
-  std::function<void()> node_lost;  // tells the sessions
+  std::optional<model::ImageState>
+      host_image;                        // of the node, as told last; stays when the node goes
+  std::string image_before;              // the last digest of it that was not ""
+  bool binding = false;                  // the ledger is told of the digest,
+  bool bind_again = false;               // and once more after that
+  std::function<void()> image_verified;  // tells the sessions
+  std::function<void()> node_lost;       // tells the sessions
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal&, policy::Resources&)> session_use;
   std::function<void()> node_back;  // tells those who wait for it

@@ -8,36 +8,15 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "model/prestart.h"
 #include "orchestrator/run_impl.h"
+#include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
-#include "wire/node.h"
 
 namespace cloister::orchestrator {
 namespace {
 
 namespace asio = boost::asio;
 using model::Execution;
-
-std::string codeDigest(const model::RunRequest& request) {
-  if (const auto* shell = std::get_if<std::string>(&request.command)) {
-    return base::sha256Hex(*shell);
-  }
-  if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
-    return base::sha256Hex(base::toJson(base::json::array(argv->begin(), argv->end())));
-  }
-  return base::sha256Hex(request.code);
-}
-
-// What may be started ahead of requests like this one: nothing but the code is its own.
-std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& spec,
-                       const model::LanguageSet& languages) {
-  const model::Language* language = languages.find(request.language);
-  const bool plain = std::holds_alternative<std::monostate>(request.command) &&
-                     request.args.empty() && request.env.empty();
-  if (!plain || language == nullptr || !mayPrestart(*language, request.code)) return {};
-  return prestartKey(spec);
-}
 
 // Of all images: what a rule says of a program holds in each of them.
 std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
@@ -47,29 +26,8 @@ std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
   return links;
 }
 
-base::json::object metadataOf(const model::RunRequest& request) {
-  base::json::object object;
-  for (const auto& [name, value] : request.metadata)
-    object[name] = value;
-  return object;
-}
-
 bool maySee(const model::Principal& principal, const Execution& execution) {
   return principal.isAdmin() || principal.tenant == execution.principal.tenant;
-}
-
-// The names of its code in a session's sandbox: the end of its id is random.
-std::string tagOf(const std::string& execution_id) {
-  constexpr size_t kTag = 10;
-  return execution_id.substr(execution_id.size() - kTag);
-}
-
-// What idempotency compares.
-std::string canonical(const Asked& asked) {
-  if (!asked.home) return base::toJson(model::toJsonObject(asked.request.run));
-  base::json::object object = model::toJsonObject(asked.request);
-  object["session_id"] = asked.home->id();
-  return base::toJson(object);
 }
 
 // A place in the queue that is given back unless it was filled.
@@ -129,19 +87,27 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   store::NewExecution record;
   record.idempotency_key = std::move(idempotency_key);
   AgentJudgement judged = CO_TRY(heldBack(principal, asked));
-  const LivePtr run = CO_TRY(resolve(std::move(principal), std::move(asked), record));
+  const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
   if (judged.refusal) {
+    CO_TRY(resolve(*run, std::move(asked), record));
     co_return co_await recordViolation(run, std::move(record), *std::move(judged.refusal));
   }
   run->held = std::move(judged.held);
+  if (judged.time_seconds) {
+    run->lasts_for = std::min<std::chrono::milliseconds>(
+        run->lasts_for, std::chrono::seconds(std::max<uint64_t>(1, *judged.time_seconds)));
+  }
+  co_await consult(*run);
+  settleLimits(*run);
+  CO_TRY(resolve(*run, std::move(asked), record));
   co_return co_await take(run, std::move(record));
 }
 
 Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
   const auto self = shared_from_this();
-  co_await consult(*run);
   if (draining) co_return fail(Code::kUnavailable, "accepting the run: the service is stopping");
   if (!run->request.approval.empty()) CO_TRY(useApproval(*run, record));
+  if (run->lasts_cpu) giveMostProcessorTime(*run);
   const policy::Decision decision = decide(*run, "");
   if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
     co_return co_await askApproval(run, std::move(record), *wanted);
@@ -149,6 +115,13 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   if (auto denied = policy::refusalOf(decision)) {
     record.approval.reset();  // it is not used up
     co_return co_await recordDenial(run, std::move(record), *std::move(denied));
+  }
+  // A command may be the image's own; code needs what its language needs.
+  const bool is_code = std::holds_alternative<std::monostate>(run->request.command);
+  if (auto there = checkToolchain(node.offer, is_code ? run->execution.language : "",
+                                  std::get<model::Permit>(decision).fields());
+      !there) {
+    co_return earlierOr(*run, std::move(record), std::move(there).error());
   }
   if (auto admitted = admit(*run); !admitted) {
     co_return earlierOr(*run, std::move(record), std::move(admitted).error());
@@ -165,51 +138,6 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     enqueue(run);
   }
   co_return accepted.execution;
-}
-
-Result<LivePtr> RunService::Impl::resolve(model::Principal principal, Asked asked,
-                                          store::NewExecution& record) {
-  if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
-  model::RunRequest& request = asked.request.run;
-  model::settle(request.limits);
-  auto run = std::make_shared<Live>(executor);
-  Execution& execution = run->execution;
-  execution.id = base::newId("exec");
-  if (asked.home) execution.session_id = asked.home->id();
-  const bool shares = asked.home != nullptr && !request.nested;  // its files with others
-  run->spec = TRY(policy::resolve(request, parts.languages, shares ? tagOf(execution.id) : ""));
-  run->home = asked.home;
-  run->spec.cwd = asked.request.cwd;
-  run->spec.keep_input = asked.request.keep_input;
-  run->spec.terminal = asked.request.terminal;
-  if (asked.kernel) asked.kernel->adapt(asked.request, run->spec);
-  run->host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, request.limits)
-              : asked.home ? makeSessionHost(executor, asked.home)
-                           : makeOwnHost(node, places, places.needOf(request.limits));
-  record.spec = wire::encodeExecSpec(run->spec);
-  record.request_json = canonical(asked);
-  run->facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
-                request.limits, asked.home ? "" : prestartOf(request, run->spec, parts.languages)};
-  run->rule_language = policy::ruleLanguage(request, parts.languages);
-  run->bytes = record.spec.size();
-  run->log = std::make_shared<OutputLog>(
-      executor, run->facts.limits.output_bytes,
-      run->spec.terminal ? OutputLog::Keep::kLast : OutputLog::Keep::kFirst);
-  run->accepted_at = base::monotonicNow();
-  execution.principal = std::move(principal);
-  execution.language = request.language.empty() ? "" : run->rule_language;
-  if (const auto* language = parts.languages.find(request.language)) {
-    execution.language = language->name;
-  }
-  execution.metadata = metadataOf(request);
-  execution.provenance.policy_id = parts.policy.policyId();
-  execution.provenance.code_sha256 = codeDigest(request);
-  execution.provenance.nested = request.nested;
-  execution.created_at = base::wallMicros();
-  run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
-  dropLargeParts(request);
-  run->request = std::move(request);
-  return run;
 }
 
 policy::Question RunService::Impl::question(const Live& run, const std::string& permit_id) const {
@@ -400,6 +328,7 @@ void RunService::setNode(NodeState node) {
   const model::NodeOffer& offer = impl_->node.offer;
   impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
   if (!lost && impl_->parts.levels != nullptr) impl_->parts.levels->image->set(linksOf(offer));
+  if (!lost) impl_->imageTold();
   if (!lost && impl_->node_back) impl_->node_back();
   if (!lost) return impl_->startWaiting();
   if (impl_->node_lost) impl_->node_lost();
@@ -415,6 +344,10 @@ const NodeState& RunService::node() const {
 
 std::optional<model::PoolStats> RunService::pool() const {
   return impl_->node.runtime == nullptr ? std::nullopt : impl_->node.runtime->pool();
+}
+
+std::optional<model::ImageState> RunService::image() const {
+  return impl_->node.runtime == nullptr ? std::nullopt : impl_->host_image;
 }
 
 Quotas* RunService::quotas() const {
@@ -433,9 +366,11 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
       .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
   const AgentJudgement judged = CO_TRY(impl->heldBack(principal, asked));
   if (judged.refusal) co_return std::unexpected(toError(*judged.refusal, "planning the run"));
-  const LivePtr live = CO_TRY(impl->resolve(std::move(principal), std::move(asked), record));
+  const LivePtr live = CO_TRY(impl->prepare(std::move(principal), asked));
   live->held = judged.held;
   co_await impl->consult(*live);
+  impl->settleLimits(*live);
+  CO_TRY(impl->resolve(*live, std::move(asked), record));
   policy::Decision decision = impl->decide(*live, base::newId("permit"));
   if (const auto denied = policy::refusalOf(decision)) {
     applyDenial(live->execution, *denied);
@@ -466,7 +401,9 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
 
 Result<Execution> RunService::get(const model::Principal& principal, const std::string& id) {
   const std::shared_ptr<OutputLog> log = impl_->findLog(principal, id);
-  if (!log) return impl_->parts.store.get(store::Scope::of(principal), id);
+  // The ledger may have been told the digest of its image since.
+  const bool whole = log && !(log->closed() && isUnverified(log->latest().provenance));
+  if (!whole) return impl_->parts.store.get(store::Scope::of(principal), id);
   return log->withOutput();
 }
 

@@ -21,6 +21,7 @@
 #include "base/crypto.h"
 #include "base/result.h"
 #include "model/execution.h"
+#include "model/image_state.h"
 #include "model/language.h"
 #include "model/plan.h"
 #include "model/pool_stats.h"
@@ -117,6 +118,8 @@ class RunService {
   [[nodiscard]] const NodeState& node() const;
   // What the node keeps ready, as it told last; nullopt while none has.
   [[nodiscard]] std::optional<model::PoolStats> pool() const;
+  // What the node knows of the content of its own image, likewise.
+  [[nodiscard]] std::optional<model::ImageState> image() const;
 
   // Of tenants and agents; null: there are none.
   [[nodiscard]] Quotas* quotas() const;

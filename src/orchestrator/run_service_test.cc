@@ -61,8 +61,9 @@ TEST_F(ServiceTest, WhatTheProgramDidIsAResult) {
   EXPECT_EQ(memory.status, Status::kFailed);
   EXPECT_EQ(memory.error->details.at("limit"), "memory_mb");
   const auto missing = finished({"no-such-program"});
-  EXPECT_EQ(missing.status, Status::kFailed);
-  EXPECT_EQ(missing.error->type, "SANDBOX_STARTUP_FAILED");
+  EXPECT_EQ(missing.status, Status::kCompleted);
+  EXPECT_EQ(missing.exit_code, 127);
+  EXPECT_THAT(missing.err.bytes, HasSubstr("no-such-program"));
   const auto lost = finished({"lost"});
   EXPECT_EQ(lost.error->type, "RUNNER_LOST");
   EXPECT_TRUE(lost.error->retryable);
@@ -284,6 +285,8 @@ TEST_F(ServiceTest, KeepsTheHeadAndStoresTheWhole) {
   EXPECT_TRUE(execution.out.truncated);
   EXPECT_EQ(execution.error->type, "OUTPUT_LIMIT");
   EXPECT_EQ(execution.error->details.at("used"), 3'000'000);
+  EXPECT_THAT(execution.error->message, HasSubstr(execution.out.artifact + ", which is the whole"));
+  EXPECT_EQ(toJsonObject(execution).at("stdout_artifact_truncated"), false);
   const std::string whole(3'000'000, 'x');
   EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex(whole));
   const auto artifact = store_->artifact(store::Scope::allTenants(), execution.out.artifact);
@@ -296,6 +299,9 @@ TEST_F(ServiceTest, StoresAWholeUpToItsBoundAndHashesOn) {
   config_.output_artifact_bytes = 2'000'000;
   open();
   const auto execution = finished({"flood", "3000000"});
+  EXPECT_THAT(execution.error->message,
+              HasSubstr("which is the first 2000000 bytes (run.output_artifact_bytes)"));
+  EXPECT_EQ(toJsonObject(execution).at("stdout_artifact_truncated"), true);
   const std::string whole(3'000'000, 'x');
   EXPECT_EQ(execution.provenance.output_sha256, base::sha256Hex(whole));
   ASSERT_EQ(execution.artifacts.size(), 1U);

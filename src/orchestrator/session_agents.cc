@@ -38,6 +38,19 @@ Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, std::stri
   co_return std::unexpected(std::move(error));
 }
 
+// What the agent may not read is no artifact of its programs; and no violation, as a glob names it.
+Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPtr session,
+                                                                       model::Principal principal,
+                                                                       FileRequest request) {
+  const auto self = shared_from_this();
+  // The names alone are nobody's to forbid; they decide what is read.
+  if (runs->parts.agents != nullptr && request.argv.at(0) == "read") {
+    const auto refusal = CO_TRY(runs->parts.agents->judgeFiles(principal, request.argv));
+    if (refusal) co_return std::unexpected(toError(*refusal, "collecting artifacts"));
+  }
+  co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
+}
+
 void Sessions::Impl::addUse(const model::Principal& principal, policy::Resources& used) const {
   for (const auto& [id, session] : live) {
     const model::Principal& of = session->record.principal;

@@ -82,6 +82,7 @@ Task<void> Sessions::Impl::emptied(LiveSession& session, base::Monotonic deadlin
 
 Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   if (!session.box) co_return;
+  session.earlier = session.usage();
   const auto going =
       std::make_shared<TearDown>(runs->executor, std::exchange(session.box, nullptr));
   runtime::spawn(runs->executor, TearDown::run(going, session.record.id));

@@ -158,6 +158,12 @@ model::AuditEvent movedEvent(const model::Session& session, const std::string& f
   return event;
 }
 
+model::AuditEvent imageVerifiedEvent(const model::Session& session) {
+  return about(
+      "session.image_verified", session,
+      {{"image", session.provenance.image}, {"image_digest", session.provenance.image_digest}});
+}
+
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by) {
   model::AuditEvent event = about("session.renewed", session,
                                   {{"ttl_ms", session.ttl.count()},

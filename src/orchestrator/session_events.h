@@ -41,6 +41,8 @@ model::AuditEvent startedEvent(const model::Session& session);
 // To the sandbox that its record has now, from one of the runtime `from`.
 model::AuditEvent movedEvent(const model::Session& session, const std::string& from,
                              const model::Principal& by);
+// The digest of its image, which its record has now, was not known before.
+model::AuditEvent imageVerifiedEvent(const model::Session& session);
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);
 // `by`: who asked for it; otherwise whose session it is.
 model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by);

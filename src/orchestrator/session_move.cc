@@ -135,7 +135,9 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeStronger(LiveSession& se
   }
   auto made = co_await runs->node.runtime->provision(runs->sign(permit));
   if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
-  co_return Moved{*std::move(made), permit.fields(), std::move(request), std::move(ruling)};
+  std::string weaker = policy::weakerOf(*ruling.policy, asked);
+  co_return Moved{*std::move(made), permit.fields(), std::move(request), std::move(ruling),
+                  std::move(weaker)};
 }
 
 // Which of both is given up at the end is known only then.
@@ -151,6 +153,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   const bool there = session->box != nullptr;
   const bool has_new = there ? done.has_value() : moved.entered;
   if (there) session->box = has_new ? moved.box : before;
+  if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
   if (!done) session->runtime = runtime_before;
   runtime::spawn(runs->executor, giveUp(has_new ? before : moved.box, session->record.id));
   if (done) runtime::spawn(runs->executor, watchSandbox(session, moved.box));
@@ -183,6 +186,7 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   session.changing = true;
   Session record = session.now();
   describe(moved.box->info(), moved.permit, record.provenance);
+  if (!moved.weaker.empty()) record.provenance.weakened.push_back(moved.weaker);
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event =
       withRuling(movedEvent(record, session.record.provenance.runtime, by), moved.ruling);

@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "orchestrator/sessions_impl.h"
+#include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
 #include "wire/files.h"
 
@@ -95,7 +96,14 @@ Session LiveSession::now() const {
   Session session = record;
   session.running = programs;
   session.expires_at = lease.expiresAt();
+  session.usage = usage();
   return session;
+}
+
+model::Usage LiveSession::usage() const {
+  model::Usage all = earlier;
+  if (const auto used = box ? box->used() : std::nullopt) all.add(*used);
+  return all;
 }
 
 // --- creation
@@ -105,6 +113,9 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
     : impl_(std::make_shared<Impl>(runs.impl_, config)) {
   runs.impl_->node_lost = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->nodeLost();
+  };
+  runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->imageVerified();
   };
   runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal& principal,
                                                           policy::Resources& used) {
@@ -131,10 +142,19 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   if (impl->draining)
     co_return fail(Code::kUnavailable, "making a session: the service is stopping");
   const policy::Policy& policy = *session->ruling.policy;
-  if (auto denied = policy::refusalOf(policy::decide(policy, impl->question(*session, "")))) {
+  impl->settleLimits(*session);
+  const policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  if (auto denied = policy::refusalOf(decision)) {
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
   record.session = session->record;
+  const auto* permit = std::get_if<model::Permit>(&decision);
+  if (auto there = permit == nullptr ? Result<>()
+                                     : checkToolchain(impl->runs->node.offer,
+                                                      session->record.language, permit->fields());
+      !there) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
+  }
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
@@ -206,6 +226,14 @@ Task<void> Sessions::Impl::consult(LiveSession& session) const {
   const policy::Question asked = question(session, "");
   session.ruling = co_await runs->parts.policy.rule(asked);
   session.record.provenance.policy_id = session.ruling.policy->id;
+}
+
+// As of a run: its programs have what the sandbox has.
+void Sessions::Impl::settleLimits(LiveSession& session) const {
+  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
+  if (!made.denied) session.request.limits = made.limits;
+  session.request.named_limits.set();
+  session.record.limits = session.request.limits;
 }
 
 policy::Question Sessions::Impl::question(const LiveSession& session,
@@ -345,6 +373,7 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   }
   const auto& permit = std::get<model::Permit>(decision);
   session.runtime = permit.fields().runtime;
+  session.image_since = runs->imageSince();
   session.box = CO_TRY(co_await runs->node.runtime->provision(runs->sign(permit)));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
@@ -353,6 +382,8 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
+  const std::string weaker = policy::weakerOf(*session.ruling.policy, question(session, ""));
+  if (!weaker.empty()) provenance.weakened.push_back(weaker);
   co_return Result<>{};
 }
 
@@ -386,6 +417,7 @@ Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
 }
 
 Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
+  runs->settleImage(session.record.provenance, session.image_since);
   Session started = session.now();
   started.status = SessionStatus::kRunning;
   model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
@@ -502,6 +534,11 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
   Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
+  if (!asked.request.run.nested) {
+    asked.files = [self, session, principal](FileRequest wanted) {
+      return self->askForArtifact(session, principal, std::move(wanted));
+    };
+  }
   CO_TRY(toKernel(session, asked));
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }

@@ -40,9 +40,12 @@ struct LiveSession final : Home {
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
+  [[nodiscard]] int64_t imageSince() const override { return image_since; }
 
   // Its record, with what changes from moment to moment.
   [[nodiscard]] model::Session now() const;
+  // By all its boxes so far.
+  [[nodiscard]] model::Usage usage() const;
 
   model::Session record;  // as the ledger has it, or will have it
   model::RunRequest request;
@@ -58,6 +61,8 @@ struct LiveSession final : Home {
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
+  model::Usage earlier;     // of boxes that it had before, or the last of `box` when it has none
+  int64_t image_since = 0;  // model::ImageState::since of the first `box`: later ones are younger
   std::optional<SessionEnd> ending;  // its first cause; from then on it is ending
   model::Principal ended_by;
   base::Monotonic give_up = base::Monotonic::max();
@@ -87,13 +92,14 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Result<SessionPtr> prepare(model::Principal principal, model::SessionRequest request,
                              store::NewSession& record) const;
   Task<void> consult(LiveSession& session) const;
+  void settleLimits(LiveSession& session) const;
   [[nodiscard]] policy::Question question(const LiveSession& session,
                                           const std::string& permit_id) const;
   // `request`, which outlives the question, in place of the session's own.
   [[nodiscard]] policy::Question question(const LiveSession& session,
                                           const model::RunRequest& request,
                                           const std::string& permit_id) const;
-  Result<> room(const LiveSession& session) const;
+  [[nodiscard]] Result<> room(const LiveSession& session) const;
   Result<> take(const SessionPtr& session);
   Task<Result<model::Session>> earlierOr(store::NewSession record, Error refusal);
   Task<Result<model::Session>> replayed(model::Session session);
@@ -105,6 +111,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                   model::SessionRequest& request) const;
   Task<Result<model::Session>> refuseAgent(SessionPtr session, store::NewSession record,
                                            AgentRefusal refusal);
+  Task<Result<std::shared_ptr<FileCall>>> askForArtifact(SessionPtr session,
+                                                         model::Principal principal,
+                                                         FileRequest request);
   Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
                              const std::vector<std::string>& argv);
   void addUse(const model::Principal& principal, policy::Resources& used) const;
@@ -121,6 +130,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
     model::PermitFields permit;
     model::RunRequest request;
     Ruling ruling;
+    std::string weaker;    // policy::weakerOf()
     bool entered = false;  // it is the session's, if only for the time being
   };
   class OnItsWay;
@@ -130,6 +140,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, Moved& moved);
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
+
+  // The image of those that began before it was verified now has a digest (session_image.cc).
+  void imageVerified();
+  Task<void> recordImage(SessionPtr session);
 
   // The end.
   void beginEnd(const SessionPtr& session, SessionEnd end);

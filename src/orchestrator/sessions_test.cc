@@ -2,8 +2,11 @@
 // Creation, admission, and the programs of sessions; session_end_test.cc has the ends.
 #include "orchestrator/sessions.h"
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 
+#include "base/file.h"
 #include "orchestrator/session_fixture.h"
 
 namespace cloister::orchestrator {
@@ -32,6 +35,44 @@ TEST_F(SessionsTest, AcknowledgesWhatIsDurable) {
   EXPECT_EQ(metrics_.started_sessions, 1);
   EXPECT_EQ(metrics_.running_sessions, 1U);
   EXPECT_EQ(metrics_.creating_sessions, 0U);
+}
+
+TEST_F(SessionsTest, RefusesALanguageThatTheNodeLacksAtOnce) {
+  const std::string folder = dir_ + "/languages";
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(base::writeFileAtomic(folder + "/own.yaml",
+                                    "name: own\ntitle: Own\nsource: main.own\n"
+                                    "run: [own, '{source}']\ninstall: apt-get install own\n",
+                                    0644));
+  languages_ = model::LanguageSet::load(folder).value();
+  offer_.findings = {{.area = "language",
+                      .name = "own",
+                      .state = model::Finding::State::kMissing,
+                      .detail = "Own: no /usr/bin/own",
+                      .remedy = "apt-get install own"}};
+  open();
+  const auto is_refused = [](const auto& answer) {
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, Code::kUnsupported);
+    EXPECT_EQ(answer.error().field, "language");
+    EXPECT_THAT(answer.error().message, HasSubstr("no /usr/bin/own; on the node: apt-get install"));
+  };
+  Asked wanted = asked();
+  wanted.settings.language = "own";
+  is_refused(create(wanted));
+  EXPECT_EQ(metrics_.started_sessions, 0);
+  model::RunRequest code = request({});
+  code.command = std::monostate{};
+  code.language = "own";
+  code.code = "1";
+  is_refused(await(service_->run(principal(), code, "")));
+  EXPECT_EQ(metrics_.accepted_runs, 0);
+  const std::string session = created();
+  model::ExecRequest inside = program({});
+  inside.run = code;
+  inside.run.artifacts = {};
+  is_refused(await(sessions_->exec(principal(), session, inside, "")));
+  EXPECT_EQ(ran(session, {"echo", "a command"}).exit_code, 0);
 }
 
 TEST_F(SessionsTest, KeepsWhatItsProgramsMake) {

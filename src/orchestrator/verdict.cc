@@ -53,16 +53,27 @@ base::json::object detailsOf(const LimitHit& hit) {
   return {{"limit", hit.limit}, {"value", hit.value}, {"used", hit.used}, {"unit", hit.unit}};
 }
 
-RunError limitError(const LimitHit& hit) {
+// A workspace in memory has no more than its share of that, however large a disk was asked for.
+std::string remedyOf(const LimitHit& hit, const model::Limits& limits) {
+  if (hit.limit == limit_name::kFileLocks) {
+    return "; hold fewer at once, or ask the operator for a larger node.file_locks";
+  }
+  const bool in_memory = hit.value < limits.disk_bytes && hit.value <= model::scratchBytes(limits);
+  if (hit.limit == limit_name::kDisk && in_memory) {
+    return "; the workspace is in memory and has three quarters of memory_mb: raise memory_mb, or "
+           "have the workspace on disk, by a disk_mb above workspace.disk.over_mb";
+  }
+  return "; raise " + hit.limit + " if it needs more";
+}
+
+RunError limitError(const LimitHit& hit, const model::Limits& limits) {
   const std::string limit =
       std::string(titleOf(hit.limit)) + " limit of " + amount(hit.value, hit.unit);
   const std::string used = " (used: " + amount(hit.used, hit.unit) + ")";
   std::string message = hit.fatal
                             ? "the program was ended at its " + limit + used
                             : "the program met its " + limit + used + ", saw an error and went on";
-  message += hit.limit == limit_name::kFileLocks
-                 ? "; hold fewer at once, or ask the operator for a larger node.file_locks"
-                 : "; raise " + hit.limit + " if it needs more";
+  message += remedyOf(hit, limits);
   return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};
 }
 
@@ -89,10 +100,10 @@ void set(Execution& execution, Status status, std::string_view type, std::string
   execution.error = RunError{std::string(type), std::move(message), {}, retryable};
 }
 
-void applyLimit(Execution& execution, const model::Outcome& outcome) {
+void applyLimit(Execution& execution, const model::Outcome& outcome, const model::Limits& limits) {
   execution.status = Status::kFailed;
   if (!outcome.limits.empty()) {
-    execution.error = limitError(outcome.limits.front());
+    execution.error = limitError(outcome.limits.front(), limits);
   } else {
     set(execution, Status::kFailed, error_type::kResourceLimit,
         "the program was ended at one of its limits", false);
@@ -106,14 +117,14 @@ void applyEnd(Execution& execution, const model::Outcome& outcome, const model::
     case End::kSignaled:
       execution.status = Status::kCompleted;
       if (outcome.end == End::kExited) execution.exit_code = outcome.exit_code;
-      if (!outcome.limits.empty()) execution.error = limitError(outcome.limits.front());
+      if (!outcome.limits.empty()) execution.error = limitError(outcome.limits.front(), limits);
       return;
     case End::kTimedOut:
       execution.status = Status::kTimedOut;
       execution.error = timeoutError(outcome, limits);
       return;
     case End::kLimit:
-      return applyLimit(execution, outcome);
+      return applyLimit(execution, outcome, limits);
     case End::kCancelled:
       return applyCause(execution, cause == Cause::kNone ? Cause::kCancelled : cause);
     case End::kStartFailed:
@@ -204,10 +215,18 @@ void noteTruncatedOutput(Execution& execution, uint64_t cap) {
   const uint64_t total = is_out ? execution.out.total : execution.err.total;
   const LimitHit hit{std::string(limit_name::kOutput), cap, total, "bytes", false};
   const std::string stream = is_out ? "stdout" : "stderr";
+  const model::KeptOutput& kept = is_out ? execution.out : execution.err;
+  const uint64_t stored = model::artifactBytes(execution, kept);
+  std::string rest = "; raise " + hit.limit;
+  if (stored >= total) {
+    rest += ", or fetch the artifact " + kept.artifact + ", which is the whole of it";
+  } else if (stored > 0) {
+    rest += ", or fetch the artifact " + kept.artifact + ", which is the first " +
+            amount(stored, "bytes") + " (run.output_artifact_bytes): the rest is lost";
+  }
   RunError error{std::string(error_type::kOutputLimit),
                  "only the first " + amount(cap, "bytes") + " of the " + amount(total, "bytes") +
-                     " written to " + stream + " are in the result; raise " + hit.limit +
-                     ", or fetch the artifact that holds the rest",
+                     " written to " + stream + " are in the result" + rest,
                  detailsOf(hit), false};
   error.details["stream"] = stream;
   execution.error = std::move(error);

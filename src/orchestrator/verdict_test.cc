@@ -43,6 +43,20 @@ TEST(Verdict, AProgramThatEndedIsCompleted) {
   EXPECT_FALSE(verdict(outcome).exit_code);
 }
 
+TEST(Verdict, AFullWorkspaceInMemoryNamesTheKnobThatHelps) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  Outcome outcome = ending(End::kExited);
+  outcome.limits = {{"disk_mb", 192 * kMiB, 192 * kMiB, "bytes", false}};
+  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("192 MiB (used: 192 MiB)"));
+  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("raise memory_mb"));
+  // On disk, where a file system keeps some of it for itself.
+  outcome.limits = {{"disk_mb", 1004 * kMiB, 1004 * kMiB, "bytes", false}};
+  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("; raise disk_mb if it needs more"));
+  // It is as large as was asked for.
+  outcome.limits = {{"disk_mb", 1024 * kMiB, 1024 * kMiB, "bytes", false}};
+  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("; raise disk_mb if it needs more"));
+}
+
 TEST(Verdict, ALimitNamesItselfItsUseAndTheRemedy) {
   Outcome outcome = ending(End::kLimit);
   outcome.signal = 9;

@@ -122,7 +122,9 @@ Result<> readGrant(ObjectReader& reader, const Question& question, const model::
   rule.max = most;
   if (const json::object* limits = TRY(reader.object("limits"))) {
     ObjectReader inner(*limits, "limits");
-    TRY(model::readLimits(inner, most, rule.max));
+    model::LimitSet named;
+    TRY(model::readLimits(inner, most, rule.max, &named));
+    rule.bounds_time = named.test(model::limitIndex(model::limit_name::kWall));
     TRY(inner.finish());
   }
   TRY(readOperations(reader, rule));

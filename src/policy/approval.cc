@@ -83,7 +83,9 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
   if (!e.execution_id.empty() && e.execution_id != use.execution_id) {
     return refused(approval::kMismatch, e.id + " is for the execution " + e.execution_id);
   }
-  if (e.digest.empty() || !base::equalSecret(e.digest, use.digest)) {
+  const bool same_image = !use.unverified_digest.empty() && e.created_at > use.same_since &&
+                          base::equalSecret(e.digest, use.unverified_digest);
+  if (e.digest.empty() || (!same_image && !base::equalSecret(e.digest, use.digest))) {
     return refused(approval::kMismatch,
                    "what is about to run is not what " + e.id + " was approved for; ask anew");
   }

@@ -50,6 +50,10 @@ struct Use {
   std::string session_id;
   std::string digest;
   int64_t now = 0;
+  // What an approval is bound to that was asked for while the image was not verified, where it is
+  // the same image; "" for none. Good for those asked for after `same_since`.
+  std::string unverified_digest = {};
+  int64_t same_since = 0;
 };
 
 // Spends the approval on the execution: approved → used.

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 
+#include "base/glob.h"
+#include "model/run_request.h"
+
 namespace cloister::policy {
 namespace {
 
 using Each = bool (*)(std::string_view, const void*);
 
-constexpr std::array<std::string_view, 3> kNetworkTiers = {"none", "restricted", "full"};
 constexpr std::array<std::string_view, 6> kRoles = {"viewer",   "agent",        "operator",
                                                     "approver", "tenant-admin", "admin"};
 constexpr std::string_view kToolType = "tool_type";  // the member of a request's metadata
@@ -43,24 +45,35 @@ bool operation(const Question& question, Each each, const void* with) {
 }
 
 const std::array<ListCondition, 9> kListConditions = {{
-    {"tenants", &Conditions::tenants, true, {}, ofPrincipal<&model::Principal::tenant>},
-    {"apps", &Conditions::apps, false, {}, ofPrincipal<&model::Principal::app>},
-    {"agents", &Conditions::agents, false, {}, ofPrincipal<&model::Principal::agent>},
-    {"users", &Conditions::users, false, {}, ofPrincipal<&model::Principal::user>},
-    {"roles", &Conditions::roles, false, kRoles, roles},
-    {"languages", &Conditions::languages, true, {}, language},
-    {"network_tiers", &Conditions::network_tiers, true, kNetworkTiers, networkTier},
-    {"tool_types", &Conditions::tool_types, false, {}, toolType},
-    {"operations", &Conditions::operations, false, kOperations, operation},
+    {.key = "tenants",
+     .list = &Conditions::tenants,
+     .in_version_1 = true,
+     .any = ofPrincipal<&model::Principal::tenant>},
+    {.key = "apps", .list = &Conditions::apps, .any = ofPrincipal<&model::Principal::app>},
+    {.key = "agents", .list = &Conditions::agents, .any = ofPrincipal<&model::Principal::agent>},
+    {.key = "users", .list = &Conditions::users, .any = ofPrincipal<&model::Principal::user>},
+    {.key = "roles", .list = &Conditions::roles, .known = kRoles, .many = true, .any = roles},
+    {.key = "languages", .list = &Conditions::languages, .in_version_1 = true, .any = language},
+    {.key = "network_tiers",
+     .list = &Conditions::network_tiers,
+     .in_version_1 = true,
+     .known = model::kNetworkTiers,
+     .any = networkTier},
+    {.key = "tool_types", .list = &Conditions::tool_types, .many = true, .any = toolType},
+    {.key = "operations", .list = &Conditions::operations, .known = kOperations, .any = operation},
 }};
 
+bool matchesOne(const std::vector<std::string>& globs, std::string_view value) {
+  return std::ranges::any_of(
+      globs, [&](const std::string& glob) { return base::globMatches(glob, value); });
+}
+
 bool isIn(std::string_view value, const void* list) {
-  const auto& values = *static_cast<const std::vector<std::string>*>(list);
-  return std::ranges::find(values, value) != values.end();
+  return matchesOne(*static_cast<const std::vector<std::string>*>(list), value);
 }
 
 bool names(const std::vector<std::string>& list, const std::string& dependency) {
-  return std::ranges::find(list, dependencyName(dependency)) != list.end();
+  return matchesOne(list, dependencyName(dependency));
 }
 
 }  // namespace
@@ -96,6 +109,12 @@ bool sessionHolds(const Conditions& match, const Question& question) {
 
 bool scoreHolds(const Conditions& match, int score) {
   return !match.score_at_least || score >= *match.score_at_least;
+}
+
+std::string whyNoPattern(std::string_view text) {
+  if (text.empty()) return "is empty";
+  if (!text.contains('?')) return "";
+  return "\"" + std::string(text) + "\" has a ?, which is no pattern; only * is one";
 }
 
 std::string_view dependencyName(std::string_view text) {

@@ -16,6 +16,7 @@ struct ListCondition {
   std::vector<std::string> Conditions::* list;
   bool in_version_1 = false;
   std::span<const std::string_view> known = {};  // values there are; empty: any text
+  bool many = false;                             // a question may have none, or more than one
   // Calls `each` with what the question has, until it gives true; whether it did.
   bool (*any)(const Question& question, bool (*each)(std::string_view, const void*),
               const void* with) = nullptr;
@@ -23,13 +24,17 @@ struct ListCondition {
 
 std::span<const ListCondition> listConditions();
 
-// Whether one of the question's values is in the rule's list, or the list is empty.
+// Whether one of the question's values matches one of the rule's list, or the list is empty. In
+// each condition an asterisk stands for any characters (base/glob.h).
 bool holds(const ListCondition& condition, const Conditions& match, const Question& question);
 
 // Of the other conditions, for a score that was worked out before.
 bool dependenciesHold(const Conditions& match, const Question& question);
 bool sessionHolds(const Conditions& match, const Question& question);
 bool scoreHolds(const Conditions& match, int score);
+
+// Why `text` cannot be a name or a pattern in a condition; "" where it can.
+std::string whyNoPattern(std::string_view text);
 
 // "numpy==1.26.4" → "numpy"; "@scope/name@1" → "@scope/name".
 std::string_view dependencyName(std::string_view text);

@@ -100,14 +100,47 @@ bool servesFiles(const Question& question) {
   return !question.inside.empty() && question.operation == "files";
 }
 
+// What the request itself asks for, which nothing weaker replaces.
+std::string_view askedFor(const Policy& policy, const Question& question) {
+  const RunRequest& request = question.request;
+  std::string_view least = stronger(kProcess, request.runtime);
+  if (const auto tier = tierFromName(request.tier)) {
+    least = stronger(least, policy.tiers[static_cast<size_t>(*tier)].runtime);
+  }
+  return request.nested ? stronger(least, kGvisor) : least;
+}
+
+// `policy.allow_weaker`: where the node does not offer what policy wants, `runtime` does instead.
+bool weakens(const Policy& policy, const Question& question, std::string_view runtime,
+             const std::string& needed, Evaluation& made) {
+  if (!policy.allow_weaker || offers(question, made.runtime)) return false;
+  if (stronger(runtime, askedFor(policy, question)) != runtime) return false;
+  made.weaker = "runtime " + std::string(runtime) + " in place of " + std::string(made.runtime) +
+                ", which " + needed + " needs and this node does not offer (policy.allow_weaker)";
+  made.runtime = runtime;
+  return true;
+}
+
+// The strongest that the node offers, for weakens().
+bool weakensToOffered(const Policy& policy, const Question& question, const std::string& needed,
+                      Evaluation& made) {
+  std::string_view best;
+  for (const std::string_view runtime : {kProcess, kGvisor, kMicrovm}) {
+    const bool weaker = stronger(runtime, made.runtime) == made.runtime;
+    if (weaker && offers(question, runtime)) best = runtime;
+  }
+  return !best.empty() && weakens(policy, question, best, needed, made);
+}
+
 // A session's sandbox is what it is. What policy wants stronger by now no longer runs in it; its
 // files are served, or nobody could take them elsewhere.
-std::optional<Denied> staysInside(const Question& question, const std::string& needed,
-                                  Evaluation& made) {
-  const std::string wanted(std::exchange(made.runtime, question.inside));
-  if (servesFiles(question) || stronger(question.inside, wanted) == question.inside) {
-    return std::nullopt;
-  }
+std::optional<Denied> staysInside(const Policy& policy, const Question& question,
+                                  const std::string& needed, Evaluation& made) {
+  const std::string wanted(made.runtime);
+  const bool serves = servesFiles(question) || stronger(question.inside, wanted) == question.inside;
+  if (!serves && weakens(policy, question, question.inside, needed, made)) return std::nullopt;
+  made.runtime = question.inside;
+  if (serves) return std::nullopt;
   return Denied{made.rule->name,
                 "the session's runtime \"" + question.inside + "\" is weaker than \"" + wanted +
                     "\", which " + needed + " needs by now",
@@ -143,8 +176,9 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
                   "leave runtime out"};
   }
   made.runtime = stronger(made.runtime, asked);
-  if (!question.inside.empty()) return staysInside(question, needed, made);
+  if (!question.inside.empty()) return staysInside(policy, question, needed, made);
   if (offers(question, made.runtime)) return std::nullopt;
+  if (weakensToOffered(policy, question, needed, made)) return std::nullopt;
   const std::string by = asked == made.runtime ? "asked for here" : "which " + needed + " needs";
   return Denied{
       rule.name,
@@ -190,37 +224,33 @@ std::optional<Denied> overOperation(const Rule& rule, const Question& question) 
                 "do without it, or ask the operator to add it to the rule's operations"};
 }
 
-struct LimitRow {
-  std::string_view name;
-  uint64_t asked;
-  uint64_t most;
-  std::string_view unit;
-};
-
 std::optional<Denied> overLimit(const Rule& rule, const Limits& asked) {
-  const Limits& most = rule.max;
-  const auto millis = [](std::chrono::milliseconds t) { return static_cast<uint64_t>(t.count()); };
-  const std::array<LimitRow, 10> rows = {{
-      {model::limit_name::kWall, millis(asked.wall), millis(most.wall), "ms"},
-      {model::limit_name::kCpuTime, millis(asked.cpu_time), millis(most.cpu_time), "ms"},
-      {"cpu_millis", asked.cpu_millis, most.cpu_millis, "thousandths of a core"},
-      {model::limit_name::kMemory, asked.memory_bytes, most.memory_bytes, "bytes"},
-      {model::limit_name::kDisk, asked.disk_bytes, most.disk_bytes, "bytes"},
-      {model::limit_name::kInodes, asked.inodes, most.inodes, "files"},
-      {model::limit_name::kFileSize, asked.file_bytes, most.file_bytes, "bytes"},
-      {model::limit_name::kOpenFiles, asked.open_files, most.open_files, "files"},
-      {model::limit_name::kPids, asked.pids, most.pids, "processes"},
-      {model::limit_name::kOutput, asked.output_bytes, most.output_bytes, "bytes"},
-  }};
-  for (const LimitRow& row : rows) {
-    if (row.asked <= row.most) continue;
-    const std::string unit = " " + std::string(row.unit);
+  for (const model::LimitKind& field : model::limitKinds()) {
+    const uint64_t wanted = field.get(asked);
+    const uint64_t most = field.get(rule.max);
+    if (wanted <= most) continue;
+    const std::string unit = " " + std::string(field.unit);
     return Denied{rule.name,
-                  std::string(row.name) + ": " + std::to_string(row.asked) + unit +
+                  std::string(field.name) + ": " + std::to_string(wanted) + unit +
                       " is more than this rule allows",
-                  "ask for at most " + std::to_string(row.most) + unit};
+                  "ask for at most " + std::to_string(most) + unit};
   }
   return std::nullopt;
+}
+
+// What the request does not name is the smaller of the default and the rule's `max`.
+void fitToRule(const Rule& rule, const RunRequest& request, Limits& limits) {
+  static const size_t kCpuTime = model::limitIndex(model::limit_name::kCpuTime);
+  for (size_t i = 0; i < model::kLimitCount; ++i) {
+    if (request.named_limits.test(i)) continue;
+    const model::LimitKind& field = model::limitKinds()[i];
+    field.set(limits, std::min(field.get(limits), field.get(rule.max)));
+  }
+  if (request.named_limits.test(kCpuTime)) return;
+  Limits derived = limits;
+  derived.cpu_time = {};
+  model::settle(derived);
+  limits.cpu_time = std::min(limits.cpu_time, derived.cpu_time);
 }
 
 model::Permit grant(const Policy& policy, const Evaluation& made, const Question& question) {
@@ -269,6 +299,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
   if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
+  fitToRule(*rule, question.request, made.limits);
   return overLimit(*rule, made.limits);
 }
 
@@ -338,6 +369,10 @@ std::optional<Denied> refusalOf(const Decision& decision) {
                 .for_approval = true};
 }
 
+std::string weakerOf(const Policy& policy, const Question& question) {
+  return evaluate(policy, question).weaker;
+}
+
 std::string decidingRule(const Policy& policy, const Question& question) {
   const Rule* rule = firstMatch(policy, question, scoreOf(policy, question));
   return rule == nullptr ? "" : rule->name;
@@ -346,6 +381,12 @@ std::string decidingRule(const Policy& policy, const Question& question) {
 Limits mostAllowed(const Policy& policy, const Question& question) {
   const Rule* rule = firstMatch(policy, question, scoreOf(policy, question));
   return rule == nullptr ? question.request.limits : rule->max;
+}
+
+std::optional<std::chrono::milliseconds> mostTime(const Policy& policy, const Question& question) {
+  const Rule* rule = firstMatch(policy, question, scoreOf(policy, question));
+  if (rule == nullptr || !rule->bounds_time) return std::nullopt;
+  return rule->max.wall;
 }
 
 }  // namespace cloister::policy

@@ -4,7 +4,8 @@
 //
 // What no rule can grant, because no node can do it yet, is refused first and says so: a network,
 // and dependencies (which need one). A runtime that the node does not offer is refused too: nothing
-// falls back to something weaker. A denial stands whoever approves.
+// falls back to something weaker, unless the configuration says so (`policy.allow_weaker`), and
+// then the record names it. A denial stands whoever approves.
 //
 // All functions are thread-safe.
 #pragma once
@@ -83,8 +84,9 @@ struct Evaluation {
   int score = 0;
   Tier tier = Tier::kAuto;  // with a rule that allows
   std::string_view runtime;
+  std::string weaker;  // what `policy.allow_weaker` made of the runtime, for records; "" if nothing
   const model::OfferedImage* image = nullptr;  // among the question's; null: the host's
-  model::Limits limits;                        // asked for
+  model::Limits limits;  // asked for; those that are not named, lowered to what the rule allows
   std::optional<Denied> denied;
   const Approval* wanted = nullptr;  // that is missing; in the policy
 };
@@ -99,11 +101,16 @@ std::optional<Denied> refusalOf(const Decision& decision);
 // Whether a rule matches; `score` is riskOf() the question.
 bool matches(const Rule& rule, const Question& question, int score);
 
+// Evaluation::weaker, for `weakened` of the record.
+std::string weakerOf(const Policy& policy, const Question& question);
+
 // The name of the rule that decides, for the record; "" when none matches.
 std::string decidingRule(const Policy& policy, const Question& question);
 
 // The most that the rule which decides allows; what is asked for where none matches.
 model::Limits mostAllowed(const Policy& policy, const Question& question);
+// The longest that its rule lets a program run; nothing where the rule names no time.
+std::optional<std::chrono::milliseconds> mostTime(const Policy& policy, const Question& question);
 
 // The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
 // an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/crypto.h"
+#include "base/glob.h"
 #include "model/roles.h"
 #include "model/yaml.h"
 #include "policy/conditions.h"
@@ -49,15 +50,30 @@ Result<std::vector<std::string>> readList(ObjectReader& reader, const base::json
   return values;
 }
 
+// Names in which * may stand for any characters.
+Result<std::vector<std::string>> readPatterns(ObjectReader& reader,
+                                              const base::json::object& object,
+                                              std::string_view name) {
+  std::vector<std::string> values = TRY(readList(reader, object, name));
+  for (const std::string& value : values) {
+    const std::string why = whyNoPattern(value);
+    if (!why.empty()) return wrong(reader.pathOf(name), why);
+  }
+  return values;
+}
+
 Result<> readListConditions(ObjectReader& reader, const base::json::object& object, int format,
                             Conditions& match) {
   for (const ListCondition& condition : listConditions()) {
     if (format == 1 && !condition.in_version_1) continue;
-    match.*condition.list = TRY(readList(reader, object, condition.key));
+    match.*condition.list = TRY(readPatterns(reader, object, condition.key));
+    const auto isKnown = [&](const std::string& glob) {
+      return condition.known.empty() || std::ranges::any_of(condition.known, [&](auto name) {
+               return base::globMatches(glob, name);
+             });
+    };
     for (const std::string& value : match.*condition.list) {
-      if (condition.known.empty() ||
-          std::ranges::find(condition.known, value) != condition.known.end())
-        continue;
+      if (isKnown(value)) continue;
       return wrong(reader.pathOf(condition.key),
                    "\"" + value + "\" is none of " + listed(condition.known));
     }
@@ -76,8 +92,8 @@ Result<> readDependencies(ObjectReader& reader, Conditions& match) {
   }
   if (!value->is_object()) return wrong(path, "must be none, any, or a map of any_of or only");
   ObjectReader inner(value->get_object(), path);
-  match.any_dependency = TRY(readList(inner, value->get_object(), "any_of"));
-  match.only_dependencies = TRY(readList(inner, value->get_object(), "only"));
+  match.any_dependency = TRY(readPatterns(inner, value->get_object(), "any_of"));
+  match.only_dependencies = TRY(readPatterns(inner, value->get_object(), "only"));
   TRY(inner.finish());
   if (match.any_dependency.empty() == match.only_dependencies.empty()) {
     return wrong(path, "give either any_of or only");
@@ -102,14 +118,15 @@ Result<Conditions> readMatch(const base::json::object& object, const std::string
   return match;
 }
 
-Result<model::Limits> readMax(ObjectReader& reader, const model::Limits& max) {
-  model::Limits limits = max;
-  if (const base::json::object* object = TRY(reader.object("max"))) {
-    ObjectReader inner(*object, reader.pathOf("max"));
-    TRY(model::readLimits(inner, max, limits));
-    TRY(inner.finish());
-  }
-  return limits;
+Result<> readMax(ObjectReader& reader, const model::Limits& max, Rule& rule) {
+  rule.max = max;
+  const base::json::object* object = TRY(reader.object("max"));
+  if (object == nullptr) return {};
+  ObjectReader inner(*object, reader.pathOf("max"));
+  model::LimitSet named;
+  TRY(model::readLimits(inner, max, rule.max, &named));
+  rule.bounds_time = named.test(model::limitIndex(model::limit_name::kWall));
+  return inner.finish();
 }
 
 // A grant has a runtime and an image; a denial has advice. Mixing them is a mistake in a rule that
@@ -125,7 +142,7 @@ Result<> readEffectOfVersion1(ObjectReader& reader, const model::Limits& max, Ru
   rule.tier = Tier::kAuto;
   rule.runtime = TRY(model::requiredText(reader, "runtime"));
   rule.image = TRY(model::requiredText(reader, "image"));
-  rule.max = TRY(readMax(reader, max));
+  TRY(readMax(reader, max, rule));
   return {};
 }
 
@@ -158,8 +175,8 @@ Result<> readGrant(ObjectReader& reader, const base::json::object& object, const
   }
   if (auto image = TRY(reader.text("image"))) rule.image = *std::move(image);
   if (!model::isImageName(rule.image)) return wrong(reader.pathOf("image"), "is no image's name");
-  rule.images = TRY(readList(reader, object, "images"));
-  rule.max = TRY(readMax(reader, max));
+  rule.images = TRY(readPatterns(reader, object, "images"));
+  TRY(readMax(reader, max, rule));
   rule.operations = TRY(readList(reader, object, "operations"));
   for (const std::string& operation : rule.operations) {
     if (std::ranges::find(kOperations, operation) != kOperations.end()) continue;
@@ -307,13 +324,6 @@ Result<Policy> readDocument(const base::json::object& document, const model::Lim
   return policy;
 }
 
-bool matchesAll(const Conditions& match) {
-  const bool lists = std::ranges::all_of(
-      listConditions(), [&](const ListCondition& each) { return (match.*each.list).empty(); });
-  return lists && !match.has_dependencies && match.any_dependency.empty() &&
-         match.only_dependencies.empty() && !match.score_at_least && !match.in_session;
-}
-
 }  // namespace
 
 Result<Approval> readApproval(const base::json::object& object, const std::string& path) {
@@ -385,23 +395,6 @@ void setVersion(Policy& policy, int64_t version) {
   policy.version = version;
   const std::string which = version == 0 ? "" : "v" + std::to_string(version) + ".";
   policy.id = policy.name + "@" + which + "sha256:" + policy.sha256.substr(0, kIdDigits);
-}
-
-std::vector<std::string> warningsOf(const Policy& policy) {
-  std::vector<std::string> warnings;
-  const Rule* last = nullptr;
-  for (const Rule& rule : policy.rules) {
-    if (last != nullptr) {
-      warnings.push_back("rule \"" + rule.name + "\" never decides: \"" + last->name +
-                         "\" before it matches everything");
-    } else if (matchesAll(rule.match)) {
-      last = &rule;
-    }
-  }
-  if (policy.format == 1) {
-    warnings.emplace_back("version 1 is still read; version 2 can say more (docs/POLICY.md)");
-  }
-  return warnings;
 }
 
 }  // namespace cloister::policy

@@ -43,7 +43,8 @@ struct TierSetting {
   std::optional<int> from_score;    // chosen from this score on, where a rule names no tier
 };
 
-// What a request must be for a rule to decide it. Empty lists match everything.
+// What a request must be for a rule to decide it. Empty lists match everything; in a list, * stands
+// for any characters.
 struct Conditions {
   std::vector<std::string> tenants;
   std::vector<std::string> apps;
@@ -80,6 +81,7 @@ struct Rule {
   std::string image = "host";       // what it runs in, where the request asks for no other
   std::vector<std::string> images;  // globs of those that a request may ask for besides
   model::Limits max;                // more than this is denied, not clamped
+  bool bounds_time = false;  // `max` names timeout_seconds: it holds what lasts as a session, too
   std::vector<std::string> operations;  // that it allows; empty: all
   std::string canonical;                // JSON of what the document says
 };
@@ -93,10 +95,11 @@ struct Policy {
   std::vector<Rule> rules;
   RiskWeights risk;
   std::array<TierSetting, kTiers> tiers;
-  std::string settings;      // JSON of what the document says besides its rules
-  std::string broken;        // why it cannot be used: everything is denied, and this is the reason
-  std::string mending;       // of `broken`: what helps; "" for the usual
-  std::optional<int> score;  // of every question, where another engine worked it out
+  std::string settings;       // JSON of what the document says besides its rules
+  std::string broken;         // why it cannot be used: everything is denied, and this is the reason
+  std::string mending;        // of `broken`: what helps; "" for the usual
+  std::optional<int> score;   // of every question, where another engine worked it out
+  bool allow_weaker = false;  // of the configuration; the document cannot say it
 };
 
 // Parses a document. Errors give the line and the member: unknown keys, a missing `why`, no rules,
@@ -112,8 +115,5 @@ Result<Approval> readApproval(const base::json::object& object, const std::strin
 
 // As version `version` of the ledger.
 void setVersion(Policy& policy, int64_t version);
-
-// What a reader of the document should know: rules that can never decide, for one.
-std::vector<std::string> warningsOf(const Policy& policy);
 
 }  // namespace cloister::policy

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/yaml.h"
+#include "policy/conditions.h"
 
 namespace cloister::policy {
 namespace {
@@ -27,6 +28,11 @@ Result<PointTable> readTable(const base::json::object& object, const std::string
   ObjectReader reader(object, path);
   PointTable table;
   for (const auto& [name, value] : object) {
+    if (std::string(name).find_first_of("*?") != std::string::npos) {
+      const std::string at = reader.pathOf(name);
+      return fail(Code::kInvalid, at + ": points are given by name; a pattern cannot stand here",
+                  at);
+    }
     const auto points = TRY(reader.integer(name, 0, kMaxPoints));
     const std::string at = reader.pathOf(name);
     if (!points) return fail(Code::kInvalid, at + ": must be a number of points", at);
@@ -64,6 +70,10 @@ Result<RiskWeights> readRiskWeights(const base::json::object& object, const std:
     weights.secrets = TRY(readEach(inner));
     weights.secret_names = TRY(model::textList(inner, "names"));
     const std::string at = inner.pathOf("names");
+    for (const std::string& name : weights.secret_names) {
+      const std::string why = whyNoPattern(name);
+      if (!why.empty()) return fail(Code::kInvalid, at + ": " + why, at);
+    }
     if (weights.secret_names.empty()) return fail(Code::kInvalid, at + ": is required", at);
     TRY(inner.finish());
   }

@@ -8,6 +8,7 @@
 #include "base/glob.h"
 #include "policy/command/effects.h"
 #include "policy/command/filter.h"
+#include "policy/shellouts.h"
 
 namespace cloister::policy {
 
@@ -16,6 +17,9 @@ using base::globMatches;
 namespace {
 
 constexpr std::string_view kOther = "other";
+// The kind of what may be one that a rule names, such as `rm -rf "$DIR"`: ordinary scripts are full
+// of it.
+constexpr std::string_view kPerhaps = "perhaps";
 constexpr std::array<std::string_view, 2> kShells = {"bash", "sh"};  // whose code is a command
 
 bool isShell(const std::string& language, const model::LanguageSet& languages) {
@@ -23,12 +27,13 @@ bool isShell(const std::string& language, const model::LanguageSet& languages) {
   return known != nullptr && std::ranges::find(kShells, known->name) != kShells.end();
 }
 
-std::vector<std::string> kindsOf(Effects effects, const Level& level) {
-  std::set<std::string> kinds;
+using Kinds = std::set<std::string>;
+
+void addKinds(Effects effects, const Level& level, Kinds& kinds) {
   for (const struct Risk& risk : judgeCommand(level, std::move(effects)).risks) {
-    if (risk.outcome != Outcome::kAllow) kinds.insert(risk.kind);
+    if (risk.outcome == Outcome::kAllow) continue;
+    kinds.insert(risk.certain ? risk.kind : std::string(kPerhaps));
   }
-  return {kinds.begin(), kinds.end()};
 }
 
 // Adds up, and remembers how.
@@ -84,13 +89,26 @@ RiskFacts riskFactsOf(const model::RunRequest& request, const model::LanguageSet
   const Level& level = levels->levels.find(kRiskLevel)->second;
   const CommandBounds& bounds = levels->bounds;
   const ImageNames* image = levels->image.get();
+  Kinds kinds;
+  const auto addText = [&](const std::string& text) {
+    addKinds(effectsOf(text, bounds, image), level, kinds);
+  };
+  const auto addWords = [&](const std::vector<std::string>& argv) {
+    addKinds(effectsOfArgv(argv, bounds, image), level, kinds);
+  };
   if (const auto* text = std::get_if<std::string>(&request.command)) {
-    facts.command_risks = kindsOf(effectsOf(*text, bounds, image), level);
+    addText(*text);
   } else if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
-    facts.command_risks = kindsOf(effectsOfArgv(*argv, bounds, image), level);
+    addWords(*argv);
   } else if (isShell(request.language, languages)) {
-    facts.command_risks = kindsOf(effectsOf(request.code, bounds, image), level);
+    addText(request.code);
+  } else if (const model::Language* language = languages.find(request.language)) {
+    for (const ShellOut& each : shellOutsOf(language->name, request.code)) {
+      if (const auto* line = std::get_if<std::string>(&each)) addText(*line);
+      if (const auto* words = std::get_if<std::vector<std::string>>(&each)) addWords(*words);
+    }
   }
+  facts.command_risks = {kinds.begin(), kinds.end()};
   return facts;
 }
 
@@ -104,6 +122,21 @@ int PointTable::of(std::string_view name) const {
 int PointsEach::of(size_t count) const {
   const uint64_t points = uint64_t{count} * static_cast<uint64_t>(each);
   return static_cast<int>(std::min<uint64_t>(points, static_cast<uint64_t>(most)));
+}
+
+int mostPoints(const RiskWeights& weights) {
+  constexpr int kMostOtherKinds = 100;  // of risks that the command filter knows
+  const auto highest = [](const PointTable& table) {
+    int most = 0;
+    for (const auto& [name, points] : table.points)
+      most = std::max(most, points);
+    return most;
+  };
+  int most = highest(weights.languages) + highest(weights.network) + highest(weights.roles) +
+             highest(weights.tenants) + weights.dependencies.most + weights.secrets.most;
+  for (const auto& [kind, points] : weights.commands.points)
+    most += points * (kind == kOther ? kMostOtherKinds : 1);
+  return most;
 }
 
 int riskOf(const RiskWeights& weights, const RiskSubject& subject, std::vector<RiskLine>* lines) {

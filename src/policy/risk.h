@@ -21,15 +21,17 @@ struct Levels;
 // What of a request only its large parts tell, kept because services let go of those before policy
 // is asked again.
 struct RiskFacts {
-  std::vector<std::string> command_risks;  // kinds of policy::Risk, sorted, each once
-  std::vector<std::string> variables;      // names in its environment
+  // Kinds of policy::Risk, sorted, each once; "perhaps" for all that are not certain.
+  std::vector<std::string> command_risks;
+  std::vector<std::string> variables;  // names in its environment
 };
 
 // The level whose filter finds the risks of commands.
 inline constexpr std::string_view kRiskLevel = "standard";
 
-// The command is judged by kRiskLevel of `levels`: text for a shell, argv, or code in a shell's
-// language; what the filter cannot read is a risk too. Without the level there are no such risks.
+// The command is judged by kRiskLevel of `levels`: text for a shell, argv, code in a shell's
+// language, or the commands that other code runs (shellouts.h). What the filter cannot read is a
+// risk too. Without the level there are no such risks.
 RiskFacts riskFactsOf(const model::RunRequest& request, const model::LanguageSet& languages,
                       const Levels* levels);
 
@@ -56,6 +58,9 @@ struct RiskWeights {
   PointsEach secrets;
   std::vector<std::string> secret_names;  // globs of variables' names that count as secrets
 };
+
+// No request scores more. A bound, which need not be reached.
+int mostPoints(const RiskWeights& weights);
 
 // One term of the sum.
 struct RiskLine {

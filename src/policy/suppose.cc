@@ -66,7 +66,7 @@ Result<json::object> readExpected(base::ObjectReader& reader, const std::string&
   if (expect == nullptr || expect->empty()) return wrong(reader.pathOf("expect"), "is required");
   base::ObjectReader inner(*expect, path + ".expect");
   const auto decision = TRY(inner.text("decision"));
-  for (const std::string_view name : {"rule", "tier", "runtime"})
+  for (const std::string_view name : {"rule", "tier", "runtime", "reason"})
     TRY(inner.text(name));
   TRY(inner.finish());
   if (decision && decision != "allow" && decision != "deny" && decision != "approve") {

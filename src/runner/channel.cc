@@ -42,9 +42,10 @@ void Channel::reset(uint32_t channel_number) {
   taken = out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;
+  kernel = -1;
   pid = -1;
   status = 0;
-  user_micros = system_micros = max_rss_bytes = 0;
+  user_micros = system_micros = max_rss_bytes = read_bytes = written_bytes = 0;
   reaped = 0;
   in.reset();
   out.reset();
@@ -59,10 +60,13 @@ size_t Channel::allowance() const {
 }
 
 void Channel::account(const rusage& usage) {
+  constexpr uint64_t kBlock = 512;  // of getrusage(2)
   ++reaped;
   user_micros += micros(usage.ru_utime);
   system_micros += micros(usage.ru_stime);
   max_rss_bytes = std::max(max_rss_bytes, static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+  read_bytes += static_cast<uint64_t>(usage.ru_inblock) * kBlock;
+  written_bytes += static_cast<uint64_t>(usage.ru_oublock) * kBlock;
 }
 
 void Channel::feed() {

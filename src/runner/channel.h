@@ -52,11 +52,14 @@ struct Channel {
   uint32_t err_left = 0;
   uint32_t window = 0;  // units of output that may be sent
   uint32_t number = 0;
+  int kernel = -1;  // of the cell that it is: KernelOutputs
   pid_t pid = -1;
   int status = 0;
   uint64_t user_micros = 0;
   uint64_t system_micros = 0;
   uint64_t max_rss_bytes = 0;
+  uint64_t read_bytes = 0;  // from storage
+  uint64_t written_bytes = 0;
   uint32_t reaped = 0;
   Fd in;
   Fd out;

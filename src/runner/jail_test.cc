@@ -248,6 +248,8 @@ Ended Jail::finish(uint32_t channel) {
         r.u64();
         r.u64();
         run.reaped = r.u32();
+        r.u64();
+        r.u64();
         if (!r.done()) run.start_errno = -2;
         return run;
       default:

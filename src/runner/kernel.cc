@@ -17,6 +17,8 @@
 #include <stdio.h>
 
 #include "base/fd.h"
+#include "runner/kernel_output.h"
+#include "runner/other_user.h"
 #include "runner/process.h"
 #include "runner/writes.h"
 #include "wire/codec.h"
@@ -32,6 +34,7 @@ using wire::kernel::kMaxFrame;
 constexpr int kCannotBegin = 127;  // as a shell says it
 constexpr int kNotTold = 70;       // the kernel did not say how the cell ended
 constexpr const char* kFifos[] = {"code", "in", "out", "err", "report"};
+constexpr char kCellFile[] = "cell";
 
 volatile sig_atomic_t the_kernel_is_gone = 0;
 
@@ -40,14 +43,18 @@ bool pathIn(const char* dir, const char* name, char (&path)[PATH_MAX]) {
   return n > 0 && static_cast<size_t>(n) < sizeof path;
 }
 
-// Open for both, so that it can be opened before the other side, and never ends by itself.
-Fd openFifo(const char* dir, const char* name, int flags) {
+Fd openFifoFor(const char* dir, const char* name, int flags) {
   char path[PATH_MAX];
   if (!pathIn(dir, name, path)) return Fd();
-  Fd fd(open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags));
+  Fd fd(open(path, flags | O_NOFOLLOW | O_CLOEXEC));
   struct stat st{};
   if (fd && (fstat(fd.get(), &st) != 0 || !S_ISFIFO(st.st_mode))) fd.reset();
   return fd;
+}
+
+// Open for both, so that it can be opened before the other side, and never ends by itself.
+Fd openFifo(const char* dir, const char* name, int flags) {
+  return openFifoFor(dir, name, O_RDWR | flags);
 }
 
 // Only one cell meets a kernel at a time. The control plane sees to that, but for what it did not
@@ -66,15 +73,33 @@ Fd waitForTurn(const char* dir) {
   return turn;
 }
 
+// The interpreter may be another user, in the same group.
+class WithGroup {
+ public:
+  WithGroup() : before_(umask(007)) {}
+  WithGroup(const WithGroup&) = delete;
+  WithGroup& operator=(const WithGroup&) = delete;
+  ~WithGroup() { umask(before_); }
+
+ private:
+  mode_t before_;
+};
+
+// A link in the place of `dir`, which a program may have put there, is not followed: what it leads
+// to may be closed to programs.
 int makeFifos(const char* dir) {
-  if (mkdir(dir, 0700) != 0 && errno != EEXIST) return errno;
+  const WithGroup with_group;
+  const mode_t shared = usersAreSplit() ? 0060 : 0;
+  if (mkdir(dir, shared != 0 ? 0750 : 0700) != 0 && errno != EEXIST) return errno;
+  const Fd in(open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!in) return errno;
   for (const char* name : kFifos) {
-    char path[PATH_MAX];
-    if (!pathIn(dir, name, path)) return ENAMETOOLONG;
-    if (unlink(path) != 0 && errno != ENOENT) return errno;
-    if (mknod(path, S_IFIFO | 0600, 0) != 0) return errno;
+    if (unlinkat(in.get(), name, 0) != 0 && errno != ENOENT) return errno;
+    if (mknodat(in.get(), name, S_IFIFO | 0600 | shared, 0) != 0) return errno;
   }
-  return 0;
+  if (unlinkat(in.get(), kCellFile, 0) != 0 && errno != ENOENT) return errno;
+  constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  return Fd(openat(in.get(), kCellFile, kNew, 0600 | shared)) ? 0 : errno;
 }
 
 int failKernel(int out, const char* what, int error) {
@@ -176,10 +201,13 @@ class Cell {
       fifos_[i] = openFifo(dir, kFifos[i], O_NONBLOCK);
   }
 
-  int run() {
+  // `before`: what the kernel wrote before this cell, or nullptr.
+  int run(const KernelOutputs::Stream* before) {
     for (const Fd& fifo : fifos_) {
       if (!fifo) return kCannotBegin;
     }
+    for (int i = 0; before != nullptr && i < 2; ++i)
+      passBefore(*before[i].tail, i == 0 ? Frame::kStdout : Frame::kStderr);
     while (!done_ && !broken_ && the_kernel_is_gone == 0)
       step();
     drain();
@@ -214,6 +242,19 @@ class Cell {
     const ssize_t n = read(fd(from), the_buffer + kFrameHead, kMaxFrame);
     if (n <= 0) return false;
     return send(type, static_cast<size_t>(n));
+  }
+
+  void passBefore(const Tail& tail, Frame type) {
+    char note[96];
+    const int n =
+        snprintf(note, sizeof note, "[cloister: %llu bytes of what ran on are left out]\n",
+                 static_cast<unsigned long long>(tail.lost()));
+    const std::string_view lost(note, tail.lost() > 0 ? static_cast<size_t>(n) : 0);
+    for (const std::string_view part : {lost, tail.older(), tail.newer()}) {
+      if (part.empty() || broken_) continue;
+      std::memcpy(the_buffer + kFrameHead, part.data(), part.size());
+      send(type, part.size());
+    }
   }
 
   // The first `size` bytes behind the head in the buffer.
@@ -335,6 +376,10 @@ int becomeKernel(char** argv) {
   return failKernel(said.get(), argv[3], execInPath({argv + 3, environ, nullptr}));
 }
 
+Fd openKernelFifo(const char* dir, const char* name) {
+  return openFifoFor(dir, name, O_RDONLY | O_NONBLOCK);
+}
+
 int runCell(char** argv) {
   if (argv[1] == nullptr || argv[2] == nullptr || argv[3] != nullptr) return kCannotBegin;
   signal(SIGINT, SIG_IGN);
@@ -350,7 +395,7 @@ int runCell(char** argv) {
   const Fd turn = waitForTurn(argv[1]);
   if (!turn || !makeTag(tag)) return kCannotBegin;
   Cell cell(argv[1], {tag, sizeof tag}, argv[2]);
-  return cell.run();
+  return cell.run(the_kernel_outputs.before(argv[1]));
 }
 
 }  // namespace cloister::runner

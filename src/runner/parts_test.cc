@@ -10,6 +10,7 @@
 #include "runner/command_text.h"
 #include "runner/file_table.h"
 #include "runner/glob.h"
+#include "runner/tail.h"
 
 namespace cloister::runner {
 namespace {
@@ -159,6 +160,33 @@ TEST(StdinBuffer, WrapsAroundWithoutLoss) {
   EXPECT_EQ(in, out);
   EXPECT_TRUE(buffer->add(std::string(wire::kStdinWindow, 'x')));
   EXPECT_FALSE(buffer->add("x"));
+}
+
+TEST(Tail, HasTheLastBytesInOrder) {
+  const auto tail = std::make_unique<Tail>();
+  std::string all;
+  const auto add = [&](std::string_view bytes) {
+    tail->add(bytes);
+    all += bytes;
+    const size_t kept = std::min(all.size(), Tail::kMost);
+    EXPECT_EQ(std::string(tail->older()) + std::string(tail->newer()),
+              all.substr(all.size() - kept));
+    EXPECT_EQ(tail->lost(), all.size() - kept);
+  };
+  const auto filled = [](size_t size) {
+    std::string bytes;
+    for (size_t i = 0; i < size; ++i)
+      bytes += static_cast<char>('a' + i % 23);
+    return bytes;
+  };
+  add("");
+  add("first");
+  for (const size_t size : {Tail::kMost - 6, size_t{1}, size_t{1}, size_t{100}, Tail::kMost - 1,
+                            Tail::kMost, Tail::kMost + 1, 3 * Tail::kMost + 7, size_t{9}})
+    add(filled(size));
+  tail->clear();
+  all.clear();
+  add("anew");
 }
 
 }  // namespace

@@ -84,8 +84,12 @@ int failed(Child& child, const char* what, int error) {
 bool limits_anew = false;
 
 int settle(Child& child) {
+  // The runner's own has no hard limit.
   rlimit time{};
-  if (limits_anew && (getrlimit(RLIMIT_CPU, &time) != 0 || setrlimit(RLIMIT_CPU, &time) != 0)) {
+  if (getrlimit(RLIMIT_CPU, &time) != 0) return failed(child, "getrlimit", errno);
+  const bool differs = time.rlim_max != time.rlim_cur;
+  time.rlim_max = time.rlim_cur;
+  if ((differs || limits_anew) && setrlimit(RLIMIT_CPU, &time) != 0) {
     return failed(child, "setrlimit", errno);
   }
   for (size_t i = 0; i < child.groups.count; ++i) {

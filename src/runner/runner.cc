@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,6 +29,7 @@
 #include "runner/kernel.h"
 #include "runner/kill_tree.h"
 #include "runner/nest.h"
+#include "runner/other_user.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
 #include "runner/terminal.h"
@@ -39,8 +41,6 @@ namespace cloister::runner {
 namespace {
 
 constexpr char kWorkspace[] = "/workspace";
-// Where a file is written that takes a FIFO's place when it is whole.
-constexpr char kStaged[] = ".cloister-staged";
 
 Runner the_runner;
 
@@ -104,6 +104,9 @@ void Runner::start(const char* adopted, const char* writes) {
   if (prctl(PR_SET_DUMPABLE, 0) != 0) systemError();
   prctl(PR_SET_NAME, "cloister-runner");  // it runs from a memfd, whose name says nothing
   if (adopted != nullptr) adopted_ = atoi(adopted);
+  if (cpu_set_t ours; adopted_ > 0 && sched_getaffinity(0, sizeof ours, &ours) == 0) {
+    sched_setaffinity(adopted_, sizeof ours, &ours);  // it was made elsewhere
+  }
   null_ = closeInherited(adopted != nullptr);
   if (writes != nullptr && !limitWrites(writes)) {
     refuse("cloister-runner: the kernel cannot hold programs to what they may write\n");
@@ -137,7 +140,7 @@ void Runner::rest() {
 void Runner::loop() {
   for (;;) {
     link_.flush();
-    pollfd fds[2 + 3 * kChannels];
+    pollfd fds[2 + kPolled];
     const size_t count = fillPoll(fds);
     if (poll(fds, count, -1) < 0 && errno != EINTR) systemError();
     notePoll(fds, count);
@@ -170,6 +173,9 @@ size_t Runner::fillPoll(pollfd* fds) {
     if (may_send && channel.out) add(channel.out, POLLIN, channel.out_ready);
     if (may_send && channel.err) add(channel.err, POLLIN, channel.err_ready);
   }
+  const auto read = [&](const Fd& fd, bool& ready) { add(fd, POLLIN, ready); };
+  left_over_.each(read);
+  the_kernel_outputs.each(read);
   return n;
 }
 
@@ -180,6 +186,8 @@ void Runner::notePoll(const pollfd* fds, size_t count) {
 
 // One round over the channels: input in, output out, and the end of those that have ended.
 void Runner::serve() {
+  left_over_.serve();
+  the_kernel_outputs.serve();
   for (Channel& channel : channels_) {
     if (!channel.used) continue;
     channel.feed();
@@ -229,47 +237,13 @@ void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
     case ToRunner::kRest:
       if (!payload.empty()) protocolError();
       return rest();
+    case ToRunner::kWritable:
+      if (!setWritable(payload)) protocolError();
+      return;
     case ToRunner::kGoOn:  // from nothing
       break;
   }
   protocolError();
-}
-
-void Runner::onFile(uint32_t channel, std::string_view payload) {
-  wire::Reader r(payload);
-  const std::string_view path = r.bytes();
-  const uint32_t mode = r.u32();
-  const uint64_t size = r.u64();
-  if (!r.done() || writer_.active() || (mode & ~0777U) != 0) protocolError();
-  writer_channel_ = channel;
-  staged_ = fifo_[0] != '\0' && path == fifo_;
-  const int error =
-      writer_.begin(workspace_.get(), staged_ ? std::string_view(kStaged) : path, mode, size);
-  if (error != 0) fileFailed(channel, error);
-  if (error == 0) stageFile(channel);
-}
-
-// Once it is whole, a file that was waited for takes the FIFO's place.
-void Runner::stageFile(uint32_t channel) {
-  if (!staged_ || writer_.active()) return;
-  staged_ = false;
-  const int dir = workspace_.get();
-  if (renameat(dir, kStaged, dir, fifo_) != 0) fileFailed(channel, errno);
-  fifo_[0] = '\0';
-}
-
-void Runner::onFileData(uint32_t channel, std::string_view payload) {
-  int error = 0;
-  if (channel != writer_channel_ || !writer_.write(payload, error)) protocolError();
-  if (error != 0) return fileFailed(channel, error);
-  stageFile(channel);
-}
-
-void Runner::fileFailed(uint32_t channel, int error) {
-  wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
-  w.u32(static_cast<uint32_t>(error));
-  w.bytes("write");
-  link_.commit(FromRunner::kFileFailed, channel, w.view().size());
 }
 
 void Runner::onText(uint32_t channel, std::string_view payload) {
@@ -362,17 +336,34 @@ Spawned spawnOwn(CommandText& text, int workspace, const Stdio& stdio, const Gro
 // A pipe whose end kept here does not block, while the program's does, as programs expect.
 bool makePipe(Fd& ours, Fd& theirs, bool we_write) {
   int ends[2];
+  const AsProgramUser as_program_user;
   if (pipe2(ends, O_CLOEXEC) != 0) return false;
   ours.reset(ends[we_write ? 1 : 0]);
   theirs.reset(ends[we_write ? 0 : 1]);
   return fcntl(ours.get(), F_SETFL, O_NONBLOCK) == 0;
 }
 
+int openProgramTerminal(Fd& ours, Fd& theirs, uint16_t cols, uint16_t rows) {
+  const AsProgramUser as_program_user;
+  return openTerminal(ours, theirs, cols, rows);
+}
+
+// Before a program: what it may change, and that git may read a repository of another user's.
+int prepareLimits(CommandText& text) {
+  constexpr std::string_view kTrust[] = {"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory",
+                                         "GIT_CONFIG_VALUE_0=*"};
+  for (const std::string_view variable : kTrust) {
+    if (usersAreSplit()) text.add(TextKind::kEnvironment, false, variable);
+  }
+  return prepareWriteLimits();
+}
+
 }  // namespace
 
 // It is open for reading too, so that it can be opened and written before the program opens it.
 bool Runner::makeFifo(Fd& ours) {
-  if (mknodat(workspace_.get(), fifo_, S_IFIFO | 0600, 0) != 0) return false;
+  const mode_t mode = usersAreSplit() ? 0640 : 0600;  // the program is of the group alone
+  if (mknodat(workspace_.get(), fifo_, S_IFIFO | mode, 0) != 0) return false;
   ours.reset(openat(workspace_.get(), fifo_, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   return static_cast<bool>(ours);
 }
@@ -399,8 +390,13 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   if ((flags & wire::kStartFifo) != 0) rehearse(channel);
   channel.notes = (flags & wire::kStartFiles) != 0;
   channel.waited = (flags & wire::kStartFifo) != 0;
+  if (channel.notes && wire::kernel::kKernel == text_.argv()[0] && text_.argv()[1] != nullptr) {
+    the_kernel_outputs.renew(text_.argv()[1], left_over_);
+  }
   Spawned spawned{-1, ENOMEM, "mmap"};
-  if (!channel.notes) {
+  if (const int error = prepareLimits(text_); error != 0) {
+    spawned = {-1, error, "landlock"};
+  } else if (!channel.notes) {
     spawned = spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
   } else if (prepareNotes(channel)) {
     spawned = spawnOwn(text_, workspace_.get(), stdio, groups);
@@ -412,7 +408,10 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   }
   alone_ = false;
   channel.pid = spawned.pid;
-  channel.saves = (flags & wire::kStartFiles) != 0 && std::string_view(text_.argv()[0]) == "save";
+  channel.saves = channel.notes && std::string_view(text_.argv()[0]) == "save";
+  if (channel.notes && wire::kernel::kCell == text_.argv()[0] && text_.argv()[1] != nullptr) {
+    channel.kernel = the_kernel_outputs.begin(text_.argv()[1]);
+  }
   link_.send(FromRunner::kStarted, channel.number);
 }
 
@@ -448,7 +447,8 @@ bool Runner::prepareNotes(const Channel& channel) {
 
 void Runner::launchTerminal(Channel& channel, const char* cwd) {
   Fd program;
-  Spawned spawned{-1, openTerminal(channel.out, program, cols_, rows_), "terminal"};
+  Spawned spawned{-1, openProgramTerminal(channel.out, program, cols_, rows_), "terminal"};
+  if (const int error = prepareLimits(text_); error != 0) spawned = {-1, error, "landlock"};
   if (spawned.error == 0) {
     channel.in.reset(fcntl(channel.out.get(), F_DUPFD_CLOEXEC, 0));
     spawned = spawnOnTerminal(Command{text_.argv(), text_.envp(), cwd}, program.get(),

@@ -166,7 +166,16 @@ void Runner::killRest() {
   }
 }
 
+// In a session, where what a program has started goes on without it.
+void Runner::keepOutput(Channel& channel) {
+  if (channel.kernel >= 0) the_kernel_outputs.end(channel.kernel, left_over_);
+  if (!channel.windowed || channel.terminal || channel.notes) return;
+  left_over_.take(channel.out, channel.pid, "stdout");
+  left_over_.take(channel.err, channel.pid, "stderr");
+}
+
 void Runner::finish(Channel& channel) {
+  keepOutput(channel);
   sendScratch(channel.number);
   const bool signaled = WIFSIGNALED(channel.status);
   wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
@@ -176,6 +185,8 @@ void Runner::finish(Channel& channel) {
   w.u64(channel.system_micros);
   w.u64(channel.max_rss_bytes);
   w.u32(channel.reaped);
+  w.u64(channel.read_bytes);
+  w.u64(channel.written_bytes);
   link_.commit(FromRunner::kExited, channel.number, w.view().size());
   if (!later_.empty() && later_channel_ == channel.number) {
     collect(later_channel_, std::exchange(later_, {}));

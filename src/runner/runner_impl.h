@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "runner/channel.h"
 #include "runner/command_text.h"
+#include "runner/kernel_output.h"
+#include "runner/left_over.h"
 #include "runner/link.h"
 #include "runner/unfinished.h"
 #include "runner/workspace.h"
@@ -28,6 +30,11 @@ using wire::FromRunner;
 using wire::ToRunner;
 
 inline constexpr size_t kChannels = 32;
+// What is polled behind the first two: pipes of programs, then what nobody else reads.
+inline constexpr size_t kPolled = 3 * kChannels + LeftOver::kMost + 2 * KernelOutputs::kMost;
+
+// Where a file is written that takes a FIFO's place when it is whole.
+inline constexpr char kStaged[] = ".cloister-staged";
 
 class Runner {
  public:
@@ -75,6 +82,7 @@ class Runner {
   void account(pid_t pid, int status, const rusage& usage);
   void killRest();
   void finish(Channel& channel);
+  void keepOutput(Channel& channel);
   void sendScratch(uint32_t channel);
 
   Channel* find(uint32_t number);
@@ -100,9 +108,9 @@ class Runner {
   Fd groups_[wire::kMaxGroups];
   bool text_begun_ = false;
   Channel channels_[kChannels];
-  bool alone_ = false;  // wait4(2) has said that there is no other process
-  bool*
-      polled_[3 * kChannels];  // what says of each descriptor behind the first two that it is ready
+  bool alone_ = false;     // wait4(2) has said that there is no other process
+  bool* polled_[kPolled];  // what says of each descriptor behind the first two that it is ready
+  LeftOver left_over_;
   Unfinished* unfinished_ = nullptr;  // of each channel, once there was a request for files
   CommandText text_;
   CollectRules rules_;

@@ -277,6 +277,11 @@ TEST_F(RunnerTest, EndsWithEverythingInsideWhenTheNodeHangsUp) {
   EXPECT_EQ(jail_->wait(), 0);
 }
 
+// The payload of kWritable with one file.
+std::string writable(char operations, const std::string& path) {
+  return number(1) + operations + '\0' + number(static_cast<uint32_t>(path.size())) + path;
+}
+
 struct Malformed {
   const char* name;
   ToRunner type;
@@ -304,6 +309,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Malformed{"Signal65", ToRunner::kSignal, number(65)},
                       Malformed{"GlobCount", ToRunner::kCollect,
                                 number(1) + number(1) + number(0) + number(1'000'000)},
+                      Malformed{"WritableCount", ToRunner::kWritable, number(1'000'000)},
+                      Malformed{"WritableOperation", ToRunner::kWritable, writable(8, "/tmp/x")},
+                      Malformed{"WritableElsewhere", ToRunner::kWritable, writable(1, "/etc/x")},
+                      Malformed{"WritableUp", ToRunner::kWritable, writable(1, "/tmp/../etc/x")},
                       Malformed{"MarkWithBytes", ToRunner::kMark, "x"}),
     [](const auto& param) { return param.param.name; });
 
@@ -407,8 +416,8 @@ TEST_F(RunnerTest, AdoptsOnlyWhatIsThere) {
 TEST_F(RunnerTest, SpeaksTheGoldenFrames) {
   using ::testing::Contains;
   using testing::goldenFrame;
-  for (const char* name : {"file", "file_data", "mark", "text", "text_more", "text_rest",
-                           "text_env", "start", "stdin", "stdin_end"})
+  for (const char* name : {"file", "file_data", "mark", "writable", "text", "text_more",
+                           "text_rest", "text_env", "start", "stdin", "stdin_end"})
     jail_->sendRaw(goldenFrame(std::string("to_runner.") + name));
   const auto run = framesUpTo(*jail_, FromRunner::kExited);
   for (const char* name : {"started", "stdin_taken", "stdout"})

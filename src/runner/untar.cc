@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "runner/beneath.h"
+#include "runner/other_user.h"
 #include "runner/tar.h"
 #include "runner/tar_format.h"
 
@@ -142,7 +143,7 @@ class Unpacker {
       }
       left -= n;
     }
-    if (fchmod(fd.get(), static_cast<mode_t>(mode) & 0777) != 0) return errno;
+    if (fchmod(fd.get(), modeOfBrought(static_cast<mode_t>(mode) & 0777)) != 0) return errno;
     const Times times(time());
     if (futimens(fd.get(), times.both) != 0) return errno;
     return skip(padding(size), false);
@@ -183,7 +184,8 @@ class Unpacker {
       const Fd fd(openBeneath(directory_, within_, O_RDONLY | O_DIRECTORY));
       const Times times(level.modified);
       if (!fd && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) continue;  // replaced
-      if (!fd || fchmod(fd.get(), level.mode) != 0 || futimens(fd.get(), times.both) != 0)
+      if (!fd || fchmod(fd.get(), modeOfBrought(level.mode)) != 0 ||
+          futimens(fd.get(), times.both) != 0)
         return errno;
     }
     return 0;

@@ -151,8 +151,7 @@ class Watch {
     return 0;
   }
 
-  // A directory of the tree. None is held open: the kernel says that one is gone when nobody has
-  // it.
+  // None is held open: the kernel says that one is gone when nobody has it.
   [[nodiscard]] Fd open(const char* path) const {
     static char whole[PATH_MAX];
     const char* slash = *root_ == '\0' || *path == '\0' ? "" : "/";
@@ -164,8 +163,31 @@ class Watch {
     return Fd(openBeneath(workspace_, length == 0 ? "." : whole, O_RDONLY | O_DIRECTORY));
   }
 
+  // Opens a directory of the tree by its path. Where that leads elsewhere, errno is ENOENT: the
+  // directory, or one above it, was moved, and that event is still in the queue. The directory is
+  // marked then, and lookAgain() makes up for it after that event.
+  Fd openPlace(int at) {
+    static char path[PATH_MAX];
+    if (tree.path(at, "", path, sizeof path) == 0) return errno = ENAMETOOLONG, Fd();
+    Fd directory = open(path);
+    if (directory && !is(directory.get(), at)) {
+      directory.reset();
+      errno = ENOENT;
+    }
+    if (!directory && gone(errno)) tree.miss(at, true);
+    return directory;
+  }
+
+  // Whether the open directory is the one at `place`. The kernel has one watch descriptor for each
+  // directory, whatever its name.
+  [[nodiscard]] bool is(int directory, int place) const {
+    const int wd = add(directory);
+    if (wd > 0 && tree.find(wd) == WatchedTree::kNone) inotify_rm_watch(inotify_, wd);
+    return wd > 0 && wd == tree.wd(place);
+  }
+
   // Watches an open directory. -1 with errno.
-  int add(int directory) const {
+  [[nodiscard]] int add(int directory) const {
     char self[32];
     snprintf(self, sizeof self, "/proc/self/fd/%d", directory);
     return inotify_add_watch(inotify_, self, kMask);
@@ -192,16 +214,15 @@ class Watch {
   }
 
   int look(int at, bool fresh) {
-    static char path[PATH_MAX];
-    if (tree.path(at, "", path, sizeof path) == 0) return limit(0, "");
-    const Fd directory = open(path);
-    if (!directory) return errno == ENOENT ? 0 : limit(at, "");
+    const Fd directory = openPlace(at);
+    if (!directory) return gone(errno) ? 0 : limit(at, "");
     return look(directory.get(), at, fresh);
   }
 
   // Goes through a directory, to watch those in it and, if they are new, tell what is there.
   int look(int directory, int at, bool fresh) {
     if (!all_ && !fresh) return 0;
+    tree.miss(at, false);
     const int error = forEachEntry(directory, [&](const char* name) {
       struct stat st;
       if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
@@ -221,31 +242,68 @@ class Watch {
     if (tree.depth(at) + 1 >= kMaxDepth) return limit(at, name);
     const Fd directory(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
     if (!directory) return gone(errno) ? 0 : limit(at, name);
+    if (const int error = makeWay(directory.get(), at, name, fresh); error != 0) return error;
     const int wd = add(directory.get());
     if (wd < 0) return gone(errno) ? 0 : limit(at, name);
     int place = tree.find(wd);
-    // Known: it has been moved, and that is yet to be told; or this is another look.
-    if (place != WatchedTree::kNone) {
-      if (!tree.place(place, at, name)) return 0;
-    } else {
+    if (place == WatchedTree::kNone) {
       place = tree.add(wd, at, name);
       if (place == WatchedTree::kNone) {
         inotify_rm_watch(inotify_, wd);
         return limit(at, name);
       }
+    } else if (!tree.isAt(place, at, name)) {
+      // It has been moved, and that is yet to be read.
+      if (tree.beneath(at, place)) return 0;
+      const int error = fresh ? tell(ChangeKind::kRemoved, true, place, "") : 0;
+      if (error != 0) return error;
+      tree.place(place, at, name);
     }
     tree.see(place);
     return look(directory.get(), place, fresh);
   }
 
+  // Drops another directory that had this name before the open one.
+  int makeWay(int directory, int at, const char* name, bool fresh) {
+    const int other = tree.child(at, name);
+    if (other == WatchedTree::kNone || is(directory, other)) return 0;
+    drop(other);
+    if (!fresh) return 0;
+    if (const int error = tell(ChangeKind::kRemoved, true, at, name); error != 0) return error;
+    return tell(ChangeKind::kCreated, true, at, name);
+  }
+
   // As enter(), by the path of `at`.
   int enter(int at, const char* name, bool fresh) {
-    static char path[PATH_MAX];
     if (!all_) return 0;
-    if (tree.path(at, "", path, sizeof path) == 0) return limit(0, "");
-    const Fd parent = open(path);
+    const Fd parent = openPlace(at);
     if (!parent) return gone(errno) ? 0 : limit(at, name);
     return enter(parent.get(), at, name, fresh);
+  }
+
+  // Makes up for what openPlace() has missed, in and beneath a directory that has its new path.
+  int lookAgain(int above) {
+    int error = 0;
+    for (int at = tree.nextMissed(0, above); error == 0 && at != WatchedTree::kNone;
+         at = tree.nextMissed(at + 1, above)) {
+      tree.miss(at, false);
+      const Fd directory = openPlace(at);
+      if (!directory) continue;
+      error = forEachEntry(directory.get(),
+                           [&](const char* name) { return find(directory.get(), at, name); });
+      if (error == ENOENT) error = 0;  // removed while it was read
+    }
+    return error;
+  }
+
+  // Tells of the directory `name` and enters it, unless it is known there.
+  int find(int parent, int at, const char* name) {
+    const Fd directory(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
+    if (!directory) return gone(errno) ? 0 : limit(at, name);
+    const int known = tree.child(at, name);
+    if (known != WatchedTree::kNone && is(directory.get(), known)) return 0;
+    if (const int error = tell(ChangeKind::kCreated, true, at, name); error != 0) return error;
+    return enter(parent, at, name, true);
   }
 
   static bool gone(int error) { return error == ENOENT || error == ENOTDIR || error == ELOOP; }
@@ -304,26 +362,47 @@ class Watch {
     const int target = found ? tree.find(to.wd) : WatchedTree::kNone;
     if (target == WatchedTree::kNone) return disappeared(from, at);
     if (from.upload()) return tell(ChangeKind::kModified, false, target, to.name);
+    if (from.directory() && all_) return moveDirectory(from, at, to, target);
+    return tellMoved(from, at, to, target);
+  }
+
+  int tellMoved(const Noted& from, int at, const Noted& to, int target) {
     static char old[PATH_MAX];
-    const size_t length = tree.path(at, from.name, old, sizeof old);
-    int moved = 0;
-    if (from.directory()) moved = moveDirectory(from, at, to, target);
-    if (moved != 0) return moved;
     static char path[PATH_MAX];
+    const size_t length = tree.path(at, from.name, old, sizeof old);
     const size_t new_length = tree.path(target, to.name, path, sizeof path);
     if (length == 0 || new_length == 0) return limit(0, "");
     return answer_->change(ChangeKind::kMoved, from.directory(), {path, new_length - 1},
                            {old, length - 1});
   }
 
+  // Names may lead to other directories by now, whose own events are still in the queue. So what
+  // has the new name is compared with the directory that is known by the old one.
   int moveDirectory(const Noted& from, int at, const Noted& to, int target) {
     const int place = tree.child(at, from.name);
+    if (place != WatchedTree::kNone && tree.beneath(target, place)) {
+      drop(place);  // what we know and what is so have come apart
+      return overflow();
+    }
+    const Fd parent = openPlace(target);
+    const Fd moved(parent ? openBeneath(parent.get(), to.name, O_RDONLY | O_DIRECTORY) : -1);
+    if (place != WatchedTree::kNone && moved && !is(moved.get(), place)) {
+      drop(place);
+      if (const int error = tell(ChangeKind::kRemoved, true, at, from.name); error != 0)
+        return error;
+      if (const int error = find(parent.get(), target, to.name); error != 0) return error;
+      const Fd source = openPlace(at);  // two may have been exchanged (renameat2(2))
+      return source ? find(source.get(), at, from.name) : 0;
+    }
+    if (const int error = tellMoved(from, at, to, target); error != 0) return error;
     const int there = tree.child(target, to.name);
-    if (there != WatchedTree::kNone && there != place) drop(there);
-    if (place == WatchedTree::kNone) return enter(target, to.name, true);  // nothing of it is told
-    if (tree.place(place, target, to.name)) return 0;
-    drop(place);  // what we know and what is so have come apart
-    return overflow();
+    if (there != WatchedTree::kNone && there != place && !(moved && is(moved.get(), there)))
+      drop(there);
+    if (place == WatchedTree::kNone || tree.wd(place) == 0) {  // moved before it was watched
+      return moved ? enter(parent.get(), target, to.name, true) : 0;
+    }
+    tree.place(place, target, to.name);
+    return lookAgain(place);
   }
 
   int overflow() {

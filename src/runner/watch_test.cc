@@ -5,7 +5,13 @@
 #include <errno.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -68,6 +74,26 @@ class WatchTest : public ::testing::Test {
     }
   }
 
+  // The paths below the workspace; directories end with a slash.
+  std::set<std::string> present() {
+    jail_->startProgram(
+        1, {"/bin/sh", "-c", "find . -mindepth 1 -type d -printf '%P/\\n' -o -printf '%P\\n'"}, 0);
+    std::string out;
+    for (;;) {
+      const auto frame = jail_->next();
+      if (!frame) break;
+      take(*frame);
+      if (frame->channel != 1) continue;
+      if (frame->type == FromRunner::kStdout) out += frame->payload;
+      if (frame->type == FromRunner::kExited) break;
+    }
+    std::istringstream lines(out);
+    std::set<std::string> paths;
+    for (std::string line; std::getline(lines, line);)
+      paths.insert(line);
+    return paths;
+  }
+
   std::unique_ptr<Jail> jail_;
   bool over_ = false;
 
@@ -103,6 +129,78 @@ class WatchTest : public ::testing::Test {
   std::string bytes_;
 };
 
+// Stops the process of the watch, so that it sees all that follows only after `$resume`.
+const std::string kPauseWatch =
+    "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = 1 ] || [ $p = $$ ] || kill -STOP $p; done; "
+    "resume='kill -CONT -1'; ";
+
+// The paths that the events have told of so far; directories end with a slash.
+class TreeOfEvents {
+ public:
+  void apply(const std::vector<std::string>& events) {
+    for (const std::string& event : events) {
+      const size_t space = event.find(' ');
+      const std::string kind = event.substr(0, space);
+      const std::string path = event.substr(space + 1);
+      if (kind == "created") paths_.insert(path);
+      if (kind == "removed") take(path);
+      if (kind == "moved") {
+        const size_t arrow = path.find(" > ");
+        move(path.substr(0, arrow), path.substr(arrow + 3));
+      }
+      EXPECT_TRUE(kind != "overflow" && kind != "limit") << event;
+    }
+  }
+  [[nodiscard]] const std::set<std::string>& paths() const { return paths_; }
+
+ private:
+  // `from` is without its slash.
+  void move(std::string from, const std::string& to) {
+    if (to.ends_with('/')) from += '/';
+    if (paths_.contains(from)) {
+      take(to);
+      for (const std::string& path : take(from))
+        paths_.insert(to + path.substr(from.size()));
+    }
+    paths_.insert(to);
+  }
+
+  std::vector<std::string> take(const std::string& path) {
+    std::vector<std::string> taken;
+    std::ranges::copy_if(paths_, std::back_inserter(taken), [&](const std::string& each) {
+      return each == path || (path.ends_with('/') && each.starts_with(path));
+    });
+    for (const std::string& each : taken)
+      paths_.erase(each);
+    return taken;
+  }
+
+  std::set<std::string> paths_;
+};
+
+// Directories that are made, moved and removed, with few names, so that they meet.
+std::string history(std::minstd_rand& random) {
+  const auto pick = [&](int count) { return static_cast<int>(random() % count); };
+  const auto path = [&] {
+    std::string path(1, static_cast<char>('a' + pick(3)));
+    for (int depth = pick(3); depth > 0; --depth)
+      path += std::string("/") + static_cast<char>('a' + pick(3));
+    return path;
+  };
+  std::string script;
+  for (int i = 0; i < 25; ++i) {
+    const std::string one = path();
+    const std::string steps[] = {"mkdir -p " + one,
+                                 "mkdir -p " + one + "/" + path(),
+                                 "touch " + one + "/f" + std::to_string(i % 4),
+                                 "mv -T " + one + " " + path(),
+                                 "mv -T " + one + " " + path(),
+                                 "rm -r " + one};
+    script += steps[pick(6)] + " 2>/dev/null; ";
+  }
+  return script;
+}
+
 TEST_F(WatchTest, TellsWhatHappensToFiles) {
   shell("mkdir d; echo 1 > d/old; echo 1 > beside");
   EXPECT_THAT(watch("d", false), ElementsAre("ready "));
@@ -125,6 +223,58 @@ TEST_F(WatchTest, FollowsDirectoriesAsTheyComeMoveAndGo) {
     EXPECT_THAT(said, Contains(one));
   EXPECT_THAT(said, Contains("created new/deep/3"));  // though it may be older than its watch
 }
+
+TEST_F(WatchTest, FollowsADirectoryThatIsMovedBeforeThoseInItAreWatched) {
+  watch("", true);
+  shell("mkdir d d/deep");
+  until("created d/deep/");
+  shell(kPauseWatch + "mkdir d/new d/deep/new; mv d e; mkdir e/deep/new/er; $resume");
+  until("moved d > e/");
+  shell("touch e/new/one e/deep/new/two e/deep/new/er/three; touch last");
+  const auto said = until("created last");
+  for (const char* one :
+       {"created e/new/one", "created e/deep/new/two", "created e/deep/new/er/three"})
+    EXPECT_THAT(said, Contains(one));
+}
+
+TEST_F(WatchTest, KeepsApartDirectoriesThatHadOneName) {
+  watch("", true);
+  shell(kPauseWatch + "mkdir x; touch x/1; mv x y; mkdir x; touch x/2; mv x z; mkdir x; $resume");
+  shell("touch x/x y/y z/z; touch last");
+  const auto said = until("created last");
+  for (const char* one : {"created x/x", "created y/y", "created z/z"})
+    EXPECT_THAT(said, Contains(one));
+}
+
+TEST_F(WatchTest, FollowsTwoDirectoriesThatAreExchanged) {
+  shell("mkdir a b; touch a/1 b/2");
+  watch("", true);
+  shell(
+      "python3 -c 'import ctypes; print(ctypes.CDLL(None).renameat2(-100, b\"a\", -100, b\"b\", "
+      "2))'; "
+      "touch a/3 b/4; touch last");
+  const auto said = until("created last");
+  for (const char* one : {"created a/3", "created b/4"})
+    EXPECT_THAT(said, Contains(one));
+}
+
+class WatchHistoryTest : public WatchTest, public ::testing::WithParamInterface<uint32_t> {};
+
+// Whoever applies the events has the tree that is there.
+TEST_P(WatchHistoryTest, WhatItTellsIsWhatIsThere) {
+  TreeOfEvents told;
+  told.apply(watch("", true, "512"));
+  std::minstd_rand random(GetParam());
+  for (int round = 0; round < 6 && !HasFailure(); ++round) {
+    // The watch looks at the events after they all have happened, or while they do.
+    shell(round % 2 == 0 ? kPauseWatch + history(random) + "$resume" : history(random));
+    const std::string last = "last" + std::to_string(round);
+    shell("touch " + last);
+    told.apply(until("created " + last));
+    EXPECT_EQ(told.paths(), present()) << "round " << round;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, WatchHistoryTest, ::testing::Range(1U, 5U));
 
 TEST_F(WatchTest, OneLevelIsOneLevel) {
   shell("mkdir -p d/e");

@@ -29,6 +29,7 @@ class WatchedTree {
     if (at >= most_) return kNone;
     if (at == used_) ++used_;
     wds_[at] = wd;
+    missed_[at] = false;
     put(static_cast<int>(at), parent, name);
     return static_cast<int>(at);
   }
@@ -46,6 +47,18 @@ class WatchedTree {
         return static_cast<int>(at);
     }
     return kNone;
+  }
+
+  [[nodiscard]] int wd(int at) const { return wds_[at]; }
+  [[nodiscard]] bool isAt(int at, int parent, std::string_view name) const {
+    return parents_[at] == parent && name == names_[at];
+  }
+
+  // `at` is `above`, or beneath it.
+  [[nodiscard]] bool beneath(int at, int above) const {
+    while (at != above && at != 0)
+      at = parents_[at];
+    return at == above;
   }
 
   // Puts it elsewhere. False where that would be beneath itself.
@@ -79,6 +92,17 @@ class WatchedTree {
     }
   }
 
+  // Marks a directory in which something was missed, because its path led elsewhere, or clears
+  // that.
+  void miss(int at, bool missed) { missed_[at] = missed; }
+  // The first marked directory from place `from` on that is `above` or beneath it, or kNone.
+  [[nodiscard]] int nextMissed(int from, int above) const {
+    for (int at = from; at < static_cast<int>(used_); ++at) {
+      if (missed_[at] && wds_[at] != 0 && beneath(at, above)) return at;
+    }
+    return kNone;
+  }
+
   // Writes the path of `name` in it, or "" for its own. 0 where `size` is too little; otherwise the
   // length and one.
   size_t path(int at, std::string_view name, char* out, size_t size) const {
@@ -102,13 +126,6 @@ class WatchedTree {
   }
 
  private:
-  // `at` is `above`, or beneath it.
-  [[nodiscard]] bool beneath(int at, int above) const {
-    while (at != above && at != 0)
-      at = parents_[at];
-    return at == above;
-  }
-
   void put(int at, int parent, std::string_view name) {
     parents_[at] = static_cast<uint16_t>(parent);
     std::memcpy(names_[at], name.data(), name.size());
@@ -134,6 +151,7 @@ class WatchedTree {
   int wds_[wire::files::kMostWatched];  // 0: free
   uint16_t parents_[wire::files::kMostWatched];
   bool seen_[wire::files::kMostWatched];
+  bool missed_[wire::files::kMostWatched];
   bool doomed_[wire::files::kMostWatched];
   char names_[wire::files::kMostWatched][NAME_MAX + 1];
 };

@@ -15,6 +15,7 @@
 
 #include "runner/beneath.h"
 #include "runner/glob.h"
+#include "runner/other_user.h"
 
 namespace cloister::runner {
 namespace {
@@ -139,6 +140,7 @@ void sendBegin(std::string_view path, uint64_t size, uint32_t channel, Link& lin
 int FileWriter::begin(int workspace, std::string_view path, uint32_t mode, uint64_t size) {
   file_.reset();
   left_ = size;
+  mode = modeOfBrought(mode);
   if (!isPlainPath(path)) return EINVAL;
   char buffer[PATH_MAX];
   std::memcpy(buffer, path.data(), path.size());

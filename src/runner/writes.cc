@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include "base/fd.h"
+#include "runner/other_user.h"
+#include "runner/writable.h"
 
 namespace cloister::runner {
 namespace {
@@ -24,16 +28,16 @@ constexpr uint64_t kChanges = ((1ULL << 13) - 1) & ~kRead;  // of ABI 1
 
 constinit Fd the_rules;
 uint64_t the_handled = 0;
+bool the_temporary = false;
+constinit WritableList the_writable;
 
 uint64_t changes(long abi) {
   return kChanges | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0);
 }
 
-// A link in its place, which a program may have put there, is refused: landlock_add_rule(2) takes
-// these rights for no such file.
-int allow(const char* path, uint64_t access) {
-  const Fd place(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+int allow(const Fd& place, uint64_t access) {
   if (!place) return errno;
+  if ((access & the_handled) == 0) return 0;
   const landlock_path_beneath_attr rule{.allowed_access = access & the_handled,
                                         .parent_fd = place.get()};
   const long done =
@@ -41,28 +45,68 @@ int allow(const char* path, uint64_t access) {
   return done == 0 ? 0 : errno;
 }
 
+// A link in its place, which a program may have put there, is refused: landlock_add_rule(2) takes
+// these rights for no such file.
+int allow(const char* path, uint64_t access) {
+  return allow(Fd(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC)), access);
+}
+
+constexpr uint64_t kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
+
+// Those of every program.
+int makeRules() {
+  const landlock_ruleset_attr attributes{.handled_access_fs = the_handled};
+  the_rules.reset(static_cast<int>(
+      syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
+  if (!the_rules) return errno;
+  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/pts"}) {
+    if (const int error = allow(device, kWriteFile); error != 0) return error;
+  }
+  for (const char* place : {"/tmp", "/dev/shm"}) {
+    const int error = the_temporary ? allow(place, the_handled) : 0;
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+// Nothing for what is not as the list says, such as a directory where a file is to be.
+uint64_t rightsFor(const WritablePlace& place, const Fd& fd) {
+  struct stat status{};
+  if (fstat(fd.get(), &status) != 0) return 0;
+  if (!place.beneath) return S_ISREG(status.st_mode) && place.opensFile() ? kWriteFile : 0;
+  if (!S_ISDIR(status.st_mode)) return 0;
+  constexpr uint64_t kRemove = LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
+  constexpr uint64_t kMake = LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                             LANDLOCK_ACCESS_FS_MAKE_SYM | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                             LANDLOCK_ACCESS_FS_MAKE_SOCK | kRefer;
+  return (place.writes() ? kWriteFile | kMake : 0) | (place.removes() ? kRemove : 0);
+}
+
 }  // namespace
 
 bool limitWrites(const char* where) {
   const std::string_view places(where);
-  const bool temporary = places == "temporary";
-  if (!temporary && places != "none") return false;
+  the_temporary = places == "temporary";
+  if (!the_temporary && places != "none") return false;
   const long abi =
       syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 1) return false;
   the_handled = changes(abi);
-  const landlock_ruleset_attr attributes{.handled_access_fs = the_handled};
-  the_rules.reset(static_cast<int>(
-      syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
-  if (!the_rules) return false;
-  constexpr uint64_t kWrite = LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
-  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/pts"}) {
-    if (allow(device, kWrite) != 0) return false;
-  }
-  for (const char* place : {"/tmp", "/dev/shm"}) {
-    if (temporary && allow(place, the_handled) != 0) return false;
-  }
-  return true;
+  return makeRules() == 0;
+}
+
+bool setWritable(std::string_view payload) {
+  return the_writable.take(payload);
+}
+
+int prepareWriteLimits() {
+  if (usersAreSplit()) the_writable.forEach(openToPrograms);
+  if (!the_rules) return 0;
+  if (const int error = makeRules(); error != 0) return error;
+  the_writable.forEach([](const WritablePlace& place) {
+    if (const Fd fd = openOrMake(place)) std::ignore = allow(fd, rightsFor(place, fd));
+  });
+  return 0;
 }
 
 int allowWritingBeneath(const char* dir) {
@@ -77,6 +121,7 @@ unsigned keepWriteLimits(int at) {
 }
 
 int enterWriteLimits() {
+  if (usersAreSplit()) return becomeProgramUser();
   if (!the_rules) return 0;
   return syscall(SYS_landlock_restrict_self, the_rules.get(), 0) == 0 ? 0 : errno;
 }

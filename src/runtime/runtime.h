@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "model/exec_spec.h"
+#include "model/image_state.h"
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/plan.h"
@@ -50,8 +51,8 @@ class ExecObserver {
 struct SandboxInfo {
   std::string runtime;
   std::string node;
-  std::string image;  // its name
-  std::string image_digest;
+  std::string image;         // its name
+  std::string image_digest;  // "" while it is not verified, which `weakened` tells
   std::vector<std::string> weakened;
 };
 
@@ -92,6 +93,10 @@ class Sandbox {
   // Suspends until a session's sandbox has ended, and says why.
   virtual Task<model::SandboxEnd> died();
 
+  // What a session's sandbox has used, and holds now, as far as is known; nullopt: not yet, or from
+  // a runtime that has no sessions. Goes on to say the last of it once the sandbox has ended.
+  [[nodiscard]] virtual std::optional<model::Usage> used() const { return std::nullopt; }
+
   // Ends the running exec as kCancelled. Returns at once; exec() reports. Idempotent.
   virtual void cancel() = 0;
 
@@ -115,6 +120,9 @@ class Runtime {
   [[nodiscard]] virtual std::shared_ptr<const std::vector<model::OfferedImage>> images() {
     return nullptr;
   }
+
+  // What it knows of the content of its own image, now; nullopt: nothing.
+  [[nodiscard]] virtual std::optional<model::ImageState> image() const { return std::nullopt; }
 
   // What it keeps ready, as far as is known now; nullopt when it keeps nothing.
   [[nodiscard]] virtual std::optional<model::PoolStats> pool() const { return std::nullopt; }

@@ -66,6 +66,7 @@ class SessionSuite : public SuiteOf<Harness> {
          .image = "host",
          .network_tier = "none",
          .limits = limits,
+         .walls = of == nullptr ? walls_ : model::Walls{},
          .spec_sha256 = of == nullptr ? "" : base::sha256Hex(wire::encodeExecSpec(*of)),
          .prestart = "",
          .nested = nested_,
@@ -124,6 +125,7 @@ class SessionSuite : public SuiteOf<Harness> {
   std::unique_ptr<Sandbox> session_;
   // Of the next permits.
   model::Limits limits_;
+  model::Walls walls_;  // of the session
   bool nested_ = false;
 };
 
@@ -205,7 +207,9 @@ TYPED_TEST_P(SessionSuite, ATimeoutLeavesTheSessionUsable) {
   late.run.timeout = Millis{100};
   const auto running = this->start(late);
   ASSERT_TRUE(running);
-  EXPECT_EQ(this->finish(*running).end, model::End::kTimedOut);
+  const model::Outcome outcome = this->finish(*running);
+  EXPECT_EQ(outcome.end, model::End::kTimedOut);
+  EXPECT_EQ(outcome.signal, SIGKILL);
   EXPECT_EQ(this->output(Program::kEcho, {"alive"}), "alive\n");
 }
 
@@ -257,13 +261,14 @@ TYPED_TEST_P(SessionSuite, TeardownEndsItsPrograms) {
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 
-TYPED_TEST_P(SessionSuite, SaysThatAProgramCannotBeStarted) {
+TYPED_TEST_P(SessionSuite, AMissingProgramFailsAsInAShell) {
   const auto running = this->start(this->spec(Program::kMissing));
   ASSERT_TRUE(running);
   const model::Outcome outcome = this->finish(*running);
-  EXPECT_EQ(outcome.end, model::End::kStartFailed);
-  EXPECT_NE(outcome.message, "");
-  EXPECT_EQ(running->seen.started, 0);
+  EXPECT_EQ(outcome.end, model::End::kExited);
+  EXPECT_EQ(outcome.exit_code, 127);
+  EXPECT_THAT(running->seen.err, testing::HasSubstr(this->spec(Program::kMissing).run.argv[0]));
+  EXPECT_EQ(running->seen.started, 1);
 }
 
 // memory_suite.h has what it is then.
@@ -290,6 +295,6 @@ REGISTER_TYPED_TEST_SUITE_P(SessionSuite, SaysWhetherItsMemoryCanBeKept, KeepsWh
                             NoInputForAProgramThatWasStartedWithout, ATimeoutLeavesTheSessionUsable,
                             CancelEndsOneProgram, GivesUpAProgramThatNeverRan,
                             LosesNothingToASlowObserver, TeardownEndsItsPrograms,
-                            SaysThatAProgramCannotBeStarted);
+                            AMissingProgramFailsAsInAShell);
 
 }  // namespace cloister::runtime

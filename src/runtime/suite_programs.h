@@ -131,4 +131,10 @@ inline const model::LimitHit* findHit(const model::Outcome& outcome, std::string
   return found == outcome.limits.end() ? nullptr : &*found;
 }
 
+// The digest of its image, or that it is not known yet.
+inline bool tellsItsImage(const SandboxInfo& info) {
+  const bool unverified = std::ranges::count(info.weakened, model::kWeakerUnverified) > 0;
+  return unverified ? info.image_digest.empty() : info.image_digest.starts_with("sha256:");
+}
+
 }  // namespace cloister::runtime

@@ -1,99 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suite of runtimes that hold the walls of agents (model/walls.h), for GoogleTest,
 // with the harness of runtime_suite.h and
-//   bool holdsWrites();   whether its kernel has Landlock, inside
+//   bool holdsWrites();   whether where programs may write is held there; a process sandbox needs
+//                         Landlock for that
 //   bool manyFiles();     whether its image has more than are looked through for one pattern
 // The programs are shell scripts that try; whatever gets through says REACHED.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/id.h"
-#include "runtime/run_task.h"
-#include "runtime/runtime.h"
-#include "runtime/suite_programs.h"
-#include "wire/node.h"
+#include "runtime/walls_fixture.h"
+#include "runtime/walls_writes_suite.h"
 
 namespace cloister::runtime {
-
-template <class Harness>
-class WallsSuite : public SuiteOf<Harness> {
- protected:
-  model::SignedPermit permit(const std::string& spec_sha256, const std::string& session) {
-    const int64_t now = base::wallMicros();
-    model::PermitFields fields;
-    fields.id = base::newId("permit");
-    if (!spec_sha256.empty()) fields.execution_id = base::newId("exec");
-    fields.session_id = session;
-    fields.tenant = "suite";
-    fields.policy_id = "suite";
-    fields.runtime = harness_.runtimeName();
-    fields.image = "host";
-    fields.network_tier = "none";
-    model::settle(fields.limits);
-    const bool program = !spec_sha256.empty() && !session.empty();
-    if (!program) fields.walls = walls_;  // a program has those of the sandbox that it is in
-    fields.spec_sha256 = spec_sha256;
-    fields.not_before = now;
-    fields.expires = now + 60'000'000;
-    return harness_.sign(fields);
-  }
-
-  static model::ExecSpec specOf(const std::string& script) {
-    model::ExecSpec spec;
-    spec.files = {{"given.sh", script, 0755}};
-    spec.run = {{"/bin/sh", "given.sh"}, Millis{30'000}};
-    spec.env = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                "HOME=/workspace"};
-    return spec;
-  }
-
-  // What the script says, on either stream.
-  std::string run(const std::string& script) {
-    const model::ExecSpec spec = specOf(script);
-    const auto signed_permit = permit(base::sha256Hex(wire::encodeExecSpec(spec)), "");
-    auto sandbox = runTask(harness_.io(), harness_.runtime().provision(signed_permit));
-    if (!sandbox) {
-      ADD_FAILURE() << sandbox.error().message;
-      return {};
-    }
-    weakened_ = (*sandbox)->info().weakened;
-    Collector seen(harness_.io().get_executor());
-    const auto outcome = runTask(harness_.io(), (*sandbox)->exec(spec, seen));
-    EXPECT_TRUE(outcome) << outcome.error().message;
-    const auto done = runTask(harness_.io(), (*sandbox)->teardown());
-    EXPECT_TRUE(done) << done.error().message;
-    EXPECT_EQ(harness_.left(), 0U);
-    return seen.out + seen.err;
-  }
-
-  // Every line of it has to fail.
-  std::string tries(const std::vector<std::string>& lines) {
-    std::string script;
-    for (const std::string& line : lines)
-      script += "( " + line + " ) 2>/dev/null && echo 'REACHED: " + quoted(line) + "'\n";
-    return run(script + "echo end\n");
-  }
-
-  static std::string quoted(std::string text) {
-    std::erase(text, '\'');
-    return text;
-  }
-
-  using SuiteOf<Harness>::harness_;
-  model::Walls walls_;
-  std::vector<std::string> weakened_;
-};
-
-TYPED_TEST_SUITE_P(WallsSuite);
 
 TYPED_TEST_P(WallsSuite, WhatIsHiddenCannotBeOpened) {
   this->walls_.hidden = {"/etc/hosts",         "/etc/ssl/*", "/etc/p*d",
@@ -180,43 +97,6 @@ TYPED_TEST_P(WallsSuite, AForbiddenProgramIsNotAmongThoseListed) {
   EXPECT_EQ(this->tries({"ls /", "cat /usr/bin/ls"}), "end\n");
 }
 
-TYPED_TEST_P(WallsSuite, WhatMayNotBeWrittenIsNot) {
-  this->walls_.writes = model::Walls::Writes::kNone;
-  const std::vector<std::string> changes = {
-      "echo x >/workspace/new",
-      "echo x >/dev/shm/new",
-      "echo x >>given.sh",
-      ": >given.sh",
-      "rm given.sh",
-      "mv given.sh other",
-      "mkdir d",
-      "ln -s given.sh l",
-      "ln given.sh h",
-      "mkfifo p",
-      "cp given.sh c",
-      "truncate -s 0 given.sh",
-      "exec 3<>given.sh",
-      "exec 3>/proc/self/cwd/new",
-  };
-  std::vector<std::string> and_temporary = changes;
-  and_temporary.emplace_back("echo x >/tmp/new");
-  if (!this->harness_.holdsWrites()) {
-    EXPECT_EQ(this->run("echo hi\n"), "hi\n");
-    EXPECT_THAT(this->weakened_, ::testing::Contains(::testing::HasSubstr("may write")));
-    return;
-  }
-  EXPECT_EQ(this->tries(and_temporary), "end\n");
-  EXPECT_EQ(this->run("echo hi | cat >/dev/stdout; echo x >/dev/null; cat given.sh | tail -n 1\n"),
-            "hi\necho hi | cat >/dev/stdout; echo x >/dev/null; cat given.sh | tail -n 1\n");
-  this->walls_.writes = model::Walls::Writes::kTemporary;
-  std::vector<std::string> only_there = changes;
-  only_there[1] = "ln /tmp/../workspace/given.sh /tmp/h";
-  EXPECT_EQ(this->tries(only_there), "end\n");
-  EXPECT_EQ(this->run("echo x >/tmp/new && mkdir /tmp/d /dev/shm/d && mv /tmp/new /tmp/d/ && cat "
-                      "/tmp/d/new\n"),
-            "x\n");
-}
-
 TYPED_TEST_P(WallsSuite, WallsAreOfOneSandboxAlone) {
   const std::string look = "dd --version >/dev/null 2>&1 && echo there\n";
   for (int round = 0; round < 3; ++round) {  // made, and then out of the pool
@@ -237,19 +117,10 @@ TYPED_TEST_P(WallsSuite, ASessionsProgramsAreBehindThem) {
   ASSERT_TRUE(session) << session.error().message;
   std::string said;
   for (int round = 0; round < 2; ++round) {
-    model::ExecSpec spec = this->specOf(
-        "dd --version >/dev/null 2>&1 && echo REACHED\n"
-        "(: >new) 2>/dev/null && echo WROTE\n"
-        "echo end\n");
-    spec.files[0].path = "given" + std::to_string(round) + ".sh";
-    spec.run.argv[1] = spec.files[0].path;
-    const auto signed_permit =
-        this->permit(base::sha256Hex(wire::encodeExecSpec(spec)), "ses_suite");
-    auto exec = runTask(this->harness_.io(), (*session)->open(signed_permit, spec));
-    ASSERT_TRUE(exec) << exec.error().message;
-    Collector seen(this->harness_.io().get_executor());
-    EXPECT_TRUE(runTask(this->harness_.io(), (*exec)->run(seen)));
-    said += seen.out;
+    said += this->execIn(**session,
+                         "dd --version >/dev/null 2>&1 && echo REACHED\n"
+                         "(: >new) 2>/dev/null && echo WROTE\n"
+                         "echo end\n");
   }
   EXPECT_EQ(said, this->harness_.holdsWrites() ? "end\nend\n" : "WROTE\nend\nWROTE\nend\n");
   EXPECT_TRUE(runTask(this->harness_.io(), (*session)->teardown()));
@@ -293,8 +164,9 @@ TYPED_TEST_P(WallsSuite, ThePlanShowsThem) {
 REGISTER_TYPED_TEST_SUITE_P(WallsSuite, WhatIsHiddenCannotBeOpened,
                             AForbiddenProgramCanNeitherBeRunNorRead, OnlyListedProgramsAreThere,
                             AForbiddenProgramIsNotAmongThoseListed, WhatMayNotBeWrittenIsNot,
-                            WhatIsShownIsAloneInWhatIsHidden, WallsAreOfOneSandboxAlone,
-                            ASessionsProgramsAreBehindThem, WhatCannotBeLookedThroughIsRefused,
-                            ThePlanShowsThem);
+                            WhatTheNodeBringsIsReadAndNotWritten, AnApprovalOpensItsPathAndNoOther,
+                            ALinkInTheWayOpensNothing, WhatIsShownIsAloneInWhatIsHidden,
+                            WallsAreOfOneSandboxAlone, ASessionsProgramsAreBehindThem,
+                            WhatCannotBeLookedThroughIsRefused, ThePlanShowsThem);
 
 }  // namespace cloister::runtime

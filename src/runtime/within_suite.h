@@ -176,12 +176,28 @@ TYPED_TEST_P(WithinSuite, CanDoNothingAProgramCannot) {
   EXPECT_EQ(this->saysWithin("touch /usr/made 2>/dev/null || echo refused"), "refused\n");
 }
 
-TYPED_TEST_P(WithinSuite, SaysThatAProgramCannotBeStarted) {
+TYPED_TEST_P(WithinSuite, MayWriteWhereItsSessionMay) {
+  ASSERT_TRUE(runTask(this->harness_.io(), this->session_->teardown()));
+  this->walls_.writes = model::Walls::Writes::kNone;
+  this->walls_.writable = {{model::kMayWrite, false, "/workspace/only-this"}};
+  auto made =
+      runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
+  ASSERT_TRUE(made) << made.error().message;
+  this->session_ = *std::move(made);
+  const std::string script =
+      "for f in new /tmp/new /dev/shm/new; do (: >$f) 2>/dev/null && echo REACHED; done\n"
+      "echo x >only-this && cat only-this";
+  EXPECT_EQ(this->saysInSession(script), "x\n");
+  EXPECT_EQ(this->saysWithin(script), "x\n");
+}
+
+TYPED_TEST_P(WithinSuite, AMissingProgramFailsAsInAShell) {
   const auto running = this->start(this->spec(Program::kMissing));
   ASSERT_TRUE(running);
   const model::Outcome outcome = this->finish(*running);
-  EXPECT_EQ(outcome.end, model::End::kStartFailed);
-  EXPECT_NE(outcome.message, "");
+  EXPECT_EQ(outcome.end, model::End::kExited);
+  EXPECT_EQ(outcome.exit_code, 127);
+  EXPECT_THAT(running->seen.err, testing::HasSubstr(this->spec(Program::kMissing).run.argv[0]));
 }
 
 TYPED_TEST_P(WithinSuite, TheSessionsEndIsItsEnd) {
@@ -201,7 +217,7 @@ REGISTER_TYPED_TEST_SUITE_P(WithinSuite, RunsAProgramAndSaysHowItEnded, BringsFi
                             SeesNoProcessOfTheSession, TheirProgramsAreBesideEachOther,
                             InputComesWhole, ATimeoutEndsItAndNothingElse, CancelEndsIt,
                             ItsLimitsHoldInside, ProcessorTimeIsALimitOfItsOwn,
-                            CanDoNothingAProgramCannot, SaysThatAProgramCannotBeStarted,
-                            TheSessionsEndIsItsEnd);
+                            CanDoNothingAProgramCannot, MayWriteWhereItsSessionMay,
+                            AMissingProgramFailsAsInAShell, TheSessionsEndIsItsEnd);
 
 }  // namespace cloister::runtime

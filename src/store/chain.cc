@@ -42,7 +42,8 @@ model::AuditEvent cleanEvent(const model::AuditEvent& event) {
                         .agent = cleanText(who.agent),
                         .user = cleanText(who.user),
                         .roles = who.roles,
-                        .key_id = cleanText(who.key_id)},
+                        .key_id = cleanText(who.key_id),
+                        .request = who.request},
           .details = cleanObject(event.details)};
 }
 
@@ -98,8 +99,21 @@ Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {
     Statement keep = TRY(db.use(kKeep));
     TRY(keep.bind(entry.seq, member.name, member.salt, model::canonicalJson(member.value)).run());
   }
+  to_log_.emplace_back(entry);
   head_ = {entry.seq, entry.at, std::move(entry.hash)};
   return head_.seq;
+}
+
+void Chain::committed() {
+  sealed_seq_ = head_.seq;
+  for (const ChangeLine& each : to_log_)
+    each.write();
+  to_log_.clear();
+}
+
+void Chain::restore(Head head) {
+  head_ = std::move(head);
+  std::erase_if(to_log_, [&](const ChangeLine& each) { return each.seq() > head_.seq; });
 }
 
 Result<std::optional<Checkpoint>> Chain::seal(Database& db) {

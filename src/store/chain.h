@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/crypto.h"
 #include "base/result.h"
 #include "model/audit_entry.h"
+#include "store/change_line.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -37,9 +39,9 @@ class Chain {
   Result<std::optional<Checkpoint>> seal(Database& db);
 
   [[nodiscard]] const Head& head() const { return head_; }
-  // After the transaction was committed, or taken back to `head`.
-  void committed() { sealed_seq_ = head_.seq; }
-  void restore(Head head) { head_ = std::move(head); }
+  // After the transaction was committed, or taken back to `head`. What was committed is logged.
+  void committed();
+  void restore(Head head);
 
  private:
   [[nodiscard]] std::string compareWithHead(const std::optional<Checkpoint>& sealed) const;
@@ -48,6 +50,7 @@ class Chain {
   std::string key_id_;
   Head head_;
   uint64_t sealed_seq_ = 0;
+  std::vector<ChangeLine> to_log_;  // of entries that are not committed yet
 };
 
 // A row of all columns of `audit` in their order. An error says what is wrong with its details.

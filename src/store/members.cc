@@ -110,4 +110,22 @@ void decode(Members from, model::Limits& limits) {
   from.integer("output_bytes", limits.output_bytes);
 }
 
+json::object encode(const model::Usage& usage) {
+  return {{"wall_ms", usage.wall_ms},
+          {"cpu_ms", usage.cpu_ms},
+          {"max_rss_bytes", usage.max_rss_bytes},
+          {"io_read_bytes", usage.io_read_bytes},
+          {"io_write_bytes", usage.io_write_bytes},
+          {"processes", usage.processes}};
+}
+
+void decode(Members from, model::Usage& usage) {
+  from.integer("wall_ms", usage.wall_ms);
+  from.integer("cpu_ms", usage.cpu_ms);
+  from.integer("max_rss_bytes", usage.max_rss_bytes);
+  from.integer("io_read_bytes", usage.io_read_bytes);
+  from.integer("io_write_bytes", usage.io_write_bytes);
+  from.integer("processes", usage.processes);
+}
+
 }  // namespace cloister::store

@@ -98,5 +98,7 @@ void decode(Members from, model::Principal& who);
 void decode(Members from, model::RunError& error);
 void decode(Members from, model::Limits& limits);
 std::chrono::milliseconds millis(Members& from, std::string_view name);
+json::object encode(const model::Usage& usage);
+void decode(Members from, model::Usage& usage);
 
 }  // namespace cloister::store

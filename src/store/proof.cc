@@ -7,6 +7,7 @@
 #include "base/crypto.h"
 #include "base/json.h"
 #include "store/escalation_record.h"
+#include "store/image_bindings.h"
 #include "store/record.h"
 #include "store/session_record.h"
 
@@ -17,7 +18,8 @@ namespace {
 // then of the one of its present state the subject, the details and the number.
 constexpr char kExecutionRows[] =
     "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
-    " e.archived_at, o.out, o.err FROM executions e"
+    " e.archived_at, o.out, o.err, i.entry, i.digest, c.action, c.details FROM executions e"
+    " LEFT JOIN image_bindings i ON i.execution=e.seq LEFT JOIN audit c ON c.seq=i.entry"
     " LEFT JOIN audit a ON a.seq=e.accepted_row LEFT JOIN audit b ON b.seq=e.state_row"
     " LEFT JOIN outputs o ON o.execution=e.seq WHERE e.seq>? ORDER BY e.seq LIMIT ?";
 constexpr char kSessionRows[] =
@@ -98,12 +100,24 @@ bool outputIs(const std::string& bytes, const model::KeptOutput& kept, const std
   return sha256.empty() || base::sha256Hex(bytes) == sha256;
 }
 
+// The digest of its image, where that was bound to it after its end.
+bool imageIs(const Statement& row, const model::Execution& execution) {
+  if (row.natural(12) == 0) return true;
+  const auto details = base::parseJson(row.text(15));
+  if (!details || !details->is_object() || !execution.provenance.image_digest.empty()) return false;
+  model::AuditEntry entry;
+  entry.event.action = row.text(14);
+  entry.event.details = details->get_object();
+  return bindsImage(entry, execution.id, row.text(13));
+}
+
 std::string checkExecution(const Statement& row) {
   const auto decoded = decodeRecord(row.text(4));
   if (!decoded) return decoded.error().message;
   const model::Execution& e = decoded->execution;
   std::string problem = unlikeItsColumns(row, e, e.principal.tenant);
   if (!problem.empty()) return problem;
+  if (!imageIs(row, e)) return "its image digest is not the one of audit entry " + row.text(12);
   const bool archived = row.integer(9) != 0;
   if (archived || (outputIs(row.text(10), e.out, e.provenance.stdout_sha256) &&
                    outputIs(row.text(11), e.err, e.provenance.stderr_sha256))) {

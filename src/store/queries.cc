@@ -6,6 +6,7 @@
 #include "store/chain.h"
 #include "store/escalation_record.h"
 #include "store/executions.h"
+#include "store/image_bindings.h"
 #include "store/proof.h"
 #include "store/sealed.h"
 
@@ -68,6 +69,18 @@ Result<std::optional<model::Escalation>> provenApproval(Database& db,
   return e;
 }
 
+// The entry that binds the digest that the execution has.
+Result<model::AuditEntry> provenImage(Database& db, const model::Execution& execution,
+                                      uint64_t seq) {
+  model::AuditEntry entry = TRY(entryAt(db, static_cast<int64_t>(seq)));
+  const std::string& digest = execution.provenance.image_digest;
+  TRY(proveEntry(digest, entry));
+  if (bindsImage(entry, execution.id, digest)) return entry;
+  return fail(Code::kConflict, "the image digest of " + execution.id +
+                                   " is not the one of audit entry " + std::to_string(seq) +
+                                   "; see `cloister audit verify`");
+}
+
 }  // namespace
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id) {
@@ -78,6 +91,7 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
     if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
     Record record = TRY(readRecord(row));
     TRY(addOutput(db, record.execution));
+    TRY(addImage(db, record.execution));
     return std::move(record.execution);
   }();
   TRY(db.runKept("COMMIT"));
@@ -95,6 +109,9 @@ Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::
   TRY(proveEntry(id, recorded.accepted));
   TRY(proveRecord(id, model::statusName(recorded.execution.status), row.text(1), recorded.state));
   recorded.approval = TRY(provenApproval(db, recorded.execution));
+  if (const uint64_t entry = TRY(addImage(db, recorded.execution)); entry != 0) {
+    recorded.image = TRY(provenImage(db, recorded.execution, entry));
+  }
   return recorded;
 }
 
@@ -110,8 +127,10 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
   if (!query.session_id.empty()) row.bind(query.session_id);
   row.bind(std::clamp(query.limit, 1U, kMaxList));
   std::vector<model::Execution> out;
-  while (TRY(row.step()))
+  while (TRY(row.step())) {
     out.push_back(std::move(TRY(readRecord(row)).execution));
+    TRY(addImage(db, out.back()));
+  }
   return out;
 }
 
@@ -153,6 +172,68 @@ std::vector<model::AuditEntry> readRows(Statement& row, std::optional<Error>& tr
 }
 
 }  // namespace
+
+namespace {
+
+// Four statements in all; the conditions after the tenant's are of a few thousand entries.
+std::string searchSql(const Scope& scope, const AuditSearch& search) {
+  std::string sql =
+      "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
+      " FROM audit WHERE seq>?1 AND seq<?2 AND at>=?3 AND at<?4"
+      " AND (?5='' OR action GLOB ?5) AND (?6='' OR user=?6 OR key_id=?6)"
+      " AND (?7='' OR agent=?7) AND (?8='' OR subject=?8)"
+      " AND (?9='' OR subject=?9 OR instr(details, ?9))";
+  if (scope.tenant()) sql += " AND tenant=?11";
+  return sql + (search.newest_first ? " ORDER BY seq DESC LIMIT ?10" : " ORDER BY seq LIMIT ?10");
+}
+
+bool isFiltered(const AuditSearch& search) {
+  return !search.action.empty() || !search.by.empty() || !search.agent.empty() ||
+         !search.subject.empty() || !search.execution.empty() || search.since > 0 ||
+         search.until < INT64_MAX;
+}
+
+// The part of the log that this search looks at; `ends`: nothing is beyond it.
+struct Window {
+  uint64_t after;
+  uint64_t before;
+  bool ends;
+};
+
+Result<Window> windowOf(Database& db, const AuditSearch& search) {
+  Statement row = TRY(db.use("SELECT ifnull(max(seq), 0) FROM audit"));
+  TRY(row.step());
+  Window window{
+      .after = search.after, .before = std::min(search.before, row.natural(0) + 1), .ends = true};
+  const bool large =
+      window.before > window.after && window.before - window.after > AuditSearch::kLookedAt;
+  if (!large || !isFiltered(search)) return window;
+  window.ends = false;
+  if (search.newest_first) {
+    window.after = window.before - AuditSearch::kLookedAt;
+  } else {
+    window.before = window.after + AuditSearch::kLookedAt;
+  }
+  return window;
+}
+
+}  // namespace
+
+Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearch& search) {
+  const Window window = TRY(windowOf(db, search));
+  const uint32_t limit = std::clamp(search.limit, 1U, kMaxAudit);
+  Statement row = TRY(db.use(searchSql(scope, search)));
+  row.bind(window.after, window.before, search.since, search.until, search.action, search.by,
+           search.agent, search.subject, search.execution, limit);
+  if (scope.tenant()) row.bind(*scope.tenant());
+  AuditPage page{.entries = TRY(readAuditRows(db, row)), .next = std::nullopt};
+  if (page.entries.size() == limit) {
+    page.next = page.entries.back().seq;
+  } else if (!window.ends) {
+    page.next = search.newest_first ? window.after + 1 : window.before - 1;
+  }
+  return page;
+}
 
 Result<std::vector<model::AuditEntry>> readAuditRows(Database& db, Statement& row) {
   std::optional<Error> trouble;

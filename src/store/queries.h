@@ -20,6 +20,7 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
 Result<std::vector<Pending>> unfinishedExecutions(Database& db);
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit);
+Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearch& search);
 // All that a statement has left, whose columns are those of the log.
 Result<std::vector<model::AuditEntry>> readAuditRows(Database& db, Statement& row);
 

@@ -26,15 +26,6 @@ json::array encode(const std::vector<model::ArtifactRef>& artifacts) {
   return array;
 }
 
-json::object encode(const model::Usage& usage) {
-  return {{"wall_ms", usage.wall_ms},
-          {"cpu_ms", usage.cpu_ms},
-          {"max_rss_bytes", usage.max_rss_bytes},
-          {"io_read_bytes", usage.io_read_bytes},
-          {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes}};
-}
-
 json::value encode(const std::optional<model::CompileResult>& compile) {
   if (!compile) return nullptr;
   return json::object{{"exit_code", compile->exit_code}, {"wall_ms", compile->wall_ms}};
@@ -50,6 +41,7 @@ json::object encodeCell(const model::Execution& e) {
           {"state_lost", e.cell->state_lost},
           {"results", base::toJson(e.results)},
           {"results_truncated", e.results_truncated},
+          {"results_left_out", e.results_left_out},
           {"results_bytes", e.results_bytes}};
 }
 
@@ -67,15 +59,6 @@ void decode(Members from, model::ArtifactRef& ref) {
   ref.sha256 = from.text("sha256");
 }
 
-void decode(Members from, model::Usage& usage) {
-  from.integer("wall_ms", usage.wall_ms);
-  from.integer("cpu_ms", usage.cpu_ms);
-  from.integer("max_rss_bytes", usage.max_rss_bytes);
-  from.integer("io_read_bytes", usage.io_read_bytes);
-  from.integer("io_write_bytes", usage.io_write_bytes);
-  from.integer("processes", usage.processes);
-}
-
 void decode(Members from, model::CompileResult& compile) {
   from.integer("exit_code", compile.exit_code);
   from.integer("wall_ms", compile.wall_ms);
@@ -88,6 +71,7 @@ void decode(Members from, model::Execution& e) {
   cell.state_lost = from.boolean("state_lost");
   e.results_truncated = from.boolean("results_truncated");
   from.integer("results_bytes", e.results_bytes);
+  if (!from.isNull("results_left_out")) e.results_left_out = from.array("results_left_out");
   const auto results = base::parseJson(from.text("results"), kResultsLimits);
   if (!results || !results->is_array()) return from.refuse();
   e.results = results->get_array();

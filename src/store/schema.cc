@@ -16,13 +16,14 @@
 #include "store/migrations/m009_escalation_rows.h"
 #include "store/migrations/m010_quotas.h"
 #include "store/migrations/m011_sealed.h"
+#include "store/migrations/m012_image_bindings.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 11> kMigrations = {
+constexpr std::array<const char*, 12> kMigrations = {
     kInitial, kSessions,    kArtifacts,      kSnapshots, kKeyRoles, kPolicies,
-    kAgents,  kEscalations, kEscalationRows, kQuotas,    kSealed};
+    kAgents,  kEscalations, kEscalationRows, kQuotas,    kSealed,   kImageBindings};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

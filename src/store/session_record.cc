@@ -41,6 +41,7 @@ void decode(Members from, SessionRecord& record) {
   s.ttl = millis(from, "ttl_ms");
   s.idle_ttl = millis(from, "idle_ttl_ms");
   decode(from.in("provenance"), s.provenance);
+  if (!from.isNull("usage")) decode(from.in("usage"), s.usage);
   if (!from.isNull("end")) decode(from.in("end"), s.end.emplace());
   from.integer("created_at", s.created_at);
   from.integer("last_used_at", s.last_used_at);
@@ -72,6 +73,7 @@ std::string encodeSession(const SessionRecord& record) {
                       {"ended_at", s.ended_at}};
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (s.nested) out["nested"] = true;
+  if (s.usage != model::Usage{}) out["usage"] = encode(s.usage);
   if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
   return cleanText(base::toJson(out));
 }

@@ -18,6 +18,7 @@
 #include "store/artifacts.h"
 #include "store/checkpoint_file.h"
 #include "store/executions.h"
+#include "store/image_bindings.h"
 #include "store/keys.h"
 #include "store/policies.h"
 #include "store/proof.h"
@@ -303,6 +304,10 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return readAudit(db, scope, after, limit); });
   }
 
+  Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search) override {
+    return read("", [&](Database& db) { return store::searchAudit(db, scope, search); });
+  }
+
   void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
               Done<void> done) override {
     submit<void>(
@@ -329,6 +334,8 @@ class SqliteStore final : public Store {
   Result<> health() override { return writer_->health(); }
 
   AgentStore& agents() override { return agents_; }
+
+  ImageStore& images() override { return images_; }
 
   QuotaStore& quotas() override { return quotas_; }
 
@@ -409,6 +416,29 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
   };
 
+  // And for images.
+  class Images final : public ImageStore {
+   public:
+    explicit Images(SqliteStore& store) : store_(store) {}
+
+    void noteUnverified(Unverified execution, Done<void> done) override {
+      store_.submit<void>(
+          {},
+          [execution = std::move(execution)](Transaction tx) {
+            return noteUnverifiedRow(tx, execution);
+          },
+          std::move(done));
+    }
+    void bind(VerifiedImage image, Done<uint64_t> done) override {
+      store_.submit<uint64_t>(
+          {}, [image = std::move(image)](Transaction tx) { return bindImageRows(tx, image); },
+          std::move(done));
+    }
+
+   private:
+    SqliteStore& store_;
+  };
+
   // And for quotas.
   class Quotas final : public QuotaStore {
    public:
@@ -442,6 +472,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
   Agents agents_{*this};
+  Images images_{*this};
   Quotas quotas_{*this};
   std::unique_ptr<SqliteEscalations> escalations_;
 };

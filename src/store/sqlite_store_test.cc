@@ -57,6 +57,19 @@ void runSql(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
+TEST(SqliteStore, FindsAnImageDigestThatNoEntryBinds) {
+  const TempDir dir;
+  auto store = openSqlite(optionsIn(dir)).value();
+  const std::string id = images::unverified(*store, "acme", "p");
+  images::bind(*store, "p", 0);
+  EXPECT_TRUE(store->mismatches(0, 10)->empty());
+  runSql(dir.file("ledger.db"), "UPDATE image_bindings SET digest='sha256:' || hex(zeroblob(32))");
+  const auto wrong = store->mismatches(0, 10);
+  ASSERT_EQ(wrong->size(), 1U);
+  EXPECT_THAT(wrong->front().problem, ::testing::HasSubstr("image digest"));
+  EXPECT_EQ(store->recorded(Scope::of(testing::admin()), id).error().code, Code::kConflict);
+}
+
 TEST(SqliteStore, KeepsWhatItHeldWhenOpenedAgain) {
   const TempDir dir;
   NewExecution request = queued();
@@ -116,7 +129,8 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
   }
   runSql(
       dir.file("ledger.db"),
-      "DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE snapshots;"
+      "DROP TABLE image_bindings; DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE "
+      "snapshots;"
       "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
       "sessions; DROP TABLE api_keys; DROP TABLE escalations; DROP TABLE escalation_numbers;"
       "DROP TABLE escalation_policies; DROP TABLE notifications;"
@@ -173,7 +187,8 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
     ASSERT_TRUE(change(*store, approve));
   }
   runSql(dir.file("ledger.db"),
-         "DROP TABLE quotas; DROP TABLE audit_sealed; DROP INDEX audit_of_escalations;"
+         "DROP TABLE image_bindings; DROP TABLE quotas; DROP TABLE audit_sealed;"
+         "DROP INDEX audit_of_escalations;"
          "ALTER TABLE escalations DROP COLUMN created_row;"
          "ALTER TABLE escalations DROP COLUMN state_row;"
          "PRAGMA user_version=8");

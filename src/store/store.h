@@ -24,11 +24,11 @@
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/audit_entry.h"
-#include "model/checkpoint.h"
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
 #include "model/snapshot.h"
+#include "store/audit_search.h"
 #include "store/escalations.h"
 #include "store/key_record.h"
 #include "store/policy_version.h"
@@ -103,7 +103,8 @@ struct Recorded {
   model::Execution execution;  // without output bytes
   model::AuditEntry accepted;
   model::AuditEntry state;
-  std::optional<model::Escalation> approval;  // that it has used, or asked for
+  std::optional<model::Escalation> approval;    // that it has used, or asked for
+  std::optional<model::AuditEntry> image = {};  // that bound its image's digest later
 };
 
 // A snapshot, and the chunks it uses, each once.
@@ -111,9 +112,6 @@ struct NewSnapshot {
   model::Snapshot snapshot;
   std::vector<model::SnapshotChunk> chunks;
 };
-
-using model::Checkpoint;
-using model::checkpointText;
 
 // What retention does, oldest first; it never touches an execution that has not ended. Artifacts go
 // when they expire, or with their execution.
@@ -146,12 +144,14 @@ struct Mismatch {
 };
 
 class AgentStore;
+class ImageStore;
 class QuotaStore;
 
 class Store {
  public:
   virtual ~Store() = default;
   virtual AgentStore& agents() = 0;  // store/agent_store.h
+  virtual ImageStore& images() = 0;  // store/image_store.h
   virtual QuotaStore& quotas() = 0;  // store/quota_store.h
 
   // Writes the record and its audit row: its subject is the execution, and to its details the
@@ -188,8 +188,7 @@ class Store {
   // As removeArtifact(): gives the blobs that nothing uses any more.
   virtual void removeSnapshot(const Scope& scope, std::string id, model::AuditEvent event,
                               Done<std::vector<model::BlobName>> done) = 0;
-  // Notes a blob that is about to be written: unless something names it, retain() gives it to be
-  // removed.
+  // Notes a blob that is about to be written: retain() gives it back unless something names it.
   virtual void noteBlob(model::BlobName blob, Done<void> done) = 0;
   virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
   // kConflict for the last valid key of an administrator.
@@ -204,8 +203,7 @@ class Store {
   virtual void putPolicy(NewPolicy policy, model::AuditEvent event, Done<int64_t> done) = 0;
   // Notes that a key was used. No audit row: what was done with it has one.
   virtual void noteKeyUse(std::string id, int64_t at, Done<void> done) = 0;
-  // Applies retention to at most a few hundred records; call again while it did any. Each batch has
-  // an audit row "ledger.retained".
+  // Applies retention to a few hundred records, with an audit row; call again while it did any.
   virtual void retain(const Retention& rules, Done<Retained> done) = 0;
 
   // With its kept output; an archived one has none left, and says it is truncated.
@@ -255,6 +253,7 @@ class Store {
   // Entries with seq > after, oldest first, at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;
+  virtual Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search) = 0;
   // Forgets what an entry has sealed as `member`, which `event` tells of in the log; the entry
   // itself stays as it is. kNotFound: not within the scope, not sealed, or redacted before.
   virtual void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,

@@ -8,6 +8,7 @@
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
 #include "store/suite/escalations.h"
+#include "store/suite/images.h"
 #include "store/suite/keys.h"
 #include "store/suite/lifecycle.h"
 #include "store/suite/policies.h"

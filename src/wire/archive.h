@@ -22,6 +22,7 @@ class Encoder {
  public:
   void text(const std::string& v, size_t /*max*/) { w_.bytes(v); }
   void flag(bool v) { w_.u8(v ? 1 : 0); }
+  void bits(uint8_t v, uint8_t /*all*/) { w_.u8(v); }
   void number(uint32_t v, uint32_t /*max*/ = UINT32_MAX) { w_.u32(v); }
   void number(uint16_t v, uint16_t /*max*/) { w_.u16(v); }
   void number(uint64_t v) { w_.u64(v); }
@@ -63,6 +64,10 @@ class Decoder {
     const uint8_t byte = r_.u8();
     require(byte <= 1);
     v = byte == 1;
+  }
+  void bits(uint8_t& v, uint8_t all) {
+    v = r_.u8();
+    require((v & ~all) == 0);
   }
   void number(uint32_t& v, uint32_t max = UINT32_MAX) {
     v = r_.u32();

@@ -21,6 +21,9 @@
 //   connect PORT                  kEnd once a server on loopback has accepted; then stdin goes to
 //   it,
 //                                 and what it sends is the answer's raw bytes, up to its end
+//   clock                         an entry that was modified now, as the sandbox's clock has it
+//   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of that clock) or later
+//                                 and that a GLOB matches (runner/glob.h), as by list
 //   save                          as pack of the workspace, while all else that runs is stopped
 //   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1: in
 //   those

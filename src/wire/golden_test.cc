@@ -63,6 +63,8 @@ model::PermitFields samplePermit() {
   p.walls.only = {"bash", "ls"};
   p.walls.runs_own = false;
   p.walls.writes = model::Walls::Writes::kTemporary;
+  p.walls.writable = {{model::kMayWrite | model::kMayCreate, false, "/workspace/notes"},
+                      {model::kMayDelete, true, "/workspace/out"}};
   p.spec_sha256 = std::string(64, 'a');
   p.prestart = std::string(64, 'b');
   p.not_before = 1'700'000'000'000'000;
@@ -152,6 +154,21 @@ model::PoolStats samplePool() {
   return p;
 }
 
+ImageTold sampleImage() {
+  return {.state = {.place = "aa",
+                    .identity = "bb",
+                    .digest = "sha256:" + std::string(64, 'c'),
+                    .changed_at = 1'700'000'000'000'000,
+                    .since = 1'700'000'000'500'000,
+                    .files = 180'000,
+                    .files_read = 12,
+                    .newest = "/usr/bin/other",
+                    .changed = {"/usr/bin/tool"},
+                    .problem = "it kept changing",
+                    .reading = true},
+          .told_at = 1'700'000'001'000'000};
+}
+
 using Golden = std::map<std::string, std::string>;
 
 void addNodeMessages(Golden& all) {
@@ -198,6 +215,7 @@ void addNodeMessages(Golden& all) {
   all["to_node.ping"] = frame(ToNode::kPing, 0, {});
   all["from_node.pong"] = frame(FromNode::kPong, 0, {});
   all["from_node.pool"] = frame(FromNode::kPool, 0, encodePool(samplePool()));
+  all["from_node.image"] = frame(FromNode::kImage, 0, encodeImage(sampleImage()));
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
 }
 
@@ -214,8 +232,7 @@ void addTerminal(Golden& all) {
                                   }));
 }
 
-void addToRunner(Golden& all) {
-  addTerminal(all);
+void addPrograms(Golden& all) {
   all["to_runner.file"] = frame(ToRunner::kFile, 0, payload([](auto& w) {
                                   w.bytes("dir/in.txt");
                                   w.u32(0640);
@@ -252,6 +269,11 @@ void addToRunner(Golden& all) {
                                         w.bytes("");
                                         w.bytes("main.py");
                                       }));
+}
+
+void addToRunner(Golden& all) {
+  addTerminal(all);
+  addPrograms(all);
   all["to_runner.stdin"] = frame(ToRunner::kStdin, 1, "hello\n");
   all["to_runner.stdin_end"] = frame(ToRunner::kStdin, 1, "");
   all["to_runner.signal"] = frame(ToRunner::kSignal, 1, payload([](auto& w) { w.u32(15); }));
@@ -259,6 +281,15 @@ void addToRunner(Golden& all) {
   all["to_runner.taken"] = frame(ToRunner::kTaken, 1, payload([](auto& w) { w.u32(4096); }));
   all["to_runner.kill"] = frame(ToRunner::kKill, 1, "");
   all["to_runner.rest"] = frame(ToRunner::kRest, 0, "");
+  all["to_runner.writable"] = frame(ToRunner::kWritable, 0, payload([](auto& w) {
+                                      w.u32(2);
+                                      w.u8(3);
+                                      w.u8(0);
+                                      w.bytes("/workspace/notes");
+                                      w.u8(4);
+                                      w.u8(1);
+                                      w.bytes("/workspace/out");
+                                    }));
   all["to_runner.go_on"] = frame(ToRunner::kGoOn, 0, "");
   all["to_runner.start_window"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
                                           w.u8(kStartWindow);
@@ -290,6 +321,8 @@ void addFromRunner(Golden& all) {
                                       w.u64(2500);
                                       w.u64(1 << 20);
                                       w.u32(1);
+                                      w.u64(8192);
+                                      w.u64(4096);
                                     }));
   all["from_runner.file_begin"] = frame(FromRunner::kFileBegin, 2, payload([](auto& w) {
                                           w.bytes("dir/out");
@@ -383,6 +416,9 @@ TEST(Golden, EveryValueIsReadBack) {
   const std::string pool = goldenPayload("from_node.pool");
   EXPECT_EQ(encodePool(decodePool(pool).value()), pool);
   EXPECT_EQ(*decodePool(pool), samplePool());
+  const std::string image = goldenPayload("from_node.image");
+  EXPECT_EQ(encodeImage(decodeImage(image).value()), image);
+  EXPECT_EQ(decodeImage(image)->state, sampleImage().state);
 }
 
 // Every decoder refuses every proper prefix of a message, and anything after it.

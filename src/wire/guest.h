@@ -43,7 +43,9 @@ inline constexpr char kPids[] = "cloister_pids";        // processes and threads
 inline constexpr char kScratch[] = "cloister_scratch";  // bytes of all writable files
 inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may be
 inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
-inline constexpr char kLimits[] = "cloister_limits";    // setrlimit(2): RESOURCE:VALUE,...
+// Where programs may change files, as a number: model::Walls::Writes.
+inline constexpr char kWrites[] = "cloister_writes";
+inline constexpr char kLimits[] = "cloister_limits";  // setrlimit(2): RESOURCE:VALUE,...
 
 // Where a machine is to be one that others begin from (any value): pid 1 passes the runner's first
 // word on, then takes nothing from the node but one ToGuest::kWake, and answers it. On vsock it

@@ -3,10 +3,12 @@
 // its kernel inside the sandbox. Two programs that the runner has in itself (kStartFiles in
 // runner.h) do it, with the rights of any other program of the sandbox:
 //
-//   kernel DIR CWD ARGUMENT…  makes DIR and its FIFOs anew, says kReady on stdout, and becomes the
-//                             interpreter, whose stdout and stderr are DIR/out and DIR/err
+//   kernel DIR CWD ARGUMENT…  makes DIR, its FIFOs and an empty file DIR/cell anew, says kReady on
+//                             stdout, and becomes the interpreter, whose stdout and stderr are
+//                             DIR/out and DIR/err
 //   cell DIR CODE             hands CODE to the kernel of DIR, is its stdin, stdout and stderr, and
-//                             says on stdout, in frames, what became of it
+//                             says on stdout, in frames, what became of it; first the tail of what
+//                             was written since the cell before
 //
 // An interpreter reads a cell from DIR/code: a line with its TAG, the text and a NUL; without the
 // NUL it is none. Then it opens DIR/in, its stdin until the end of the cell, and DIR/report, where
@@ -15,6 +17,8 @@
 //   B TAG\n          the cell begins: from here on SIGINT interrupts it
 //   R<SIZE> TAG\n…   a result, SIZE bytes of JSON: {"mime type": data}
 //   D<CODE> TAG\n    the cell has ended and all it wrote is out; its exit code, 0 to 255
+//
+// The interpreter may keep the text in DIR/cell; it may be a user who can make no files there.
 //
 // While a cell meets its kernel it holds an exclusive flock(2) on DIR; another waits for it.
 //

@@ -53,6 +53,11 @@ void describe(A& a, T& v) {
   a.maybe(v.only, some);
   a.flag(v.runs_own);
   a.choice(v.writes, Walls::Writes::kAll, Walls::Writes::kNone);
+  a.list(v.writable, Walls::kMaxEntries, [&](auto& each) {
+    a.bits(each.operations, model::kMayAll);
+    a.flag(each.beneath);
+    a.text(each.path, Walls::kMaxText);
+  });
 }
 
 template <class A, class T>
@@ -119,6 +124,7 @@ void describe(A& a, T& v) {
   a.number(v.wall_ms);
   a.number(v.cpu_ms);
   a.number(v.max_rss_bytes);
+  a.number(v.memory_bytes);
   a.number(v.io_read_bytes);
   a.number(v.io_write_bytes);
   a.number(v.processes);
@@ -223,6 +229,23 @@ void describe(A& a, T& v) {
     a.number(*count);
   describe(a, v.claim);
   describe(a, v.refill);
+}
+
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, ImageTold>
+void describe(A& a, T& v) {
+  a.text(v.state.place, kName);
+  a.text(v.state.identity, kName);
+  a.text(v.state.digest, kName);
+  a.number(v.state.changed_at);
+  a.number(v.state.since);
+  a.number(v.state.files);
+  a.number(v.state.files_read);
+  a.text(v.state.newest, kSentence);
+  texts(a, v.state.changed, model::ImageState::kMostChanged, kSentence);
+  a.text(v.state.problem, kSentence);
+  a.flag(v.state.reading);
+  a.number(v.told_at);
 }
 
 template <class A, class T>
@@ -357,6 +380,16 @@ std::string encodePool(const model::PoolStats& stats) {
 
 Result<model::PoolStats> decodePool(std::string_view bytes) {
   return decode<model::PoolStats>(bytes, "pool");
+}
+
+std::string encodeImage(const ImageTold& told) {
+  ImageTold cut = told;
+  cut.state.problem = cut.state.problem.substr(0, kSentence);
+  return encode(cut);
+}
+
+Result<ImageTold> decodeImage(std::string_view bytes) {
+  return decode<ImageTold>(bytes, "image state");
 }
 
 std::string encodeError(const Error& error) {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "model/exec_spec.h"
+#include "model/image_state.h"
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/plan.h"
@@ -29,6 +30,9 @@ inline constexpr uint32_t kMaxOffer = 32u << 20;
 
 // The largest kPool.
 inline constexpr uint32_t kMaxPool = 64u << 10;
+
+// The largest kImage.
+inline constexpr uint32_t kMaxImage = 128u << 10;
 
 enum class ToNode : uint16_t {
   kProvision = 1,  // SignedPermit → kProvisioned | kFailed
@@ -57,7 +61,7 @@ enum class FromNode : uint16_t {
   kFileBegin = 70,    // bytes path, u64 size
   kFileData = 71,     // raw bytes
   kFileEnd = 72,      // none
-  kUsage = 73,        // encoded Usage
+  kUsage = 73,        // encoded Usage: of a program, or of a session's sandbox
   kFinished = 74,     // encoded Outcome
   kTornDown = 75,     // none
   kPlanned = 76,      // JSON
@@ -65,6 +69,7 @@ enum class FromNode : uint16_t {
   kDied = 78,         // encoded SandboxEnd: a session's sandbox has ended; kTeardown is due
   kInputTaken = 79,   // u32 bytes of kInput that went to the program: opens its window
   kPong = 80,         // on channel 0: none
+  kImage = 81,        // encoded ImageTold, on channel 0; the last one counts
 };
 
 // Bytes of kInput that may be in flight to one program; a frame has at most kInputPiece of them.
@@ -114,6 +119,14 @@ Result<model::SandboxEnd> decodeSandboxEnd(std::string_view bytes);
 
 std::string encodePool(const model::PoolStats& stats);
 Result<model::PoolStats> decodePool(std::string_view bytes);
+
+// What the node knows of the content of its own image, and when it said so by its clock.
+struct ImageTold {
+  model::ImageState state;
+  int64_t told_at = 0;  // wall-clock microseconds
+};
+std::string encodeImage(const ImageTold& told);
+Result<ImageTold> decodeImage(std::string_view bytes);
 
 // What a sandbox is (runtime/runtime.h SandboxInfo), as plain values.
 struct Provisioned {

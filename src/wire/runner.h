@@ -16,6 +16,9 @@ inline constexpr int kRunnerFd = 3;
 inline constexpr const char* kFilterFlag = "--filter";
 // Before where programs may change files, "temporary" or "none" (runner/writes.h).
 inline constexpr const char* kWritesFlag = "--writes";
+// Before anything: it begins as root, with the right to change its user alone, and programs run as
+// another user than the files' owner (runner/other_user.h).
+inline constexpr const char* kOtherUserFlag = "--other-user";
 // Before anything: each program sets its limit of processor time anew, as it is. In gVisor one that
 // was inherited does not hold.
 inline constexpr const char* kOwnLimitFlag = "--own-limit";
@@ -75,6 +78,10 @@ enum class ToRunner : uint16_t {
   kRest = 13,
   // none. Answered by kHello.
   kGoOn = 14,
+  // u32 count, count x (u8 operations, u8 beneath, bytes path), as model::Walls::Writable: where
+  // programs that start from now on may change files although kWritesFlag does not let them. It
+  // takes the place of the list before it.
+  kWritable = 15,
 };
 
 inline constexpr uint32_t kMaxGroups = 16;
@@ -123,8 +130,9 @@ enum class FromRunner : uint16_t {
   kStdout = 68,
   kStderr = 69,
   // u8 (0 exited, 1 signaled), u32 code or signal, u64 user µs, u64 system µs, u64 max RSS bytes,
-  // u32 processes reaped: of the program and of all that was reaped while it ran. Sent after all
-  // output; the channel is free again.
+  // u32 processes reaped: of the program and of all that was reaped while it ran; u64 bytes read
+  // from storage, u64 bytes written to it, by the same. Sent after all output; the channel is free
+  // again.
   kExited = 70,
   // bytes path, u64 size; then kFileContent until `size` is reached: always exactly that many
   // bytes, filled up with zeros if the file shrinks meanwhile. Files come in byte order of paths.

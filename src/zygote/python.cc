@@ -15,6 +15,7 @@
 #define Py_LIMITED_API 0x03090000
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -87,6 +88,11 @@ Result<> takeStreams(const Streams& streams) {
   TRY(linux::moveFd(streams.go[0], kGoFd));
   TRY(linux::closeFrom(kGoFd + 1));
   ::setsid();
+  // Only the runner's limit of processor time is a soft one.
+  rlimit time{};
+  if (::getrlimit(RLIMIT_CPU, &time) != 0) return failErrno("getrlimit");
+  time.rlim_max = time.rlim_cur;
+  if (::setrlimit(RLIMIT_CPU, &time) != 0) return failErrno("setrlimit");
   if (::chdir("/workspace") != 0) return failErrno("entering /workspace");
   return linux::showMemory();  // which was lost when the user id changed
 }

@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 import invariants  # noqa: E402
-from load import Load, kill  # noqa: E402
+from load import Load, kill, kill_part  # noqa: E402
 
 ROUNDS = 100 if harness.LONG else 10
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
@@ -102,6 +102,20 @@ class Kill(unittest.TestCase):
         ended = self.server.wait_end(submitted["id"], 10)
         self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "RUNNER_LOST"))
         self.assertTrue(ended["error"]["retryable"])
+
+    def test_the_control_plane_comes_back_while_a_start_hangs(self):
+        spawner = self.server.pid_of("cloister-spawner")
+        os.kill(spawner, signal.SIGSTOP)
+        try:
+            # None stands ready for this, and the node waits for longer than the test for one to be made.
+            hangs = self.server.submit("echo x", "bash", wait=0, memory_mb=97).json()["id"]
+            begin = time.monotonic()
+            kill_part(self.server, "cloisterd")
+            self.assertLess(time.monotonic() - begin, 20)
+        finally:
+            os.kill(spawner, signal.SIGCONT)
+        self.assertEqual(self.server.wait_end(hangs)["error"]["type"], "SERVER_RESTART")
+        self.assertEqual(self.server.run(ECHO[1].format("again"), ECHO[0])["stdout"], "again\n")
 
     def test_queued_work_survives_a_restart(self):
         """Accepted, not yet started, server killed: it runs after the restart, once."""

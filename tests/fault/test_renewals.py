@@ -45,7 +45,7 @@ class Renewals(unittest.TestCase):
         session = end = None
         for _ in range(ATTEMPTS // CLIENTS):
             if end is None:
-                session = Session(server, language="bash", ttl_seconds=1, memory_mb=32)
+                session = Session(server, language="bash", ttl_seconds=harness.limit(1), memory_mb=32)
                 end = moment(session.made["expires_at"])
             end = self.attempt(server, session, end, chance)
             outcomes[end is not None] += 1

@@ -16,6 +16,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
+import leaks  # noqa: E402
 
 RUNS = int(os.environ.get("CLOISTER_SOAK_RUNS", 50_000 if harness.LONG else 300))
 CLIENTS = 8
@@ -79,7 +80,7 @@ class Sample:
         self.counts = {
             "processes": len(server.pids()),
             "network namespaces": len({os.readlink(f"/proc/{pid}/ns/net") for pid in server.pids()}),
-            "cgroups": len(harness._cgroups() - clean.cgroups),
+            "cgroups": len(leaks.cgroups() - clean.cgroups),
         }
         for role, pid in pids.items():
             self.counts[f"{role} fds"] = len(os.listdir(f"/proc/{pid}/fd"))

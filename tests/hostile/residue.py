@@ -41,7 +41,7 @@ sys.modules["left"] = sys; builtins.left = 1; json.dumps = lambda *a, **k: "left
 sys.path.insert(0, "/left"); sys.path_hooks.insert(0, lambda path: 1 / 0); sys.meta_path.insert(0, None)
 sys.setrecursionlimit(777); gc.disable(); sys.excepthook = print
 os.umask(0o77); os.nice(3); os.chdir("/tmp")
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.sched_setaffinity(0, range(1024))
 resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))
 signal.signal(signal.SIGUSR1, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
 libc.prctl(15, b"left")  # PR_SET_NAME
@@ -84,7 +84,7 @@ tell("json", j.dumps.__module__ + j.dumps.__code__.co_filename); tell("getcwd", 
 tell("path", sys.path); tell("hooks", [len(sys.path_hooks), len(sys.meta_path), sys.excepthook is sys.__excepthook__])
 tell("interpreter", [sys.getrecursionlimit(), g.isenabled()])
 mask = p.umask(0); p.umask(mask)
-tell("umask", mask); tell("nice", p.getpriority(0, 0)); tell("directory", p.getcwd()); tell("cpus", sorted(p.sched_getaffinity(0)))
+tell("umask", mask); tell("nice", p.getpriority(0, 0)); tell("directory", p.getcwd()); tell("cpus", len(p.sched_getaffinity(0)))
 tell("limits", [r.getrlimit(getattr(r, n)) for n in dir(r) if n.startswith("RLIMIT_")])
 tell("signals", [s.getsignal(s.SIGUSR1), sorted(s.pthread_sigmask(s.SIG_BLOCK, []))])
 tell("open file", [f.fcntl(0, f.F_GETFL)]); tell("shared memory", [l for l in open("/proc/self/maps") if l.split()[1][1::2] == "ws"])

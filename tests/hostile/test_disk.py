@@ -6,9 +6,12 @@ import unittest
 from hostile import AS_USER, DEEP, RUNTIME, WARM, HostileTest, harness
 import disk_case
 from disk_case import MIB
+from session_case import Session
 
 MANY = 200_000 if harness.LONG else 50_000  # inodes, of which the last goes in time, too
 ON_DISK = {"memory_mb": 64, "disk_mb": 160, "timeout_seconds": 60}
+
+MOVES = "head -c 120M /dev/zero > moved; cat moved | wc -c"
 
 ESCAPES = r'''
 import ctypes, errno, os, stat
@@ -68,6 +71,29 @@ class OnDisk(HostileTest):
         self.assertLess(written, 160)
         self.assertGreater(written, 140)
         harness.wait_for("its space to come back", lambda: before - self.free()[0] < 24 * MIB)
+
+    def test_what_it_reads_and_writes_is_counted(self):
+        """Of children that have ended, too; and none of what is in memory."""
+        result = self.run_code("bash", "(" + MOVES + "); cat moved | tail -c 1", **ON_DISK)
+        self.assertEnded(result, "completed")
+        usage = result["resource_usage"]
+        self.assertGreaterEqual(usage["io_write_bytes"], 120 * MIB)
+        self.assertLess(usage["io_write_bytes"], 140 * MIB)
+        self.assertGreaterEqual(usage["io_read_bytes"], 40 * MIB)  # its memory has room for no more than the rest
+        self.assertLess(usage["io_read_bytes"], 400 * MIB)
+        usage = self.run_code("bash", "head -c 20M /dev/zero > moved", memory_mb=64, disk_mb=40)["resource_usage"]
+        self.assertEqual(usage["io_write_bytes"], 0)
+
+    def test_what_sessions_read_and_write_is_counted(self):
+        with Session(self.server, language="python", memory_mb=256, disk_mb=1000) as session:
+            writes = "open('moved', 'wb').write(bytes(20 << 20))"
+            for request in ({"command": ["sh", "-c", "head -c 20M /dev/zero > moved; true"]}, {"code": writes, "kernel": None}):
+                usage = session.exec(**request)["resource_usage"]
+                self.assertGreaterEqual(usage["io_write_bytes"], 20 * MIB, request)
+                self.assertLess(usage["io_write_bytes"], 30 * MIB, request)
+            usage = session.exec("1", kernel=None)["resource_usage"]
+            self.assertLess(usage["io_write_bytes"], MIB)
+            self.assertGreaterEqual(session.show()["resource_usage"]["io_write_bytes"], 40 * MIB)
 
     def test_p08_inodes(self):
         _, before = self.free()

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from hostile import DEEP, GVISOR, RUNTIME, WARM, HostileTest
+from hostile import DEEP, GVISOR, RUNTIME, WARM, HostileTest, harness
 import machine
 
 MIB = 1 << 20
@@ -95,7 +95,9 @@ class Processes(HostileTest):
         self.assertEqual(result["stdout"], "BlockingIOError\n")
         if GVISOR or machine.lacks_groups(self.server, result):  # there nobody counts refused forks, and the result says so
             self.assertTrue(self.weakened(result, "processes", "without a word"), result["provenance"])
-            self.assertEnded(result, "completed")
+            # The node looks at the processes now and then, and may see them at the limit.
+            seen = result["resource_usage"]["processes"] >= 16
+            self.assertEnded(result, "completed", *(("RESOURCE_LIMIT_EXCEEDED", "pids") if seen else ()))
             return
         self.assertEnded(result, "completed", "RESOURCE_LIMIT_EXCEEDED", "pids")
         self.assertEqual(result["error"]["details"]["value"], 16)
@@ -108,7 +110,7 @@ class Processes(HostileTest):
 
     def test_p02_says_that_it_has_ended(self):
         """In a copy of a zygote: by the signal that its runner takes for its end; and goes on."""
-        result = self.run_code("python", SAYS_ENDED, timeout_seconds=3)
+        result = self.run_code("python", SAYS_ENDED, timeout_seconds=harness.limit(2))
         told = (result["status"], result["exit_code"], result["stdout"][:1], result["error"])
         if "copy" in result["stderr"]:
             self.assertEqual(told, ("completed", 7, "x", None))
@@ -119,7 +121,7 @@ class Processes(HostileTest):
     def test_p03_ignores_stops_and_traces(self):
         for how in ("ignore", "stop", "traced"):
             with self.subTest(how):
-                result = self.run_program("p03_stubborn", how, timeout_seconds=2)
+                result = self.run_program("p03_stubborn", how, timeout_seconds=harness.limit(1))
                 self.assertEnded(result, "timed_out", "TIMEOUT")
                 self.assertEqual(result["stdout"], "so far\n")
                 self.assertIsNone(result["exit_code"])
@@ -134,14 +136,15 @@ class Processes(HostileTest):
         usage = result["resource_usage"]
         if machine.lacks_groups(self.server, result):
             self.skipTest(machine.NO_GROUPS)
-        self.assertLessEqual(usage["cpu_ms"], 0.5 * 1.1 * usage["wall_ms"] + 150)
+        # Without the limit it would be twice the wall time. An emulated machine does not keep its clocks together.
+        self.assertLessEqual(usage["cpu_ms"], 0.75 * usage["wall_ms"] + 150)
 
     def test_p04_cpu_time_is_a_limit_of_its_own(self):
         result = self.run_program("p04_spin", timeout_seconds=120, cpu_seconds=1)
         self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "cpu_seconds")
 
     def test_p05_held_stdout(self):
-        result = self.run_program("p05_stdio", "held", timeout_seconds=20)
+        result = self.run_program("p05_stdio", "held", timeout_seconds=harness.limit(10))
         self.assertEnded(result, "completed")
         self.assertEqual(result["exit_code"], 0)
         self.assertEqual(result["stdout"], "parent says goodbye\n")
@@ -155,7 +158,7 @@ class Processes(HostileTest):
         for how in ("one", "many"):
             with self.subTest(how):
                 result = self.run_program("p06_memory", how, memory_mb=64, pids=128,
-                                          timeout_seconds=20)
+                                          timeout_seconds=harness.limit(10))
                 lacks = machine.lacks_groups(self.server, result)
                 if how == "many" and lacks:
                     self.skipTest(machine.NO_GROUPS)
@@ -182,7 +185,7 @@ class Processes(HostileTest):
         for where in ("shm", "tmp", "memfd", "sysv", "pipes", "sockets", "mlock", "tcp", "udp", "lists"):
             with self.subTest(where):
                 result = self.run_program("p07_hidden_memory", where, memory_mb=64, disk_mb=1024,
-                                          timeout_seconds=30)
+                                          timeout_seconds=harness.limit(15))
                 if machine.lacks_groups(self.server, result):
                     self.skipTest(machine.NO_GROUPS)
                 beyond = 128 * MIB if GVISOR else 0  # gvisor.overhead_mb: its results say so
@@ -195,7 +198,7 @@ class Processes(HostileTest):
 
     def test_p07_what_the_kernel_has_for_all(self):
         """Of what it counts for the user who makes sandboxes, or sets aside for others, one has a share or nothing."""
-        result = self.run_code("python", SHARED_KERNEL, timeout_seconds=20)
+        result = self.run_code("python", SHARED_KERNEL, timeout_seconds=harness.limit(10))
         instances, *others = map(int, result["stdout"].split())
         self.assertGreater(instances, 0)
         if RUNTIME == "process":  # others have a kernel of their own, which they may use up
@@ -207,14 +210,13 @@ class Processes(HostileTest):
         if RUNTIME != "process":
             self.skipTest("its locks are in a kernel of its own")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            neighbour = pool.submit(self.run_code, "python", FEW_LOCKS, timeout_seconds=30)
-            result = self.run_code("python", MANY_LOCKS, timeout_seconds=30)
+            neighbour = pool.submit(self.run_code, "python", FEW_LOCKS, timeout_seconds=harness.limit(30))
+            result = self.run_code("python", MANY_LOCKS, timeout_seconds=harness.limit(30))
             neighbour = neighbour.result()
         self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_locks")
         details = result["error"]["details"]
         self.assertEqual((details["value"], details["unit"]), (1024, "locks"))
         self.assertGreater(details["used"], 1024)
-        self.assertLess(result["resource_usage"]["wall_ms"], 25_000)
         self.assertEqual(neighbour["stdout"], "22\nthere\n")
         self.assertEnded(neighbour, "completed")
 
@@ -229,7 +231,7 @@ class Processes(HostileTest):
         self.assertLess((before - os.statvfs(self.server.state).f_bfree) * frsize, 24 * MIB)
 
     def test_p08_inodes(self):
-        result = self.run_program("p08_disk", "inodes", inodes=2000, timeout_seconds=120)
+        result = self.run_program("p08_disk", "inodes", inodes=2000, timeout_seconds=harness.limit(60))
         if self.weakened(result, "no limit of their number"):
             self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
             return
@@ -237,7 +239,7 @@ class Processes(HostileTest):
         self.assertLessEqual(int(result["stdout"].split()[1]), 2000)
 
     def test_p08_deep_directories(self):
-        result = self.run_program("p08_disk", "deep", str(DEEP), timeout_seconds=60)
+        result = self.run_program("p08_disk", "deep", str(DEEP), timeout_seconds=harness.limit(30))
         self.assertEnded(result, "completed")
         self.assertEqual(result["stdout"].split()[:2], ["deep", str(DEEP)])
         # tearDown finds the sandbox gone within its time, however deep its tree.

@@ -181,7 +181,7 @@ class Sessions(HostileTest):
 
     def test_s02_nothing_outlives_its_time_out(self):
         session = self.open()
-        done = session.exec(ESCAPE, timeout_seconds=1)
+        done = session.exec(ESCAPE, timeout_seconds=harness.limit(1))
         self.assertEnded(done, "timed_out", "TIMEOUT")
         self.assertEqual(done["stdout"], "so far\n")
         size = session.exec("import os; print(os.stat('/workspace/heartbeat').st_size)")["stdout"]
@@ -198,7 +198,7 @@ class Sessions(HostileTest):
         session = self.open(pids=128)
         for how in ("ignore", "stop", "traced"):
             with self.subTest(how):
-                done = self.program(session, "p03_stubborn", how, timeout_seconds=1)
+                done = self.program(session, "p03_stubborn", how, timeout_seconds=harness.limit(1))
                 self.assertEnded(done, "timed_out", "TIMEOUT")
                 self.assertEqual(done["stdout"], "so far\n")
                 self.assertEqual(session.programs(), [])
@@ -226,6 +226,24 @@ class Sessions(HostileTest):
             done = session.wait(flood)
             self.assertEqual((done["status"], done["stdout_truncated"]), ("timed_out", True))
             self.assertEqual(set(done["stdout"]), set("x\n"))
+
+    def test_s01_sandboxes_are_spread_over_the_processors(self):
+        """Also those that have no uids of their own: one that spins holds up few others."""
+        sessions = [self.open() for _ in range(4)]
+        look = "grep Cpus_allowed_list /proc/self/status"
+        places = {session.exec(command=look)["stdout"] for session in sessions}
+        if RUNTIME == "process":
+            self.assertEqual(len(places) > 1, (os.cpu_count() or 1) > 1, places)
+
+    def test_s04_a_flood_that_is_left_behind_stalls_nobody(self):
+        """Its runner reads for it, to no end."""
+        session = self.open()
+        beside = self.echo(session)
+        done = session.exec(command="for i in 1 2 3; do yes & done; sleep 0.2")
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 0), done)
+        for _ in range(20):
+            beside()
+        self.assertEqual(session.exec(command="echo here; pkill yes || kill -9 -1")["stdout"], "here\n")
 
     def test_s05_input_that_nobody_reads(self):
         session = self.open()
@@ -297,7 +315,7 @@ class Sessions(HostileTest):
 
     def test_s07_closed_and_held_stdio(self):
         session = self.open()
-        held = self.program(session, "p05_stdio", "held", timeout_seconds=20)
+        held = self.program(session, "p05_stdio", "held", timeout_seconds=harness.limit(10))
         self.assertEqual((held["status"], held["exit_code"], held["stdout"]), ("completed", 0, "parent says goodbye\n"))
         self.assertEqual(len(session.programs()), 1)  # who holds it goes on, and on its own
         session = self.open()
@@ -355,7 +373,7 @@ class Sessions(HostileTest):
             self.skipTest("its locks are in a kernel of its own")
         session, other = self.open(), self.open()
         elsewhere = self.echo(other)
-        done = session.wait(session.start(MANY_LOCKS, timeout_seconds=60))
+        done = session.wait(session.start(MANY_LOCKS, timeout_seconds=harness.limit(30)))
         self.assertEnded(done, "failed", "RESOURCE_LIMIT_EXCEEDED", "file_locks")
         reason = session.wait_ended()["end_reason"]
         self.assertEqual((reason["type"], reason["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "file_locks"), reason)

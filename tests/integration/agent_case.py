@@ -47,7 +47,17 @@ class AgentCase(ApiTest):
         return self.new_key(tenant, roles=[role], agent=agent or self.agent)["secret"]
 
     def run_as(self, key, **request):
-        return self.call("POST", "/v1/executions?wait=60", request, key=key, status=200).json()
+        answer = self.call("POST", "/v1/executions?wait=60", request, key=key)
+        self.assertIn(answer.status, (200, 202), answer.body[:1000])
+        if answer.status == 200:
+            return answer.json()
+        path = "/v1/executions/" + answer.json()["id"]  # an emulated machine may not have begun yet
+
+        def ended():
+            now = self.call("GET", path, key=key, status=200).json()
+            return now["finished_at"] and now
+
+        return harness.wait_for("the end of the run", ended, 120, every=0.2)
 
     def denied(self, execution):
         self.assertEqual(execution["status"], "denied", execution)
@@ -61,6 +71,40 @@ class AgentCase(ApiTest):
 
     def violations(self, **query):
         return self.call("GET", f"{self.path}/violations?{harness.query(**query)}", status=200).json()["violations"]
+
+    def approve(self, key, operation, path):
+        """Approves it; returns the escalation's id and the approver's key, who can take it back."""
+        return self.approve_that(key, operation=operation, path=path)
+
+    def approve_python(self, key):
+        """Code of runs, which a level may count as the project's: it lies in a file."""
+        return self.approve_that(key, operation="command", command="python3 main.py")
+
+    def approve_that(self, key, **what):
+        asked = self.call("POST", "/v1/escalations", {**what, "reason": "why"}, key=key, status=201).json()["id"]
+        approver = self.new_key("default", roles=["approver"])["secret"]
+        self.call("POST", f"/v1/escalations/{asked}:approve", {"reason": "looked at it"}, key=approver, status=200)
+        return asked, approver
+
+    def levels_are_held(self, *levels, **request):
+        """Where programs of these levels, or of all, can write, in the runtime that is asked for."""
+        asks = (("workspace", "write('/workspace/x')"), ("change", "write('/workspace/main.py')"),
+                ("remove", "lambda: os.remove('/workspace/main.py')"), ("tmp", "write('/tmp/x')"),
+                ("shm", "write('/dev/shm/x')"))
+        everywhere = {name for name, _ in asks}
+        held = {"unrestricted": everywhere, "standard": everywhere, "restricted": everywhere, "training": {"tmp", "shm"},
+                "isolated": set()}
+        for level in levels or held:
+            writes = held[level]
+            with self.subTest(level=level):
+                self.agent = next(NAMES)
+                self.path = f"/v1/agents/{self.agent}/sandbox"
+                self.give(level, allowed_commands=["python3 *"])
+                key = self.secret()
+                if level == "isolated":
+                    self.approve_python(key)
+                done = self.tries(key, *asks, **request)
+                self.assertEqual({name for name, what in done.items() if what == "ok"}, writes, done)
 
     def tries(self, key, *lines, **request):
         code = TRIES + "\n".join(f"tries({name!r}, {what})" for name, what in lines)

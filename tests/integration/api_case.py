@@ -48,7 +48,8 @@ class ApiTest(unittest.TestCase):
         return self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", **more},
                          status=201).json()
 
-    def assertProblem(self, answer, status, kind="INVALID_REQUEST", field=None):
+    def assertProblem(self, answer, status, kind=None, field=None):
+        kind = kind or ("NOT_FOUND" if status == 404 else "INVALID_REQUEST")
         self.assertEqual(answer.status, status, answer.body[:500])
         problem = answer.json()
         self.assertEqual(answer.headers["content-type"], "application/problem+json")

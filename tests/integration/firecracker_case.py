@@ -137,7 +137,10 @@ class Driver:
     def _whole(self, size):
         data = b""
         while len(data) < size:
-            piece = self.node.recv(size - len(data))
+            try:
+                piece = self.node.recv(size - len(data))
+            except TimeoutError:
+                raise AssertionError(f"silent, after {data!r}; the machine said: {self.said()[-4000:]}") from None
             if not piece:
                 return None
             data += piece
@@ -177,6 +180,8 @@ class Driver:
         entropy = os.urandom(64)
         self.send(WAKE, 0, entropy + struct.pack("<qI", int(time.time()), 0))
         answer = self.frame()
+        if answer is None:
+            raise ConnectionResetError("the guest has hung up")
         if answer != (AWAKE, 0, b""):
             raise AssertionError((answer, self.said()))
         return entropy

@@ -15,7 +15,6 @@ a machine of its own (tests/jail.py).
 import collections.abc
 import contextlib
 import dataclasses
-import glob
 import http.client
 import json
 import os
@@ -31,7 +30,8 @@ import time
 import urllib.parse
 
 from installation import install  # noqa: F401
-from processes import children, descendants, memory_of, program_of  # noqa: F401
+from leaks import UID_FIRST, Snapshot, assert_clean, leakcheck  # noqa: F401
+from processes import alive, children, descendants, memory_of, program_of  # noqa: F401
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("CLOISTER_BIN", REPO / "build" / "release" / "bin")).resolve()
@@ -40,14 +40,15 @@ ROOT = os.geteuid() == 0
 SLOW = os.environ.get("CLOISTER_SLOW") == "1"  # a guest in software emulation
 SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everything is slower
 ANSWER_SECONDS = 300 if SANITIZED else 90  # that a request may take
+PATIENCE = 10 if SLOW else 3 if SANITIZED else 2  # by how much a busy machine may be slower than one at rest
 # The ordinary user of the rootless tests, when they are started by root. Each suite has another one (tests/suite_run.py):
 # the kernel counts processes by user, across all suites that run at once.
 USER_ID = int(os.environ.get("CLOISTER_TEST_USER", "54321"))
-UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
 
 
 def wait_for(what, condition, seconds=10.0, every=0.02):
     """Polls until `condition()` is truthy and returns it; fails naming `what`."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while True:
         value = condition()
@@ -56,6 +57,11 @@ def wait_for(what, condition, seconds=10.0, every=0.02):
         if time.monotonic() >= end:
             raise AssertionError(f"waited {seconds} s for {what}")
         time.sleep(every)
+
+
+def limit(seconds):
+    """The time limit of a program that has to say something before it is ended."""
+    return seconds * PATIENCE
 
 
 # --- HTTP -----------------------------------------------------------------------------------------
@@ -121,10 +127,11 @@ def _may_enter(path):
 CALM = "  spare_memory_percent: 0\n  cpu_pressure_percent: 100\n"
 # Little is made ahead, and goes soon, so that what a test left can be told from it.
 POOL = "pool:\n  ready: 2\n  idle_ms: 100\n" + CALM
+IMAGES = "images:\n  require_verified: true\n"  # so that a result is the same whenever it is made
 
 
-def _with_pool(config):
-    return config if "pool:" in config else POOL + config
+def _with_defaults(config):
+    return "".join(each for each in (POOL, IMAGES) if each.split()[0] not in config) + config
 
 
 class Server:
@@ -137,7 +144,7 @@ class Server:
 
     def __init__(self, config=None, env=None, user=False, state=None, args=(), ready=True, tls=None, bin=None):
         self.tls, self._bin = tls, bin
-        self._config, self._env, self._args, self._ready = _with_pool(config or ""), dict(env or {}), list(args), ready
+        self._config, self._env, self._args, self._ready = _with_defaults(config or ""), dict(env or {}), list(args), ready
         self.as_user = user and ROOT
         self.rootless = user or not ROOT
         self._own_state = state is None
@@ -396,17 +403,6 @@ def finished(execution):
     return execution["status"] in ("completed", "failed", "timed_out", "cancelled", "denied")
 
 
-def alive(pids):
-    """Those of them that run still: a dead process that nobody has waited for does not."""
-    found = []
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
-            if text[text.rindex(")") + 2] not in "ZX":
-                found.append(pid)
-    return found
-
-
 def cli(*args, input=None, env=None, timeout=120, text=True, cwd=None):
     """The command line alone: `run` starts a private server → CompletedProcess."""
     with tempfile.TemporaryDirectory(prefix="cloister-home.") as home:
@@ -446,154 +442,3 @@ def have_language(server, name):
 
 
 # --- leakcheck ------------------------------------------------------------------------------------
-
-
-def _cgroups():
-    """Directories below any cgroup of ours, in every hierarchy."""
-    found = set()
-    for top in ["/sys/fs/cgroup", *glob.glob("/sys/fs/cgroup/*/")]:
-        for base, folders, _ in os.walk(top):
-            if "cloister" in base:
-                found.add(os.path.relpath(base, "/sys/fs/cgroup"))
-            elif base.count("/") > 8:
-                folders.clear()
-        if os.path.exists(f"{top}/cgroup.controllers") and top == "/sys/fs/cgroup":
-            break
-    return found
-
-
-def _sandbox_processes():
-    found = set()
-    for path in glob.glob("/proc/[0-9]*/status"):
-        with contextlib.suppress(OSError, StopIteration):
-            lines = pathlib.Path(path).read_text().splitlines()
-            uid = int(next(line for line in lines if line.startswith("Uid:")).split()[1])
-            if UID_FIRST <= uid < UID_LAST:
-                found.add(f"{path.split('/')[2]} uid {uid} {lines[0]}")
-    return found
-
-
-def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
-    found = set()
-    for kind in kinds:
-        for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
-            with contextlib.suppress(OSError):
-                # A dead process that its parent has not yet taken note of holds nothing.
-                if alive([int(path.split("/")[2])]):
-                    found.add(os.readlink(path))
-    return found
-
-
-def _mounts():
-    with open("/proc/self/mountinfo") as lines:
-        return {" ".join(line.split()[3:6]) for line in lines}
-
-
-def _loops(server):
-    """Loop devices over files in the server's state directory, which have no name there."""
-    found = set()
-    for path in glob.glob("/sys/block/loop*/loop/backing_file"):
-        with contextlib.suppress(OSError):
-            backing = pathlib.Path(path).read_text().strip()
-            if server is not None and server.state is not None and backing.startswith(str(server.state)):
-                found.add(f"{path.split('/')[3]} {backing}")
-    return found
-
-
-def _ipc():
-    found = set()
-    for kind in ("shm", "msg", "sem"):
-        with contextlib.suppress(OSError):
-            rows = pathlib.Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]
-            found |= {f"{kind} {row.split()[0]} {row.split()[1]}" for row in rows}
-    return found
-
-
-def _abstract_sockets():
-    with open("/proc/net/unix") as lines:
-        return {line.split()[-1] for line in lines if "@" in line}
-
-
-def _temporary_files(server):
-    found = set(glob.glob("/tmp/*")) | set(glob.glob("/dev/shm/*")) | set(glob.glob("/var/tmp/*"))
-    found = {path for path in found if "cloister" in os.path.basename(path)}
-    if server is not None and server.state is not None:
-        for base, folders, files in os.walk(server.state):
-            relative = os.path.relpath(base, server.state)
-            if relative.split("/")[0] in ("ledger", "blobs", "cache", ".cache"):
-                folders.clear()
-                continue
-            found |= {os.path.join(base, name) for name in files}
-    return found
-
-
-def _open_and_threads(server):
-    """{"cloisterd fds": 17, ...} of our own processes."""
-    counts, parts = {}, []
-    with contextlib.suppress(OSError, AttributeError):  # there is none, or it has ended
-        parts = children(server.process.pid)
-    for pid in server.pids() if server else []:
-        name = program_of(pid)
-        if not name.startswith("cloister") or name == "cloister-runner":
-            continue
-        if name == "cloister-node" and pid not in parts:
-            continue  # a node's child that reads the image for its digest: directories come and go
-        with contextlib.suppress(OSError):
-            fds, threads = len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
-            counts[f"{name}[{pid}] fds"] = fds
-            counts[f"{name}[{pid}] threads"] = threads
-    return counts
-
-
-class Snapshot:
-    """What leakcheck compares, at one moment."""
-
-    SETS = ("cgroups", "processes", "namespaces", "mounts", "loops", "ipc", "abstract_sockets", "files")
-
-    def __init__(self, server=None):
-        self.cgroups = _cgroups()
-        self.processes = _sandbox_processes()
-        self.namespaces = _namespaces()
-        self.mounts = _mounts()
-        self.loops = _loops(server)
-        self.ipc = _ipc()
-        self.abstract_sockets = _abstract_sockets()
-        self.files = _temporary_files(server)
-        self.counts = _open_and_threads(server)
-        # Once more: who makes sandboxes is for a moment in the next one's network instead of its own.
-        self.namespaces |= _namespaces()
-
-    def leaked_since(self, before, fd_slack=3):
-        """What is there now and was not before, as lines; [] is clean."""
-        lines = []
-        for name in self.SETS:
-            lines += [f"{name}: {item}" for item in sorted(getattr(self, name) - getattr(before, name))]
-        for name, value in self.counts.items():
-            slack = fd_slack if name.endswith("fds") else 0
-            if name in before.counts and value > before.counts[name] + slack:
-                lines.append(f"{name}: {before.counts[name]} → {value}")
-        return lines
-
-
-@contextlib.contextmanager
-def leakcheck(server=None, seconds=30, ignore=()):
-    """Fails if, `seconds` after the block, anything of a sandbox is still on this machine.
-
-    Warm the server up with one run first, so that its own caches and connections are not counted.
-    `ignore`: beginnings of lines to leave out.
-    """
-    before = Snapshot(server)
-    yield before
-    assert_clean(before, server, seconds, ignore)
-
-
-def assert_clean(before, server=None, seconds=30, ignore=()):
-    end = time.monotonic() + seconds
-    while True:
-        lines = [line for line in Snapshot(server).leaked_since(before)
-                 if not line.startswith(tuple(ignore))]
-        if not lines:
-            return
-        if time.monotonic() >= end:
-            raise AssertionError("left behind:\n  " + "\n  ".join(lines))
-        time.sleep(0.1)

@@ -42,3 +42,14 @@ def program_of(pid):
         argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return os.path.basename(argv[0].decode(errors="replace"))
     return ""
+
+
+def alive(pids):
+    """Those of them that run still: a dead process that nobody has waited for does not."""
+    found = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            if text[text.rindex(")") + 2] not in "ZX":
+                found.append(pid)
+    return found

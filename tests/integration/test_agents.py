@@ -198,6 +198,18 @@ class Plans(AgentCase):
         self.assertTrue(plan["results"][3]["risk_factors"])
         self.assertEqual(self.violations(), [], "asking is no violation")
 
+    def test_a_network_grant_is_for_its_host(self):
+        self.give("training")
+        key, boss = self.secret(), self.new_key("default", roles=["approver"], user="lead")["secret"]
+        asked = self.call("POST", "/v1/escalations", {"operation": "network", "host": "pypi.org", "reason": "wheels"},
+                          key=key, status=201).json()
+        urls = ("https://pypi.org/simple", "https://files.pypi.org/x", "https://evil.example/pypi.org")
+        plan = [{"type": "network", "url": url} for url in urls]
+        self.assertEqual([each["outcome"] for each in self.validate(*plan)["results"]], ["denied"] * 3)
+        self.call("POST", f"/v1/escalations/{asked['id']}:approve", {}, key=boss, status=200)
+        self.assertEqual([each["outcome"] for each in self.validate(*plan)["results"]],
+                         ["approved", "denied", "denied"])
+
     def test_a_long_plan(self):
         self.give("standard")
         plan = self.validate(*[{"type": "command", "command": f"echo {n}"} for n in range(1000)])
@@ -262,9 +274,32 @@ class Walls(AgentCase):
         made = run("import os; os.symlink('/workspace', '/tmp/.cloister-kernel-python'); print('made')", kernel="none")
         self.assertEqual(made["stdout"], "made\n", made)
         run("1 + 1")
-        done = run("open('/workspace/taken', 'w').write('x')", kernel="none")
+        done = run("import os; print(os.path.exists('report')); open('/workspace/taken', 'w').write('x')", kernel="none")
         self.assertIn("PermissionError", done.get("stderr", ""), done)
+        self.assertEqual(done["stdout"], "False\n", "nothing was made where the link leads")
         self.call("DELETE", f"/v1/sessions/{session}", key=key)
+
+    def test_limits_lower_what_is_not_named(self):
+        self.give("standard", limits={"memory_mb": 96, "time_seconds": 2})
+        key = self.secret()
+        self.assertEqual(self.run_as(key, language="bash", code="sleep 30")["status"], "timed_out")
+        self.assertEqual(self.run_as(key, language="bash", code="true", timeout_seconds=3)["status"], "denied")
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()
+        self.assertEqual(session["limits"]["memory_mb"], 96)
+        ask = {"command": ["sleep", "30"], "background": True}
+        path = self.call("POST", f"/v1/sessions/{session['id']}/exec", ask, key=key, status=202).headers["location"]
+        ended = harness.wait_for("its end", lambda: (now := self.call("GET", path, key=key).json())["finished_at"] and now)
+        self.assertEqual(ended["status"], "timed_out", "in the background, too")
+
+    def test_artifacts_are_what_the_agent_may_read(self):
+        self.give("standard", forbidden_paths=["/workspace/secrets/*"])
+        key = self.secret()
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
+        self.call("PUT", f"/v1/sessions/{session}/files/secrets/key", b"secret", status=200)
+        code = "import os\nfor place, _, names in os.walk('.'):\n    for name in names: os.utime(os.path.join(place, name))"
+        ask = {"language": "python", "kernel": "none", "code": code + "\nopen('open', 'w').write('x')", "artifacts": ["**"]}
+        done = self.call("POST", f"/v1/sessions/{session}/exec?wait=60", ask, key=key, status=200).json()
+        self.assertEqual([each["path"] for each in done["artifacts"]], ["open"], done)
 
     def test_the_plan_says_what_is_held_and_what_is_text(self):
         self.give("standard", forbidden_paths=["*/secrets/*"])
@@ -276,8 +311,45 @@ class Walls(AgentCase):
         self.assertIn("path */secrets/*", plan["walls"]["by_text"])
         self.assertIn("command rm -rf /*", plan["walls"]["by_text"])
 
+    def test_the_five_levels(self):
+        self.levels_are_held(runtime="process")
+
+    def test_an_approval_opens_the_path_that_it_names(self):
+        self.give("isolated", allowed_commands=["python3 *"])
+        key = self.secret()
+        self.approve_python(key)
+        asks = (("only", "write('/workspace/only-this')"), ("other", "write('/workspace/other')"),
+                ("main", "write('/workspace/main.py')"), ("remove", "lambda: os.remove('/workspace/only-this')"),
+                ("move", "lambda: os.rename('/workspace/only-this', '/workspace/x')"),
+                ("directory", "lambda: os.mkdir('/workspace/d')"), ("tmp", "write('/tmp/x')"),
+                ("out", "write('/workspace/out/x')"), ("deep", "lambda: os.mkdir('/workspace/out/d')"),
+                ("kept", "lambda: os.remove('/workspace/out/x')"))
+
+        def opened():
+            return {name for name, what in self.tries(key, *asks).items() if what == "ok"}
+
+        self.assertEqual(opened(), set())
+        escalation, approver = self.approve(key, "file_write", "/workspace/only-this")
+        self.assertEqual(opened(), {"only"})
+        request = {"language": "python", "code": "print(open('only-this').read())"}
+        plan = self.call("POST", "/v1/executions?dry_run=true", request, key=key, status=200).json()
+        self.assertEqual(plan["walls"]["writable"], [{"path": "/workspace/only-this", "operations": ["write", "create"],
+                                                      "made_if_missing": "file"}])
+        done = self.run_as(key, **request)
+        self.assertEqual(done["stdout"], "\n", "it is there, and empty")
+        self.assertIn("approved: programs may change /workspace/only-this (the file is made if it is missing)",
+                      done["provenance"]["weakened"])
+        self.approve(key, "file_write", "/workspace/out/*")
+        self.assertEqual(opened(), {"only", "out", "deep"})
+        self.call("POST", f"/v1/escalations/{escalation}:deny", {"reason": "done with it"}, key=approver, status=200)
+        self.assertEqual(opened(), {"out", "deep"})
+        self.approve(key, "file_write", "/workspace/*.md")
+        self.assertEqual(opened(), {"out", "deep"})
+        plan = self.call("POST", "/v1/executions?dry_run=true", request, key=key, status=200).json()
+        self.assertTrue([each for each in plan["walls"]["by_text"] if each.startswith("file_write of /workspace/*.md")], plan)
+
     def test_an_approval_takes_its_wall_away(self):
-        self.give("restricted")
+        self.give("restricted", escalation={"auto_approve_safe": False})
         key, command = self.secret(), "tac /etc/hostname"
         self.denied(self.run_as(key, command=command))
         asked = self.call("POST", "/v1/escalations", {"operation": "command", "command": command, "reason": "why"},
@@ -477,6 +549,28 @@ class InSessions(AgentCase):
         self.assertProblem(write("auth.rs"), 403, "PERMISSION_DENIED")
         self.assertEqual(self.call("GET", self.path, status=200).json()["temporary_permissions"], [])
         self.call("DELETE", path, key=key)
+
+    def test_a_rule_approves_what_is_safe(self):
+        self.give("restricted")
+        key = self.secret()
+
+        def ask(command):
+            body = {"operation": "command", "command": command, "reason": "look"}
+            return self.call("POST", "/v1/escalations", body, key=key, status=201).json()["status"]
+
+        self.denied(self.run_as(key, command="ls -la /workspace"))
+        self.assertEqual(ask("ls -la /workspace"), "approved")
+        self.assertEqual(self.run_as(key, command="ls -la /workspace")["status"], "completed")
+        self.denied(self.run_as(key, command="ls -la /"))
+        self.assertEqual(ask("touch x"), "pending", "it writes")
+        self.denied(self.run_as(key, command="touch x"))
+        self.call("POST", self.path + ":update", {"escalation": {"require_human_approval": ["command_execution"]}},
+                  status=200)
+        self.assertEqual(ask("ls -l"), "pending")
+        self.denied(self.run_as(key, command="ls -la /workspace"))
+        self.assertProblem(self.call("POST", self.path + ":update", {
+            "escalation": {"require_human_approval": ["comand_execution"]}}), 422,
+            field="escalation.require_human_approval")
 
     def test_a_session_takes_of_the_memory(self):
         self.give("standard", limits={"memory_mb": 512})

@@ -52,7 +52,7 @@ class Executions(ApiTest):
             "import sys\nprint(input())\nopen('plot.txt','w').write('art')\nprint('e', file=sys.stderr)",
             input="hi", args=["a"], env={"A": "b"},
             files=[{"path": "a.txt", "content": "x", "encoding": "utf8"}], timeout_seconds=30,
-            cpu_millis=1000, memory_mb=256, disk_mb=1024, pids=64, max_output_bytes=1048576,
+            cpu_millis=800, memory_mb=256, disk_mb=1024, pids=64, max_output_bytes=1048576,
             network_policy={"tier": "none"}, runtime=None, tier=None, artifacts=["**"],
             metadata={"note": "n"}, deps=[])
         self.assertEqual((done["status"], done["exit_code"], done["signal"], done["error"]),
@@ -182,6 +182,29 @@ class Executions(ApiTest):
         self.assertEqual(self.call("GET", path + "?stream=stderr").body, b"\xff\n")
         self.assertProblem(self.call("GET", path + "?stream=both"), 400, field="query.stream")
         self.assertProblem(self.call("GET", path + "?offset=1&tail_lines=1"), 400)
+
+    def logged(self, request):
+        """The lines of the service's log that have this request's id, by their event."""
+        lines = [json.loads(line) for line in self.server.log_tail(300).splitlines() if line.startswith("{")]
+        return {line["event"]: line for line in lines if line.get("request") == request}
+
+    def test_the_log_says_what_changed_and_by_which_request(self):
+        answer = self.call("POST", "/v1/executions?wait=60", {"language": "bash", "code": "echo not-in-the-log; exit 3"}, status=200)
+        done, request = answer.json(), answer.headers["x-request-id"]
+        logged = harness.wait_for("the lines", lambda: "execution.finished" in (all := self.logged(request)) and all)
+        self.assertLessEqual({"execution.accepted", "execution.started"}, set(logged))
+        for line in logged.values():
+            self.assertEqual((line["level"], line["execution"], line["tenant"]), ("info", done["id"], "default"), line)
+        self.assertEqual(logged["execution.finished"]["status"], "completed")
+        self.assertNotIn("not-in-the-log", self.server.log_tail(2000))
+        made = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201)
+        session = made.json()["id"]
+        ran = self.call("POST", f"/v1/sessions/{session}/exec?wait=60", {"code": "true"}, status=200)
+        self.call("DELETE", f"/v1/sessions/{session}", status=200)
+        for each, event in ((made, "session.created"), (ran, "execution.finished")):
+            logged = harness.wait_for(event, lambda: self.logged(each.headers["x-request-id"]))
+            self.assertIn(event, logged)
+            self.assertEqual({line["session"] for line in logged.values()}, {session}, logged)
 
     def test_binary_output(self):
         done = self.run_code("import os; os.write(1, bytes(range(256)))")

@@ -157,6 +157,20 @@ class Audit(ApiTest):
         self.assertEqual(rest[:2], lines[-2:])
         report = self.call("GET", "/v1/audit/verify", status=200).json()
         self.assertTrue(report["ok"], report)
+        newest = self.call("GET", "/v1/audit?order=newest&limit=1000", status=200).json()
+        self.assertEqual([e["seq"] for e in newest["entries"]],
+                         sorted((e["seq"] for e in newest["entries"]), reverse=True))
+        self.assertGreaterEqual(newest["entries"][0]["seq"], entries[-1]["seq"])
+        about = self.call("GET", f"/v1/audit?execution_id={done['id']}", status=200).json()["entries"]
+        self.assertEqual([e["action"] for e in about], actions)
+        kind = self.call("GET", "/v1/audit?action=execution.*&limit=1000", status=200).json()["entries"]
+        self.assertEqual({e["action"].split(".")[0] for e in kind}, {"execution"})
+        self.assertEqual(self.call("GET", "/v1/audit?by=nobody", status=200).json()["entries"], [])
+        self.assertEqual(self.call("GET", "/v1/audit?until=1971-01-01", status=200).json()["entries"], [])
+        self.assertTrue(self.call("GET", "/v1/audit?since=1971-01-01T00:00:00%2B01:00", status=200).json()["entries"])
+        for query in ("order=up", "action=Run", "action=*x", "since=yesterday", "until=2026-02-30", "before=0"):
+            field = "query." + query.split("=")[0]
+            self.assertProblem(self.call("GET", f"/v1/audit?{query}"), 400, field=field)
         self.assertGreaterEqual(report["entries"], len(entries))
 
 

@@ -192,11 +192,13 @@ class Run(WithServer):
                      ["run", "--memory", "much", "-c", "1"]):
             self.assertEqual(self.cli(*args).returncode, 125, args)
 
-    def test_truncated_output_is_announced(self):
-        done = self.cli("run", "-c", "print('x' * (3 << 20))")
-        self.assertEqual(done.returncode, 0)
-        self.assertEqual(len(done.stdout), 1 << 20)
-        self.assertIn("stdout was cut off", done.stderr)
+    def test_a_pipe_gets_all_or_is_told(self):
+        code = "import sys; print('x' * (3 << 20)); print('e' * (2 << 20), file=sys.stderr); sys.exit(%d)"
+        for status in (0, 3):
+            done = self.cli("run", "-c", code % status)
+            self.assertEqual((done.returncode, len(done.stdout), len(done.stderr)), (status, (3 << 20) + 1, (2 << 20) + 1))
+        told = self.cli("run", "--json", "-c", code % 0)
+        self.assertEqual((told.returncode, json.loads(told.stdout)["stdout_truncated"]), (0, True))
 
     def test_the_control_plane_may_die_meanwhile(self):
         process = self.start("run", "-c", FOREVER)
@@ -319,7 +321,16 @@ class Records(WithServer):
         self.cli("run", "-c", "print(1)")
         self.assertTrue(self.good("audit", "verify").startswith("ok: "))
         self.assertTrue(json.loads(self.good("audit", "verify", "--json"))["ok"])
-        self.assertIn("execution.", self.good("audit", "list"))
+        lines = self.good("audit", "list", "--action", "execution.*", "--limit", "1000").splitlines()
+        for line in lines:
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  \S+ .*exec_")
+        newest, oldest = (json.loads(self.good("audit", "list", "--json", "--limit", "3", *more))["entries"]
+                          for more in ((), ("--oldest-first",)))
+        self.assertEqual([entry["seq"] for entry in oldest], [1, 2, 3])
+        self.assertGreater(newest[0]["seq"], newest[1]["seq"])
+        self.assertEqual(json.loads(self.good("audit", "list", "--json", "--before", "3"))["entries"],
+                         oldest[1::-1])
+        self.assertIn("--before: not together", self.cli("audit", "list", "--before", "3", "--after", "1").stderr)
         rows = [json.loads(line) for line in self.good("audit", "export").splitlines()]
         self.assertEqual([row["seq"] for row in rows], list(range(1, len(rows) + 1)))
         after = [json.loads(line) for line in self.good("audit", "export", "--after", "1").splitlines()]
@@ -340,14 +351,17 @@ class WithoutServer(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.temporary = self.folder / "tmp"
         self.temporary.mkdir()
+        self.home = self.folder / "home"
+        self.home.mkdir()
         self.folder.chmod(0o755)
 
     def start(self, *args, user=False):
         identity = {"user": harness.USER_ID, "group": harness.USER_ID, "extra_groups": []} if user else {}
         if user:
-            os.chown(self.temporary, harness.USER_ID, harness.USER_ID)
+            for folder in (self.temporary, self.home):
+                os.chown(folder, harness.USER_ID, harness.USER_ID)
         program = (harness.user_bin() if user else harness.BIN) / "cloister"
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.temporary), "TMPDIR": str(self.temporary)}
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "TMPDIR": str(self.temporary)}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             if name in os.environ:
                 env[name] = os.environ[name]
@@ -400,7 +414,7 @@ class WithoutServer(unittest.TestCase):
             tree = harness.descendants(process.pid)
             process.kill()
             process.wait()
-            wait_for("its processes to end", lambda: not [p for p in tree[1:] if running(p)], 20)
+            wait_for("its processes to end", lambda: not harness.alive(tree[1:]), 20)
             self.assertNothingLeft()
 
     def test_its_server_is_killed(self):
@@ -492,6 +506,24 @@ class HostileServer(unittest.TestCase):
         self.assertNotIn(b"\x1b", done.stderr)
         self.assertEqual(done.stderr.count(b"\n"), 1)
 
+    def test_output_that_is_not_whole_is_no_success(self):
+        def ended_with(code, total):
+            body = json.dumps({"id": "exec_x", "status": "completed", "exit_code": code, "signal": None, "artifacts": [],
+                               "stdout_bytes": total, "stderr_bytes": 0, "stdout_truncated": total > 2})
+            out = json.dumps({"offset": 0, "data": "aGk="})
+
+            def answer(peer, request):
+                said = (f"event: stdout\ndata: {out}\n\nevent: status\ndata: {body}\n\n" if b"/events" in request
+                        else json.dumps({"id": "exec_x", "status": "running"}))
+                peer.sendall(f"HTTP/1.1 200 OK\r\nContent-Length: {len(said)}\r\n\r\n{said}".encode())
+
+            return answer
+
+        for (code, total), status in {(0, 2): 0, (0, 3): 125, (4, 3): 4}.items():
+            done, _ = self.ask(ended_with(code, total), "run", "-c", "1")
+            self.assertEqual((done.returncode, done.stdout), (status, b"hi"))
+            self.assertEqual(b"stdout was cut off" in done.stderr, total > 2)
+
     def test_artifacts_stay_in_their_directory(self):
         def ended_with(path):
             body = json.dumps({"id": "exec_x", "status": "completed", "exit_code": 0, "signal": None,
@@ -560,12 +592,6 @@ def blocked(pid):
         if line.startswith("SigBlk:"):
             return int(line.split()[1], 16)
     return 0
-
-
-def running(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    return False
 
 
 if __name__ == "__main__":

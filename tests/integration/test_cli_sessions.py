@@ -53,6 +53,24 @@ class Sessions(SessionCase):
         self.assertEqual(gone.returncode, 125)
         self.assertIn("ended", gone.stderr)
 
+    def test_a_program_that_is_not_there_and_a_long_output(self):
+        session = self.session()
+        gone = self.cli("exec", session, "--", "nosuchprogram")
+        self.assertEqual((gone.returncode, gone.stdout), (127, ""))
+        self.assertRegex(gone.stderr, "^cloister: nosuchprogram: No such file")
+        whole = subprocess.run([self.server.bin / "cloister", "exec", session, "--", "head", "-c", "3000001", "/dev/zero"],
+                               capture_output=True, env=self.server._environment() | {
+                                   "CLOISTER_URL": self.server.url, "CLOISTER_API_KEY": self.server.key}, timeout=60)
+        self.assertEqual((whole.returncode, len(whole.stdout), whole.stderr), (0, 3_000_001, b""))
+
+    def test_files_become_artifacts(self):
+        session = self.session()
+        self.good("exec", session, "-c", "echo before > a.txt")
+        for args, kept in ((["--artifacts", "*.txt"], ["b.txt"]), ([], ["b.txt", "c.log"])):
+            out = os.path.join(self.folder, f"out{len(kept)}")
+            self.good("exec", session, *args, "--out", out, "-c", "echo after > b.txt; echo x > c.log")
+            self.assertEqual(sorted(os.listdir(out)), kept)
+
     def test_events(self):
         session = self.session()
         watcher = self.start("session", "events", session)
@@ -110,7 +128,7 @@ class Exec(SessionCase):
             data = os.urandom(size)
             done = self.cli("exec", session, "--", "sh", "-c", "cat; echo e >&2", input=data, text=False)
             self.assertEqual((done.returncode, done.stderr[:2]), (0, b"e\n"))
-            self.assertTrue(done.stdout == data[:1 << 20], "other bytes came back")
+            self.assertTrue(done.stdout == data, "other bytes came back")
             self.assertEqual(self.last(session)["stdout_bytes"], size)
 
     def test_input_as_it_comes(self):
@@ -178,6 +196,13 @@ class Exec(SessionCase):
         execution = self.good("exec", session, "--background", "-c", "echo from behind; exit 8").strip()
         watched = self.cli("execution", "watch", execution)
         self.assertEqual((watched.returncode, watched.stdout), (8, "from behind\n"))
+        much = self.good("exec", session, "--background", "-c", "head -c 3000000 /dev/zero | tr '\\0' x").strip()
+        whole = self.cli("execution", "watch", much)
+        self.assertEqual((whole.returncode, len(whole.stdout)), (0, 3_000_000))
+        for flag in ("--out", "--images"):
+            refused = self.cli("exec", session, "--background", flag, self.folder, "-c", "true")
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(f"{flag}: not together with --background", refused.stderr)
 
     def test_follows_over_a_broken_connection(self):
         """Through a proxy that breaks off each connection after some bytes: nothing is lost or doubled."""
@@ -198,9 +223,12 @@ class Exec(SessionCase):
         os.kill(self.server.pid_of("cloisterd"), signal.SIGKILL)
         self.assertEqual(process.wait(60), 125)
         self.assertIn(b"cloister: the run was stopped", process.stderr.read())
-        self.assertEqual(watcher.wait(60), 0)
+        self.assertEqual(watcher.wait(60), 0, watcher.stderr.read())
         self.assertTrue(watcher.stdout.readlines()[-1].startswith(b"status ended: "))
         self.server.wait_ready()
+        for seen in range(4):  # numbers of the log from before, which are not those of this one
+            events = self.server.request("GET", f"/v1/sessions/{session}/events", headers={"Last-Event-ID": str(seen)}).text
+            self.assertIn('"status":"ended"', events, f"after event {seen}")
 
 
 class Howto(SessionCase):

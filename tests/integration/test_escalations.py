@@ -122,6 +122,9 @@ class Blocked(Escalations):
         self.vote(self.id_of(held), self.boss())
         done = self.server.wait_end(held["id"])
         self.assertEqual((done["status"], done["stdout"], done["error"]), ("completed", "hello\n", None))
+        told = self.server.cli("audit", "list", "--subject", self.id_of(held), "--oldest-first").stdout.splitlines()
+        self.assertRegex(told[0], rf"Z  \S+ requested {self.id_of(held)} \(run .*\)")
+        self.assertRegex(told[1], rf"Z  security-lead approved {self.id_of(held)} \(run .*\) for agent coder$")
         statuses = [data["status"] for event, _, data in self.server.events(held["id"]) if event == "status"]
         self.assertEqual(statuses[-1], "completed")
         self.assertEqual(self.show(self.id_of(held))["status"], "used")
@@ -217,8 +220,12 @@ class WhoDecides(Escalations):
         self.vote(escalation, self.boss(), status=403, approver="somebody-else")
         self.assertEqual(self.show(escalation)["status"], "pending")
         rows = [row for row in self.audit(escalation) if row["action"] == "escalation.vote_refused"]
-        self.assertTrue(any(row["user"] == "dev" and row["details"]["requester"]["user"] == "dev"
-                            for row in rows), rows)
+        self.assertEqual({row["user"] or row["agent"] for row in rows}, {"dev", "coder", "v", "second", "t",
+                                                                         "security-lead"})
+        self.assertEqual({row["details"]["requester"]["user"] for row in rows}, {"dev"})
+        reasons = " ".join(row["details"]["reason"] for row in rows)
+        self.assertIn("lacks the permission escalation.decide", reasons)
+        self.assertIn("this credential is not somebody-else's", reasons)
         self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent())
 
     def test_a_quorum_is_of_persons(self):
@@ -438,7 +445,7 @@ class Notified(Escalations):
         quiet, hasty = (self.call("POST", "/v1/keys", {"tenant": "default", "name": "test", "roles": ["agent"], "agent": agent},
                                   status=201).json()["secret"] for agent in ("quiet", "hasty"))
         for agent, settings in (("quiet", {"notification_channels": ["smtp"]}), ("hasty", {"timeout_seconds": 1})):
-            self.call("POST", f"/v1/agents/{agent}/sandbox", {"level": "standard", "escalation": settings}, status=201)
+            self.call("POST", f"/v1/agents/{agent}/sandbox", {"level": "standard", "escalation": settings | {"auto_approve_safe": False}}, status=201)
         body = {"operation": "file_write", "path": "/workspace/x", "reason": "why"}
         self.call("POST", "/v1/escalations", body, key=quiet, status=201)
         late = self.call("POST", "/v1/escalations", body, key=hasty, status=201).json()["id"]
@@ -450,6 +457,22 @@ class Notified(Escalations):
 
         harness.wait_for("the other's webhook", lambda: hooked("hasty"), 20)
         self.assertFalse(hooked("quiet"), "it was asked for before the other, of which the webhook has heard")
+
+
+class MailToAnotherName(Escalations):
+    @classmethod
+    def make_config(cls):
+        cls.certificate = hooks.Certificate()  # of 127.0.0.1
+        cls.relay = hooks.mail_relay(cls.certificate)
+        return (f"escalation:\n  notification_pause_ms: 100\n"
+                f"  smtp: {{relay: 'localhost:{cls.relay.server_address[1]}', from: cloister@example.org,"
+                f" to: [security-team@company.com], ca_file: {cls.certificate.ca}}}\n")
+
+    def test_is_not_sent(self):
+        self.ask()
+        said = "mail relay localhost: TLS: certificate verify failed (SSL routines): it is not for localhost"
+        harness.wait_for("the refusal", lambda: said in self.server.log.read_text(errors="replace"), 20)
+        self.assertEqual(self.relay.received, [])
 
 
 class MailWithAPassword(Escalations):

@@ -136,7 +136,7 @@ class Guest(Case):
 
     def boot(self, memory):
         boot = (f"{firecracker_case.BOOT} panic=-1 random.trust_cpu=on cloister_memory={memory} cloister_pids=32"
-                " cloister_scratch=1048576 cloister_inodes=64 cloister_noexec=0 cloister_limits=")
+                " cloister_scratch=1048576 cloister_inodes=64 cloister_noexec=0 cloister_writes=0 cloister_limits=")
         driver = self.drive(machine="qemu", mebibytes="256", boot=boot, kernel=(IMAGE / "vmlinux").read_bytes(),
                             initrd=firecracker_case.initrd(harness.BIN, (IMAGE / "modules.cpio").read_bytes()),
                             disk=(IMAGE / "root.squashfs").read_bytes())
@@ -198,12 +198,13 @@ class Node(ApiTest):
         body = {"command": ["sleep", "60"], "runtime": "microvm"}
         made = self.call("POST", "/v1/executions", body, status=201).json()
         self.server.wait_status(made["id"], "running")
+
         def drivers():
             return [pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-firecracker"]
 
-        harness.wait_for("the one driver", lambda: len(drivers()) == 1)  # another's may be ending
+        # Another's may be ending; and what becomes Firecracker bears the driver's name until it is.
+        harness.wait_for("the one driver and its machine", lambda: [len(harness.descendants(pid)) for pid in drivers()] == [3])
         (driver,) = drivers()
-        harness.wait_for("its program", lambda: len(harness.descendants(driver)) == 3)
         status = pathlib.Path(f"/proc/{driver}/status").read_text()
         for held in ("Seccomp:\t2\n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000000\n"):
             self.assertIn(held, status)
@@ -230,7 +231,7 @@ class Node(ApiTest):
         self.assert_missing({"vmm": "firecracker", "accelerator": "tcg"}, r"KVM only.*\n +-> set microvm\.accelerator")
         (self.image / "vmlinux").rename(self.image / "away")
         self.addCleanup((self.image / "away").rename, self.image / "vmlinux")
-        self.assert_missing({"vmm": "firecracker"}, r"no image: .*vmlinux.*\n +-> make one with \./dev images")
+        self.assert_missing({"vmm": "firecracker"}, r"no image: .*vmlinux.*\n +-> run `\./dev images`")
 
     def assert_missing(self, settings, words):
         with self.serve(**settings) as server:

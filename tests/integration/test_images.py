@@ -104,6 +104,10 @@ class Images(unittest.TestCase):
         self.assertEqual((images["tools"]["source"], images["oci"]["source"]), ("directory", "oci"))
         listed = self.server.cli("image", "list").stdout
         self.assertRegex(listed, r"(?m)^tools +sha256:[0-9a-f]{12} .* bash,python ")
+        stored = json.loads(self.do("list", "--json").stdout)
+        self.assertEqual(({image["name"] for image in stored["images"]}, stored["broken"]), ({"tools", "oci"}, []))
+        none = self.server.cli("image", "verify", "--images", str(self.store), "none")
+        self.assertIn("`cloister image list --local` lists the images of this machine", none.stderr)
         shown = json.loads(self.server.cli("image", "show", "oci", "--json").stdout)
         self.assertEqual(shown, images["oci"])
 

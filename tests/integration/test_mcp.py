@@ -75,6 +75,85 @@ class Everywhere:
                     self.assertNotIn("%", json.dumps(schema))
                 self.assertLessEqual({"readOnlyHint", "destructiveHint"}, set(tool["annotations"]))
 
+    def test_schemas_are_what_every_model_provider_takes(self):
+        """OpenAI's strict mode, Gemini and Anthropic: closed sets of members, one type each, no maps."""
+        known = {"type", "description", "properties", "required", "items", "enum"}
+
+        def check(schema, where):
+            self.assertLessEqual(set(schema), known, where)
+            self.assertIn(schema.get("type"), {"object", "array", "string", "integer", "number", "boolean"}, where)
+            self.assertEqual(schema["type"] == "object", "properties" in schema, where)
+            self.assertEqual(schema["type"] == "array", "items" in schema, where)
+            self.assertLessEqual(set(schema.get("required", [])), set(schema.get("properties", {})), where)
+            self.assertTrue(all(isinstance(each, str) for each in schema.get("enum", [])), where)
+            for name, inner in schema.get("properties", {}).items():
+                self.assertRegex(name, r"^[a-z_]{1,64}$")
+                check(inner, f"{where}.{name}")
+            if "items" in schema:
+                check(schema["items"], where + "[]")
+
+        tools = self.client(self.era, self.transport).call("tools/list")["tools"]
+        for tool in tools:
+            self.assertRegex(tool["name"], r"^[a-z_]{1,64}$")
+            self.assertLessEqual(len(tool["description"]), 1024)
+            check(tool["inputSchema"], tool["name"])
+        self.assertLessEqual(sum(len(tool["inputSchema"]["properties"]) for tool in tools), 100)
+
+    def test_what_is_empty_is_absent(self):
+        client = self.client(self.era, self.transport)
+        absent = {"command": None, "argv": [], "args": None, "input": "", "env": [], "network_policy": "", "session_id": "",
+                  "timeout_seconds": None, "background": None, "idempotency_key": "", "deps": [], "approval": None}
+        run = client.tool("run", language="python", code="print(1)", **absent)
+        self.assertEqual((run["isError"], run["structuredContent"]["stdout"]), (False, "1\n"), run)
+        made = client.tool("create_session", language="python", base_image="", env=None, cwd="", memory_mb=None)
+        self.assertFalse(made["isError"], made)
+        session = made["structuredContent"]["session_id"]
+        done = client.tool("exec", session_id=session, command="echo $A$B", argv=[], cwd=None, env=["A=1", "B=x=y"])
+        self.assertEqual(done["structuredContent"]["stdout"], "1x=y\n")
+        as_map = client.tool("exec", session_id=session, argv=["sh", "-c", "echo $A"], command="", env={"A": "2"})
+        self.assertEqual(as_map["structuredContent"]["stdout"], "2\n")
+        for env, field in ((["A"], "env[0]"), (["A=1", "=2"], "env[1]"), (["A=1", "A=2"], "env[1]"), ([1], "env[0]")):
+            refused = client.tool("exec", session_id=session, command="true", env=env)
+            self.assertEqual((refused["isError"], refused["structuredContent"]["error"]["field"]), (True, field), refused)
+        self.assertFalse(client.tool("upload", session_id=session, path="empty", content="", bytes="")["isError"])
+        self.assertFalse(client.tool("upload", session_id=session, path="full", content="", bytes="eA==")["isError"])
+        sizes = client.tool("exec", session_id=session, command="stat -c %s empty full")["structuredContent"]["stdout"]
+        self.assertEqual(sizes, "0\n1\n")
+        none = client.tool("run", language="bash", code="echo > left", artifacts=[])
+        self.assertEqual(none["structuredContent"]["artifacts"], [])
+        nothing = client.tool("run", language="python", code="")
+        self.assertTrue(nothing["isError"])
+        client.tool("terminate", session_id=session, execution_id="")
+
+    def test_results_are_shown_kept_or_named(self):
+        client = self.client(self.era, self.transport)
+        session = client.tool("create_session", language="python", memory_mb=512)["structuredContent"]["session_id"]
+        png = "import base64, os\nclass F:\n  def __init__(s, n): s.n = n\n  def __repr__(s): return 'F'\n" \
+              "  def _repr_png_(s): return b'\\x89PNG\\r\\n\\x1a\\n' + os.urandom(s.n)\n"
+        bound = 256 << 10
+        run = client.tool("run", session_id=session, language="python",
+                          code=png + f"for n in (40, {bound - 8}, {bound - 7}, 600_000, 1, 1, 1): display(F(n))")
+        told = run["structuredContent"]["figures"]
+        self.assertEqual([(each["size"], each["shown"], "id" in each) for each in told],
+                         [(48, True, False), (bound, True, False), (bound + 1, False, True), (600_008, False, True),
+                          (9, True, False), (9, True, False), (9, False, True)])
+        self.assertEqual({each["content_type"] for each in told}, {"image/png"})
+        self.assertEqual([each["type"] for each in run["content"]].count("image"), 4)
+        for each in (told[2], told[3], told[6]):
+            got = client.tool("download", artifact_id=each["id"], length=8)
+            self.assertEqual(got["structuredContent"]["size"], each["size"])
+            self.assertIn(each["id"], text_of(run))
+        large = client.tool("run", session_id=session, language="python", code="list(range(1_000_000))")
+        self.assertIn("--- value\n[0, 1, 2", text_of(large))
+        self.assertRegex(text_of(large), r"--- left out\ntext/plain of 7888892 bytes was over a bound and is cut to \d+")
+        self.assertEqual([each["type"] for each in large["structuredContent"]["left_out"]], ["text/plain"])
+        gone = client.tool("exec", session_id=session, argv=["nosuchprogram"])
+        self.assertEqual((gone["isError"], gone["structuredContent"]["exit_code"]), (False, 127))
+        self.assertIn("nosuchprogram", text_of(gone))
+        kept = client.tool("exec", session_id=session, command="echo kept > kept.txt", artifacts=["*.txt"])
+        self.assertIn("kept.txt", [each["path"] for each in kept["structuredContent"]["artifacts"] if each.get("id")])
+        client.tool("terminate", session_id=session)
+
     def test_run(self):
         client = self.client(self.era, self.transport)
         result = client.tool("run", language="python", code="print(6 * 7); raise SystemExit(3)")

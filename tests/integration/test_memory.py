@@ -94,7 +94,7 @@ class Memory(MemoryCase):
 
     def test_it_is_encrypted_shared_in_part_and_deleted(self):
         session = self.session(runtime="gvisor")
-        self.cell(session, "import os; secret = 'plain-' + 'text-' * 100; filler = os.urandom(8 << 20)")
+        self.cell(session, "import os; secret = 'plain-' + 'text-' * 100; filler = os.urandom(32 << 20)")  # some 25 chunks
         first = self.take(session)
         self.cell(session, "more = 1")
         second = self.take(session)

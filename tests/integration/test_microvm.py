@@ -113,6 +113,10 @@ class Levels(AgentCase):
         held = self.tries(self.secret(), *asks, runtime="microvm", timeout_seconds=SECONDS)
         self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write"}, held)
 
+    def test_the_five_levels(self):
+        few = () if harness.LONG else ("isolated", "training")  # a machine is begun for each
+        self.levels_are_held(*few, runtime="microvm", timeout_seconds=SECONDS)
+
 
 @needs_image
 class Templates(unittest.TestCase):

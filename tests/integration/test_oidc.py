@@ -275,6 +275,7 @@ class Life(OidcCase):
             name = self.oidc.issuer.replace("127.0.0.1", "localhost")  # not what the certificate says
             with harness.Server(config=self.oidc.config(issuer=name)) as self.server:
                 self.assertEqual(self.whoami(self.oidc.sign(self.good(iss=name))).status, 503)
+                self.assertIn("it is not for localhost", self.server.log.read_text())
 
     def test_attribute_rules(self):
         config = {"require": ["email_verified = true", "groups contains eng"], "default_roles": ["viewer"],

@@ -125,6 +125,68 @@ class Questions(PolicyTest):
         self.assertFalse(bad["valid"])
         self.assertIn("line 3: rules[0].why", bad["error"])
 
+    def test_check_warns(self):
+        document = """version: 2
+rules:
+  - {name: all, why: w, effect: allow, max: {memory_mb: 8}, match: {tenants: ["*"]}}
+  - {name: late, why: w, effect: deny, match: {languages: [cobol]}}
+"""
+        warned = self.ask("check", document=document).json()
+        self.assertTrue(warned["valid"])
+        for part in ("max.memory_mb", '"late" never decides', '"cobol" is no language'):
+            self.assertTrue(any(part in each for each in warned["warnings"]), (part, warned))
+
+    def test_check_reads_levels_too(self):
+        levels = (harness.REPO / "policies" / "levels.yaml").read_text()
+        checked = self.ask("check", document=levels).json()
+        self.assertEqual((checked["valid"], checked["warnings"], len(checked["levels"])), (True, [], 5), checked)
+        asks = levels.replace("max_execution_time_minutes: 60", "max_network_requests_per_minute: 5", 1)
+        self.assertIn("max_network_requests_per_minute", self.ask("check", document=asks).json()["warnings"][0])
+        misspelt = levels.replace("auto_approve_safe_operations:", "auto_aprove:", 1)
+        self.assertIn("escalation_policy.auto_aprove", self.ask("check", document=misspelt).json()["error"])
+
+    def test_what_is_not_named_is_lowered_to_the_rule(self):
+        self.apply("""version: 2
+rules:
+  - {name: small, why: w, effect: allow, tier: Auto, max: {memory_mb: 96, timeout_seconds: 5, max_output_bytes: 100}}
+""")
+        late = self.run_code("import time\ntime.sleep(60)")
+        self.assertEqual((late["status"], late["error"]["details"]["value"]), ("timed_out", 5000), late)
+        large = self.run_code("print('x' * 1000)")
+        self.assertEqual((large["status"], large["stdout_truncated"], len(large["stdout"])), ("completed", True, 100))
+        heavy = self.run_code("x = bytearray(150 << 20)", "python")
+        self.assertEqual(heavy["error"]["details"]["limit"], "memory_mb", heavy)
+        self.assertEqual(heavy["error"]["details"]["value"], 96 << 20, heavy)
+        named = self.run_code("print(1)", memory_mb=256)
+        self.assertEqual(named["status"], "denied", named)
+        session = self.call("POST", "/v1/sessions", {"language": "python"}, status=201).json()
+        self.assertEqual(session["limits"]["memory_mb"], 96)
+        cell = self.call("POST", f"/v1/sessions/{session['id']}/exec?wait=60", {"code": "1 + 1"}).json()
+        self.assertEqual(cell["status"], "completed", cell)
+        behind = self.call("POST", f"/v1/sessions/{session['id']}/exec", {"command": ["sleep", "60"], "background": True},
+                           status=202).json()["id"]
+        ended = harness.wait_for("the end of what is in the background", lambda: (
+            now := self.call("GET", f"/v1/executions/{behind}").json())["finished_at"] and now, 20)
+        self.assertEqual(ended["status"], "timed_out", ended)
+
+    def test_a_retry_is_the_same_request_under_another_document(self):
+        headers = {"Idempotency-Key": "limits"}
+        body = {"language": "python", "code": "print(1)"}
+        first = self.call("POST", "/v1/executions?wait=60", body, headers).json()
+        self.apply(OPEN.replace("tier: Auto", "tier: Auto, max: {memory_mb: 128}"))
+        self.assertEqual(self.call("POST", "/v1/executions?wait=60", body, headers).json()["id"], first["id"])
+
+    def test_patterns(self):
+        self.apply("""version: 2
+rules:
+  - {name: prod, why: production is closed, effect: deny, match: {tenants: ["prod-*"]}}
+  - {name: rest, why: the rest, effect: allow, tier: Auto}
+""")
+        inside = self.new_key("prod-eu", roles=["agent"])["secret"]
+        outside = self.new_key("test-eu", roles=["agent"])["secret"]
+        self.assertEqual(self.run_code("print(1)", key=inside)["status"], "denied")
+        self.assertEqual(self.run_code("print(1)", key=outside)["status"], "completed")
+
     def test_hostile_documents(self):
         bomb = "a: &a [x, x]\nb: &b [*a, *a]\nversion: 2\nrules: [*b, *b]\n"
         for text in (bomb, "rules: " + "[" * 30_000, "[" * 5, "x" * 70_000, "\0", "version: 2\n---\nversion: 2\n",
@@ -139,7 +201,8 @@ class Questions(PolicyTest):
         self.assertEqual((answer["decision"], answer["rule"]), ("deny", "no-bash"))
         self.assertEqual([rule["decides"] for rule in answer["rules"]], [True, False])
         default = (harness.REPO / "policies" / "default.yaml").read_text()
-        answer = self.ask("explain", document=default, request={"command": "sudo ls", "env": {"A_TOKEN": "x"}}).json()
+        answer = self.ask("explain", document=default, request={"command": "sudo ls", "env": {"A_TOKEN": "x"}},
+                          runtimes=["process", "gvisor"]).json()
         self.assertEqual(answer["decision"], "allow")
         risk = answer["risk"]
         self.assertEqual(sum(term["points"] for term in risk["terms"]), risk["score"])
@@ -182,6 +245,14 @@ cases:
         changed = {change["execution_id"]: change for change in diff["replay"]["changes"]
                    if change["decision_changes"]}
         self.assertEqual(changed[done["id"]]["to"]["rule"], "no-bash")
+        groups = diff["replay"]["groups"]
+        self.assertEqual(sum(group["count"] for group in groups), len(diff["replay"]["changes"]))
+        shells = [group for group in groups if group["rule"] == "no-bash"]
+        self.assertTrue(any(done["id"] in group["examples"] or group["count"] > 3 for group in shells), groups)
+        self.assertEqual({(group["to"]["decision"], group["reason"]) for group in shells}, {("deny", "no shells")})
+        current = self.call("GET", f"/v1/policies/{before}", status=200).json()["document"]
+        reworded = self.ask("diff", document=current.replace("why: ", "why: again "), recent=200).json()
+        self.assertEqual(reworded["replay"]["changes"], [], "another sentence is no other decision")
         dry = self.apply(NO_BASH, status=200, dry_run=True, recent=200).json()
         self.assertEqual(len(dry["diff"]["replay"]["changes"]), len(diff["replay"]["changes"]))
         self.assertEqual(self.call("GET", "/v1/policies/current").json()["version"], before)
@@ -204,13 +275,14 @@ class CommandLine(PolicyTest):
             cases.write_text('version: 1\ncases:\n  - {name: sh, request: {command: ls}, expect: {decision: deny}}\n')
             self.assertIn("valid: 2 rules", self.cli("policy", "check", str(path)))
             self.assertIn("nothing was applied", self.cli("policy", "apply", "--dry-run", "--recent", "5", str(path)))
-            self.assertIn("FAILED  sh", self.cli("policy", "test", "--policy", str(path), str(cases), status=1))
+            self.assertIn("FAILED  sh: allow by rest (Auto, process): the rest\n",
+                          self.cli("policy", "test", "--policy", str(path), str(cases), status=1))
             self.assertIn("added: no-bash, rest", self.cli("policy", "diff", str(path)))
             self.assertIn("in force: version", self.cli("policy", "apply", "--note", "why", str(path)))
             self.assertIn("not valid: ", self.cli("policy", "check", "-", status=1, input="version: 2\n"))
         self.assertEqual(self.cli("policy", "show"), NO_BASH)
         text = self.cli("policy", "explain", "-l", "bash", "-c", "ls", status=1)
-        self.assertIn("deny: no shells", text)
+        self.assertIn("deny: no shells\n  rule: no-bash\n", text)
         self.assertIn("DECIDES", text)
         history = json.loads(self.cli("--json", "policy", "history", "--limit", "2"))["policies"]
         self.assertEqual((history[0]["name"], history[0]["note"], len(history)), ("strict", "why", 2))

@@ -87,7 +87,8 @@ class Receipts(ReceiptTest):
         self.assertEqual(self.receipt(done), receipt, "the same each time")
         verified = self.verify(receipt)
         self.assertEqual((verified.returncode, verified.stderr), (0, ""), verified.stdout)
-        self.assertRegex(verified.stdout, rf"^ok: {done['id']} completed, signed by [0-9a-f]{{16}}, audit entry \d+\n$")
+        self.assertRegex(verified.stdout, rf"^ok: {done['id']} completed, signed by [0-9a-f]{{16}}, audit entry \d+, "
+                         rf"image {done['provenance']['image_digest']}\n$")
 
     def test_each_tampered_field_fails_by_name(self):
         receipt = self.receipt(self.run_code("exit 3", "bash"))
@@ -256,4 +257,6 @@ class Decided(ReceiptTest):
         self.assertEqual((receipt["result"]["status"], receipt["policy"]["rule"], receipt["permit_id"]),
                          ("denied", "closed", ""))
         self.assertEqual(receipt["audit"]["accepted"], receipt["audit"]["ended"])
-        self.assertEqual(self.verify(receipt).returncode, 0)
+        verified = self.verify(receipt)
+        self.assertEqual(verified.returncode, 0, verified.stdout)
+        self.assertNotIn("image", verified.stdout)

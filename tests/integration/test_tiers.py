@@ -14,6 +14,9 @@ from test_microvm import EMULATED, needs_image
 TIERS = (("Auto", "process", 0), ("Assisted", "gvisor", 0), ("HumanApprove", "gvisor", 1), ("ManualOnly", "microvm", 2))
 REMEDIES = {"gvisor": "runsc", "microvm": "image"}
 COMMAND = ["cat", "/proc/sys/kernel/osrelease"]
+RISKY = {"command": "sudo rm -rf /; dd of=/dev/sda"}
+SHELLS_OUT = {"language": "python", "code": "import os\nos.system('rm -rf /')"}
+WITHOUT = f"{CONFIG}gvisor:\n  runsc: ''\nmicrovm:\n  image: /nonexistent\n"
 
 
 @needs_runsc
@@ -48,11 +51,17 @@ class Tiers(ApiTest):
         self.assertNotEqual(weaker.get("status"), "completed", weaker)
         self.assertIn("gvisor", str(weaker))
 
+    def test_the_score_chooses_the_runtime(self):
+        agent = self.new_key("default", roles=["agent"], user="dev")["secret"]
+        for body in (RISKY, SHELLS_OUT):
+            done = self.call("POST", "/v1/executions?wait=60", body, key=agent).json()
+            self.assertEqual(done["provenance"]["runtime"], "gvisor", done)
+
 
 class Without(ApiTest):
     @classmethod
     def setUpClass(cls):
-        cls.server = harness.Server(config=f"{CONFIG}gvisor:\n  runsc: ''\nmicrovm:\n  image: /nonexistent\n")
+        cls.server = harness.Server(config=WITHOUT)
         cls.enterClassContext(cls.server)
 
     def test_what_the_node_lacks_is_refused(self):
@@ -65,6 +74,45 @@ class Without(ApiTest):
                 self.assertEqual((told["status"], told["error"]["type"]), ("denied", "PERMISSION_DENIED"), told)
                 self.assertRegex(told["error"]["message"], rf"{runtime}.*{REMEDIES[runtime]}")
                 self.assertIsNone(told["started_at"], told)
+
+    def test_a_high_score_is_refused_and_ordinary_work_is_not(self):
+        agent = self.new_key("default", roles=["agent"], user="dev")["secret"]
+        for body in (RISKY, SHELLS_OUT):
+            told = self.call("POST", "/v1/executions?wait=20", body, key=agent).json()
+            self.assertEqual((told["status"], told["started_at"]), ("denied", None), told)
+            self.assertRegex(told["error"]["message"], "gvisor.*tier Assisted.*runsc")
+        for body in ({"command": "ls -la && git status"}, {"language": "bash", "code": "echo a | wc -c"},
+                     {"language": "python", "code": "import subprocess\nsubprocess.run(['ls'])"}):
+            done = self.call("POST", "/v1/executions?wait=60", body, key=agent).json()
+            self.assertEqual((done["status"], done["provenance"]["runtime"]), ("completed", "process"), done)
+
+
+class AllowWeaker(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = harness.Server(config=f"{WITHOUT}policy:\n  allow_weaker: true\n")
+        cls.enterClassContext(cls.server)
+
+    def weakened(self, record):
+        return [each for each in record["provenance"]["weakened"] if "policy.allow_weaker" in each]
+
+    def test_what_policy_wants_is_replaced_and_named(self):
+        agent = self.new_key("default", roles=["agent"], user="dev")["secret"]
+        done = self.call("POST", "/v1/executions?wait=60", {"command": "sudo rm -rf /nowhere; dd of=/dev/null"},
+                         key=agent).json()
+        self.assertEqual((done["status"], done["provenance"]["runtime"]), ("completed", "process"), done)
+        self.assertRegex(self.weakened(done)[0], "runtime process in place of gvisor.*Assisted")
+        plain = self.call("POST", "/v1/executions?wait=60", {"command": "ls"}, key=agent).json()
+        self.assertEqual(self.weakened(plain), [])
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=agent, status=201).json()
+        ran = self.call("POST", f"/v1/sessions/{session['id']}/exec?wait=60",
+                        {"command": "sudo rm -rf /nowhere; dd of=/dev/null"}, key=agent).json()
+        self.assertEqual(ran["status"], "completed", ran)
+        self.assertEqual(len(self.weakened(ran)), 1, ran)
+
+    def test_what_a_request_asks_for_is_not(self):
+        told = self.call("POST", "/v1/executions?wait=20", {"command": COMMAND, "tier": "Assisted"}).json()
+        self.assertEqual(told["status"], "denied", told)
 
 
 if __name__ == "__main__":

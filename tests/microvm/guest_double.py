@@ -195,4 +195,4 @@ def start(port, channel, arguments, environment):
         for at in range(0, len(data), 4096):
             port.sendall(frame(kind, channel, data[at:at + 4096]))
     status = program.returncode
-    port.sendall(frame(EXITED, channel, struct.pack("<BIQQQI", status < 0, abs(status), 0, 0, 0, 1)))
+    port.sendall(frame(EXITED, channel, struct.pack("<BIQQQIQQ", status < 0, abs(status), 0, 0, 0, 1, 0, 0)))

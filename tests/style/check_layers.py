@@ -2,22 +2,16 @@
 """Each folder of src/ includes only what src/layers.txt allows it, and the layers have no cycle."""
 
 import re
+import sys
 import unittest
 
 import tree
 
+sys.path.insert(0, str(tree.REPO / "tests"))
+from affected import layers  # noqa: E402
+
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/', re.MULTILINE)
 # Tests may use the fakes and the suites of the folders below theirs, but nothing above.
-
-
-def layers():
-    """{folder: folders it may include}, lowest first."""
-    allowed = {}
-    for line in tree.text("src/layers.txt").splitlines():
-        if line.strip() and not line.startswith("#"):
-            name, _, rest = line.partition(":")
-            allowed[name.strip()] = rest.split()
-    return allowed
 
 
 class Layers(unittest.TestCase):

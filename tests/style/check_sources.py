@@ -31,7 +31,7 @@ MAY_ASK_ABOUT_ALL = {
     "src/orchestrator/session_end.cc": "recovery after a start",
 }
 TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h",
-                "suite/escalations.h", "suite/fixture.h",
+                "suite/escalations.h", "suite/fixture.h", "suite/images.h",
                 "suite/lifecycle.h", "suite/sessions.h", "store_testing.h")
 COMMENT = re.compile(r"//.*$")
 OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*(?<!=) \{$")

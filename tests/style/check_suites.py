@@ -2,6 +2,7 @@
 """The tables of the test runner fit the tree: every suite has a tier and a budget, every exception a reason."""
 
 import datetime
+import fnmatch
 import sys
 import unittest
 
@@ -30,8 +31,16 @@ class Tables(unittest.TestCase):
         rows = verdict.rows(verdict.RETRIES, verdict.Retry)
         self.assertLessEqual(len(rows), MOST_RETRIES)
         last = (datetime.date.today() + datetime.timedelta(days=RETRY_DAYS)).isoformat()
+        names = [suite.name for suite in suites.discover()]
         for row in rows:
             self.assertLessEqual(row.until, last, row)
+            self.assertFalse(verdict.is_blanket(row), f"{row}: it excuses every case of every suite: name some")
+            self.assertTrue(fnmatch.filter(names, row.suite), f"{row}: there is no such suite")
+
+    def test_the_rule_of_retries_itself(self):
+        for suite, case, blanket in (("*", "*", True), ("*/*", "*.*", True), ("?*", "**", True), ("fault/*", "*", False),
+                                     ("*", "Kill.*", False)):
+            self.assertEqual(verdict.is_blanket(verdict.Retry("2026-12-11", suite, case, "why")), blanket, (suite, case))
 
 
 if __name__ == "__main__":

@@ -1,69 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy finds nothing. What wraps system calls or decodes the wire is always looked at; the rest
-with `./dev lint` and `./dev test --long`, for it takes a quarter of an hour. A file that was clean
-is not looked at again until it, a header of ours or the configuration changes."""
+"""clang-tidy finds nothing, in each unit as it is compiled: a source, or a batch of them (cmake/unity.cmake), whose headers
+are then read once for all of them. `./dev lint` and the long tier look at every unit but those of tests; other runs look
+only at the units with sources of `linux` and `wire`. The static analyzer (clang-analyzer-*) takes four to nine times as long
+as all other checks together, so it looks only at the folders whose code wraps system calls or decodes bytes from outside. A
+unit that was clean is not looked at again until one of its sources, a header of ours, its options or the configuration
+changes."""
 
 import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import unittest
+import unittest.mock
 
 import tree
 
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", tree.REPO / "build")) / "release"
 CACHE = BUILD.parent / "tidy"
-ALWAYS = ("src/linux/", "src/wire/")
+ALWAYS = ("linux/", "wire/")  # below src/
+ANALYZED = (*ALWAYS, "guest/", "krun/", "runner/", "vmm/")
 LONG = os.environ.get("CLOISTER_LONG") == "1"
 PRECOMPILED = re.compile(r" -Winvalid-pch| -Xclang -include(-pch)? -Xclang \S+")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+CLANG_TIDY = "clang-tidy-19"
+UNIFIED = "UnifiedSource"  # the analyzer looks into the sources of a batch only if its name has this in it
 
 
-def closure(path, seen):
-    """`path` and every header of ours that it includes, directly or not."""
-    if path in seen or not (tree.REPO / path).is_file():
+@dataclasses.dataclass
+class Unit:
+    """A unit of the release build. `sources`: its own, below src/."""
+
+    path: pathlib.Path
+    command: str
+    sources: list
+
+    def options(self):
+        return [] if self.sources[0].startswith(ANALYZED) else ["--checks=-clang-analyzer-*"]
+
+
+def unit_of(entry):
+    path = pathlib.Path(entry["file"])
+    if path.parent == BUILD.parent / "unity":
+        copy = CACHE / f"{UNIFIED}.{path.name}"
+        return Unit(copy, entry["command"].replace(str(path), str(copy)), INCLUDE.findall(path.read_text()))
+    below = path.is_relative_to(tree.REPO / "src")
+    return Unit(path, entry["command"], [str(path.relative_to(tree.REPO / "src"))] if below else [])
+
+
+def units(database):
+    """Those of src/ without tests, the largest first. A source of several programs is looked at as one of them has it."""
+    found = {unit.path: unit for unit in map(unit_of, reversed(database))}.values()
+    chosen = [unit for unit in found if unit.sources and not any(name.endswith("_test.cc") for name in unit.sources)
+              and (LONG or any(name.startswith(ALWAYS) for name in unit.sources))]
+    return sorted(chosen, key=lambda unit: (-len(unit.sources), unit.path))
+
+
+def closure(name, seen):
+    """A file below src/, and every file of ours that it includes, directly or not."""
+    if name in seen or not (tree.REPO / "src" / name).is_file():
         return
-    seen.add(path)
-    for name in INCLUDE.findall(tree.text(path)):
-        closure(pathlib.Path("src") / name, seen)
+    seen.add(name)
+    for included in INCLUDE.findall(tree.text(pathlib.Path("src") / name)):
+        closure(included, seen)
 
 
-def digest(path):
-    """Of all that clang-tidy's answer for `path` depends on in this tree."""
+def digest(unit):
+    """Of all that clang-tidy's answer for the unit depends on in this tree."""
     seen = set()
-    closure(path, seen)
-    total = hashlib.sha256(tree.text(".clang-tidy").encode())
+    for name in unit.sources:
+        closure(name, seen)
+    total = hashlib.sha256("\0".join([tree.text(".clang-tidy"), unit.command, *unit.options()]).encode())
     for name in sorted(seen):
-        total.update(f"\0{name}\0".encode() + tree.text(name).encode())
+        total.update(f"\0{name}\0".encode() + tree.text(pathlib.Path("src") / name).encode())
     return total.hexdigest()
 
 
-def check(path):
+def tidy(path, *options):
+    return subprocess.run([CLANG_TIDY, "--quiet", str(path), *options], capture_output=True, text=True, cwd=tree.REPO)
+
+
+def check(unit):
     """"" if clean, otherwise what clang-tidy says."""
-    mark = CACHE / digest(path)
+    mark = CACHE / digest(unit)
     if mark.exists():
         return ""
-    done = subprocess.run(["clang-tidy-19", "--quiet", "-p", str(CACHE), str(tree.REPO / path)],
-                          capture_output=True, text=True, cwd=tree.REPO)
+    done = tidy(unit.path, "-p", str(CACHE), *unit.options())
     if done.returncode == 0:
         mark.touch()
         return ""
-    return f"{path}:\n{done.stdout[-3000:]}{done.stderr[-500:] if not done.stdout else ''}"
-
-
-def by_source(commands):
-    """In the place of a unit of several sources (cmake/unity.cmake), an entry for each of them."""
-    for entry in commands:
-        unit = pathlib.Path(entry["file"])
-        if unit.parent.name != "unity":
-            yield entry
-            continue
-        for name in INCLUDE.findall(unit.read_text()):
-            source = str(tree.REPO / "src" / name)
-            yield {**entry, "file": source, "command": entry["command"].replace(str(unit), source)}
+    return f"{unit.path.name}:\n{done.stdout[-8000:]}{done.stderr[-500:] if not done.stdout else ''}"
 
 
 class Tidy(unittest.TestCase):
@@ -72,16 +102,62 @@ class Tidy(unittest.TestCase):
         if not database.exists():
             self.fail("build/release is not configured: ./dev build")
         # A file includes what it uses.
-        commands = list(by_source(json.loads(PRECOMPILED.sub("", database.read_text()))))
-        compiled = {pathlib.Path(entry["file"]) for entry in commands}
-        paths = [path for path in tree.with_suffix(".cc") if tree.REPO / path in compiled
-                 and str(path).startswith("src/") and not path.name.endswith("_test.cc")
-                 and (LONG or str(path).startswith(ALWAYS))]
+        chosen = units(json.loads(PRECOMPILED.sub("", database.read_text())))
         CACHE.mkdir(parents=True, exist_ok=True)
-        (CACHE / database.name).write_text(json.dumps(commands))
+        for unit in chosen:
+            if unit.path.parent == CACHE:
+                unit.path.write_text("".join(f'#include "{name}"\n' for name in unit.sources))
+        entries = [{"directory": str(BUILD), "file": str(unit.path), "command": unit.command} for unit in chosen]
+        (CACHE / database.name).write_text(json.dumps(entries))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 2) as pool:
-            found = [text for text in pool.map(check, paths) if text]
+            found = [text for text in pool.map(check, chosen) if text]
         self.assertEqual(found, [], "\n".join(found))
+
+
+class Batches(unittest.TestCase):
+    """clang-tidy sees what the sources of a batch do, though they are not its main file."""
+
+    FAULTS = {"modernize-use-nullptr": "const char* name() { return 0; }",
+              "clang-analyzer-core.NullDereference": "int read(int* at) { if (at == nullptr) return *at; return 1; }"}
+
+    def found_in(self, text):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / "src").mkdir()
+        (folder / "src" / "one.cc").write_text(f"{text}\n")
+        unit = folder / f"{UNIFIED}.unit.cc"
+        unit.write_text('#include "one.cc"\n')
+        return tidy(unit, f"--config-file={tree.REPO / '.clang-tidy'}", "--", f"-iquote{folder}/src").stdout
+
+    def test_faults_are_found(self):
+        for name, text in self.FAULTS.items():
+            with self.subTest(name):
+                self.assertIn(f"[{name},", self.found_in(text))
+
+    def test_a_batch_without_a_fault_is_clean(self):
+        self.assertEqual(self.found_in("int one() { return 1; }"), "")
+
+
+class Marks(unittest.TestCase):
+    """A unit is looked at again when anything changes that the answer depends on."""
+
+    UNIT = Unit(pathlib.Path("unit.cc"), "clang -c unit.cc", ["vmm/relay.cc"])
+
+    def digest_with(self, changed):
+        text = tree.text
+        with unittest.mock.patch.object(tree, "text", lambda path: text(path) + "//" * (str(path) == changed)):
+            return digest(self.UNIT)
+
+    def test_a_change_of_a_source_a_header_or_the_configuration(self):
+        before = digest(self.UNIT)
+        self.assertEqual(self.digest_with("src/store/store.h"), before)  # another's
+        for path in ("src/vmm/relay.cc", "src/vmm/pipe.h", ".clang-tidy"):
+            self.assertNotEqual(self.digest_with(path), before, path)
+
+    def test_a_change_of_the_options_or_of_the_checks(self):
+        before = digest(self.UNIT)
+        self.assertNotEqual(digest(dataclasses.replace(self.UNIT, command="clang -O2 -c unit.cc")), before)
+        with unittest.mock.patch.object(Unit, "options", lambda unit: ["--checks=-*"]):
+            self.assertNotEqual(digest(self.UNIT), before)
 
 
 if __name__ == "__main__":

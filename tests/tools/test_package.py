@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,8 @@ PYTHON = "/usr/bin/python3"
 
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-image", "cloister-spawner", "cloister-runner",
             "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
+IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "src/", "tests/")  # what the documents link to and the package has not
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 COMPLETIONS = ("bash-completion/completions/cloister", "zsh/vendor-completions/_cloister",
                "fish/vendor_completions.d/cloister.fish")
 
@@ -73,6 +76,38 @@ class Installed(unittest.TestCase):
             self.assertIn(f"\n.SS {name}\n", plain)
         for flag in ("-c, --code CODE", "--timeout SECONDS", "--key-file FILE"):  # of one command, and of all
             self.assertIn(f"\n.B {flag}\n", plain)
+
+    def test_help_leads_to_the_installed_documents(self):
+        documents = self.prefix / "share" / "doc" / "cloister"
+        general = self.cloister("--help").stdout
+        self.assertTrue(general.endswith(f"\nDocumentation:\n  docs/ is in {documents}\n"), general[-200:])
+        named = {}
+        for line in general.split("Commands:\n")[1].split("\n\n")[0].splitlines():
+            name = line.strip().split("  ")[0]
+            text = self.cloister(*name.split(), "--help").stdout
+            for absent in ("./dev", "deploy/"):  # of a source tree
+                self.assertNotIn(absent, text, name)
+            files = re.findall(r"\bdocs/[\w/.-]+\.md\b", text)
+            self.assertEqual(f"docs/ is in {documents}\n" in text, bool(files), name)
+            named.update(dict.fromkeys(files, name))
+        self.assertIn("docs/CONFIGURATION.md", named)
+        self.assertTrue(os.access(documents / "tools" / "verify_audit.py", os.X_OK), "docs/AUDIT.md names it")
+        for file, name in named.items():
+            self.assertTrue((documents / file).is_file(), f"{file}, of {name}")
+
+    def test_links_of_the_documents_lead_somewhere(self):
+        documents = self.prefix / "share" / "doc" / "cloister"
+        pages = [documents / "README.md", *sorted((documents / "docs").glob("**/*.md"))]
+        self.assertGreater(len(pages), 60)
+        dead = []
+        for page in pages:
+            for target in LINK.findall(page.read_text()):
+                place = os.path.relpath(page.parent / target, documents)
+                if re.match(r"[a-z]+:", target) or place.startswith(IN_THE_SOURCE):
+                    continue
+                if not (documents / place).exists():
+                    dead.append(f"{page}: {target}")
+        self.assertEqual(dead, [])
 
     def test_completions_are_those_of_the_command(self):
         for shell, file in zip(("bash", "zsh", "fish"), COMPLETIONS):
@@ -132,6 +167,12 @@ class Package(unittest.TestCase):
             self.assertTrue((unpacked / "usr" / "lib" / "cloister" / name).is_file(), name)
         for name in ("copyright", "changelog.gz", "changelog.Debian.gz"):
             self.assertTrue((unpacked / "usr" / "share" / "doc" / "cloister" / name).is_file(), name)
+        default = (unpacked / "etc" / "default" / "cloister").read_text()
+        self.assertEqual([line for line in default.splitlines() if line and not line.startswith("#")], [])
+        self.assertIn('\n#CLOISTER_FLAGS="--config /etc/cloister.yaml"\n', default)
+        self.assertEqual((unpacked / "DEBIAN" / "conffiles").read_text(), "/etc/default/cloister\n")
+        example = re.search(r"(/usr/share/doc/\S+\.yaml)", default)[1]
+        self.assertEqual((unpacked / example[1:]).read_text(), (REPO / "deploy" / "cloister.yaml").read_text())
         for script in ("postinst", "prerm"):
             self.assertTrue(os.access(unpacked / "DEBIAN" / script, os.X_OK), script)
         subprocess.run(["md5sum", "--quiet", "--check", "DEBIAN/md5sums"], cwd=unpacked, check=True)

@@ -46,7 +46,7 @@ void Exchange::onCancel(std::function<void()> act) {
 
 std::optional<std::string> Exchange::at(uint64_t& position) const {
   position = std::max(position, first_);
-  if (position >= end_position()) return std::nullopt;
+  if (position >= endPosition()) return std::nullopt;
   return events_[static_cast<size_t>(position - first_)];
 }
 
@@ -60,7 +60,7 @@ void Exchange::forget(uint64_t position) {
 void Exchange::leave(bool all) {
   if (--readers_ > 0) return;
   if (all && ended_) {
-    forget(end_position());
+    forget(endPosition());
   } else {
     shrink();
   }
@@ -78,7 +78,7 @@ void Exchange::interrupt() {
 
 boost::asio::awaitable<void> Exchange::wait(uint64_t position, Millis timeout) {
   const auto until = base::monotonicNow() + timeout;
-  while (position >= end_position() && !ended_ && !interrupted_ && base::monotonicNow() < until) {
+  while (position >= endPosition() && !ended_ && !interrupted_ && base::monotonicNow() < until) {
     co_await changed_.wait(until);
   }
 }

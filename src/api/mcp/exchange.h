@@ -50,7 +50,7 @@ class Exchange {
   [[nodiscard]] int status() const { return status_; }
   // True once more than the answer has to be told.
   [[nodiscard]] bool streams() const { return said_ > 0; }
-  [[nodiscard]] uint64_t end_position() const { return first_ + events_.size(); }
+  [[nodiscard]] uint64_t endPosition() const { return first_ + events_.size(); }
   // The event at `position`, nothing beyond the last; what was dropped is stepped over.
   [[nodiscard]] std::optional<std::string> at(uint64_t& position) const;
   // What an answer over kMaxEventBytes becomes when nobody is there to read it: memory is not kept

@@ -75,11 +75,11 @@ Task<void> tell(Telling telling, std::shared_ptr<void> hold, BodyWriter& out) {
   while (there) {
     there = co_await tellAll(telling, out);
     if (!there || exchange->takeInterrupt()) break;
-    all = exchange->ended() && telling.position >= exchange->end_position();
+    all = exchange->ended() && telling.position >= exchange->endPosition();
     if (all) break;
     const uint64_t position = telling.position;
     co_await exchange->wait(position, telling.keep_alive);
-    if (position >= exchange->end_position() && !exchange->ended()) {
+    if (position >= exchange->endPosition() && !exchange->ended()) {
       there = (co_await out.write(kKeepAlive)).has_value();
     }
   }

@@ -102,7 +102,14 @@ TEST(McpHeaders, OfArgumentsMustSayWhatTheArgumentsSay) {
 }
 
 TEST(McpText, IsUtf8WithoutControlCharacters) {
-  EXPECT_EQ(plainText("a\r\nb\rc\td\n"), "a\nb\nc\td\n");
+  EXPECT_EQ(plainText("a\r\nb\rc\td\n"), "a\nc\td\n");
+  EXPECT_EQ(plainText("\r  0%\r 50%\r100%\nnext"), "100%\nnext");
+  EXPECT_EQ(plainText("\r 50%"), " 50%");
+  EXPECT_EQ(plainText("one\r\ntwo\r"), "one\ntwo");
+  EXPECT_EQ(plainText("working\r       \rdone\n"), "done\n");
+  EXPECT_EQ(plainText("a bar\r     \r\nafter\n"), "a bar\nafter\n");
+  EXPECT_EQ(plainText("\x1b[32m 1/2\x1b[0m\r\x1b[K\x1b[32m 2/2\x1b[0m\n"), " 2/2\n");
+  EXPECT_EQ(plainText("\r\r\n\r"), "\n");
   EXPECT_EQ(plainText("\x1b[31mred\x1b[0m"), "red");
   EXPECT_EQ(plainText("\x1b]52;c;aGk=\x07!"), "!");
   EXPECT_EQ(plainText("\x1b]0;title\x1b\\!"), "!");
@@ -182,7 +189,7 @@ TEST(McpExchange, SaysNothingAfterItsEndOrItsCancellation) {
   exchange.say({{"n", 1}});
   exchange.answer({{"n", 2}}, 200);
   exchange.say({{"n", 3}});
-  EXPECT_EQ(exchange.end_position(), 2U);
+  EXPECT_EQ(exchange.endPosition(), 2U);
   Exchange cancelled(io.get_executor());
   int told = 0;
   cancelled.onCancel([&] { ++told; });
@@ -191,7 +198,7 @@ TEST(McpExchange, SaysNothingAfterItsEndOrItsCancellation) {
   cancelled.answer({{"n", 2}}, 200);
   EXPECT_EQ(told, 1);
   EXPECT_TRUE(cancelled.ended());
-  EXPECT_EQ(cancelled.end_position(), 0U);
+  EXPECT_EQ(cancelled.endPosition(), 0U);
 }
 
 TEST(McpExchange, IsBounded) {
@@ -199,9 +206,9 @@ TEST(McpExchange, IsBounded) {
   Exchange exchange(io.get_executor());
   for (size_t i = 0; i < 2 * Exchange::kMaxEvents; ++i)
     exchange.say({{"n", i}});
-  EXPECT_EQ(exchange.end_position(), Exchange::kMaxEvents);
+  EXPECT_EQ(exchange.endPosition(), Exchange::kMaxEvents);
   exchange.answer({{"n", 2}}, 200);
-  EXPECT_EQ(exchange.end_position(), Exchange::kMaxEvents + 1);
+  EXPECT_EQ(exchange.endPosition(), Exchange::kMaxEvents + 1);
 }
 
 TEST(McpExchange, KeepsNoLargeAnswerForAReaderThatIsAway) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/mcp/results.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "api/mcp/text.h"
 #include "api/mcp/tool.h"
-#include "base/content_type.h"
-#include "base/crypto.h"
 
 namespace cloister::api::mcp {
 namespace {
-
-constexpr std::string_view kFigures[] = {"image/png", "image/jpeg"};
 
 std::string_view textAt(const json::value& result, std::string_view type) {
   const json::object* data = result.if_object();
@@ -33,21 +32,56 @@ std::string shownResults(const json::array& results, size_t most) {
   return excerpt(all, all.size(), most, remedy).text;
 }
 
-json::array figuresOf(const json::array& results, size_t most, size_t most_bytes) {
-  constexpr size_t kGroup = 4;  // base64 characters, of three bytes
-  json::array images;
-  for (const json::value& result : results) {
-    for (const std::string_view type : kFigures) {
-      const std::string_view text = textAt(result, type);
-      if (text.empty() || text.size() / kGroup * 3 > most_bytes || images.size() >= most) continue;
-      const auto bytes = base::fromBase64(text);
-      // What it is called is a claim: the bytes are what counts.
-      if (!bytes || base::sniffContentType("", *bytes) != type) continue;
-      images.push_back(imageBlock(*bytes, type));
-      break;
+std::vector<ShownFigure> figuresOf(const model::Execution& run, size_t most, size_t most_bytes) {
+  std::vector<ShownFigure> figures;
+  size_t shown = 0;
+  for (size_t at = 0; at < run.results.size(); ++at) {
+    std::optional<model::Figure> figure = model::figureOf(run.results[at]);
+    if (!figure) continue;
+    ShownFigure& next = figures.emplace_back();
+    next.result = at;
+    next.size = figure->bytes.size();
+    next.type = figure->type;
+    if (next.size <= most_bytes && shown < most) {
+      ++shown;
+      next.bytes = std::move(figure->bytes);
+      continue;
+    }
+    const std::string path = model::figurePath(run.cell ? run.cell->number : 0, at, figure->type);
+    const auto kept = std::ranges::find(run.artifacts, path, &model::ArtifactRef::path);
+    if (kept != run.artifacts.end()) next.artifact = kept->id;
+  }
+  return figures;
+}
+
+json::array figureObjects(const std::vector<ShownFigure>& figures) {
+  json::array all;
+  for (const ShownFigure& figure : figures) {
+    json::object& told = all.emplace_back(json::object()).get_object();
+    told = {{"content_type", figure.type},
+            {"size", figure.size},
+            {"result", figure.result},
+            {"shown", !figure.bytes.empty()}};
+    if (figure.artifact.empty()) continue;
+    told["id"] = figure.artifact;
+    told["uri"] = artifactUri(figure.artifact);
+  }
+  return all;
+}
+
+std::string figureLines(const std::vector<ShownFigure>& figures) {
+  std::string lines;
+  for (const ShownFigure& figure : figures) {
+    lines += "\n" + std::string(figure.type) + ", " + std::to_string(figure.size) + " bytes";
+    if (!figure.bytes.empty()) {
+      lines += ": shown";
+    } else if (figure.artifact.empty()) {
+      lines += ": too large to be shown, and left out; save it as a file";
+    } else {
+      lines += ": too large to be shown; download with artifact_id " + figure.artifact;
     }
   }
-  return images;
+  return lines;
 }
 
 }  // namespace cloister::api::mcp

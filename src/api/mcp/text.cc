@@ -54,6 +54,27 @@ bool isControl(char c) {
   return (static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
 }
 
+// The line at the end of a text, which may be drawn more than once.
+class Redrawn {
+ public:
+  void restart(std::string& text) {
+    const std::string drawn = text.substr(begin_);
+    if (drawn.find_first_not_of(" \t") != std::string::npos) last_ = drawn;
+    text.resize(begin_);
+  }
+  // What is blank was drawn to wipe what was there: that is what there was to read.
+  void end(std::string& text) {
+    const bool blank = text.find_first_not_of(" \t", begin_) == std::string::npos;
+    if (blank && !last_.empty()) text.replace(begin_, std::string::npos, last_);
+    last_.clear();
+    begin_ = text.size() + 1;
+  }
+
+ private:
+  size_t begin_ = 0;
+  std::string last_;
+};
+
 size_t cutAt(std::string_view bytes, size_t at) {
   while (at > 0 && at < bytes.size() && (static_cast<uint8_t>(bytes[at]) & 0xc0) == 0x80)
     --at;
@@ -65,20 +86,25 @@ size_t cutAt(std::string_view bytes, size_t at) {
 std::string plainText(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
+  Redrawn line;
   while (!bytes.empty()) {
     size_t length = characterAt(bytes);
     if (bytes[0] == kEscape) {
       length = escapeAt(bytes);
     } else if (bytes[0] == '\r') {
-      if (bytes.size() < 2 || bytes[1] != '\n') text += '\n';
+      if (bytes.size() < 2 || bytes[1] != '\n') line.restart(text);
     } else if (length == 0) {
       text += kReplacement;
       length = 1;
+    } else if (bytes[0] == '\n') {
+      line.end(text);
+      text += '\n';
     } else if (!isControl(bytes[0]) && !isC1(bytes.substr(0, length))) {
       text += bytes.substr(0, length);
     }
     bytes.remove_prefix(length);
   }
+  line.end(text);
   return text;
 }
 

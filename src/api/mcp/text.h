@@ -9,7 +9,8 @@
 namespace cloister::api::mcp {
 
 // UTF-8 without control characters but tab and newline: escape sequences of terminals are left out,
-// bytes that are no UTF-8 become U+FFFD, "\r\n" becomes "\n".
+// bytes that are no UTF-8 become U+FFFD, "\r\n" becomes "\n". Of a line that was drawn anew, as
+// progress is, after each "\r", the last that is not blank is left.
 std::string plainText(std::string_view bytes);
 
 struct Excerpt {

@@ -39,6 +39,8 @@ Task<Outcome> listArtifactsTool(Server& server, Call& call, json::object argumen
 
 // Takes a text out of the arguments; "" where it is not given.
 Result<std::string> takeText(json::object& arguments, std::string_view name);
+// `env` as a list of NAME=VALUE becomes an object, as requests have it.
+Result<> listedEnv(json::object& arguments);
 // The same for `idempotency_key`, as REST's Idempotency-Key.
 Result<std::string> takeKey(json::object& arguments);
 

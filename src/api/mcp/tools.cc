@@ -36,8 +36,9 @@ std::string_view typeOf(Code code) {
       return model::error_type::kPermissionDenied;
     case Code::kQuota:
       return model::error_type::kQuotaExceeded;
-    case Code::kInvalid:
     case Code::kNotFound:
+      return model::error_type::kNotFound;
+    case Code::kInvalid:
     case Code::kConflict:
     case Code::kTooLarge:
     case Code::kUnsupported:
@@ -78,6 +79,25 @@ std::string nextStep(const Error& error) {
   return "call again once; if it stays, tell the operator";
 }
 
+// Models fill in what they do not mean to give. In these an empty value says something.
+constexpr std::string_view kMayBeEmpty[] = {"artifacts", "content"};
+
+void dropAbsent(json::object& arguments) {
+  const auto isAbsent = [](std::string_view name, const json::value& value) {
+    if (value.is_null()) return true;
+    if (std::ranges::find(kMayBeEmpty, name) != std::end(kMayBeEmpty)) return false;
+    return (value.is_string() && value.get_string().empty()) ||
+           (value.is_array() && value.get_array().empty());
+  };
+  for (auto at = arguments.begin(); at != arguments.end();) {
+    const bool absent = isAbsent(at->key(), at->value());
+    at = absent ? arguments.erase(at) : at + 1;
+  }
+  const json::value* content = arguments.if_contains("content");
+  const bool empty = content != nullptr && content->is_string() && content->get_string().empty();
+  if (empty && arguments.contains("bytes")) arguments.erase("content");
+}
+
 }  // namespace
 
 Result<std::string> takeText(json::object& arguments, std::string_view name) {
@@ -92,6 +112,28 @@ Result<std::string> takeText(json::object& arguments, std::string_view name) {
   std::string text(value->get_string());
   arguments.erase(name);
   return text;
+}
+
+Result<> listedEnv(json::object& arguments) {
+  const json::value* env = arguments.if_contains("env");
+  if (env == nullptr || !env->is_array()) return {};
+  json::object named;
+  size_t at = 0;
+  for (const json::value& item : env->get_array()) {
+    const std::string field = "env[" + std::to_string(at++) + "]";
+    const std::string_view text = item.is_string() ? std::string_view(item.get_string()) : "";
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string_view::npos) {
+      return fail(Code::kInvalid, field + ": must be NAME=VALUE", field);
+    }
+    const std::string_view name = text.substr(0, equals);
+    if (named.contains(name)) {
+      return fail(Code::kInvalid, field + ": " + std::string(name) + " is given twice", field);
+    }
+    named[name] = text.substr(equals + 1);
+  }
+  arguments["env"] = std::move(named);
+  return {};
 }
 
 Result<std::string> takeKey(json::object& arguments) {
@@ -170,6 +212,7 @@ Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
                               std::string(model::permissionName(tool->permission));
     co_return toResult(errorAnswer(Error{Code::kDenied, lacks, ""}));
   }
+  dropAbsent(arguments);
   Outcome outcome = co_await tool->handle(server, call, std::move(arguments));
   co_return toResult(outcome ? *std::move(outcome) : errorAnswer(outcome.error()));
 }

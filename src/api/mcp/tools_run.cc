@@ -44,6 +44,7 @@ Result<> toBody(json::object& arguments) {
                 "argv");
   }
   TRY(rename(arguments, "argv", "command"));
+  TRY(listedEnv(arguments));
   if (json::value* policy = arguments.if_contains("network_policy");
       policy != nullptr && policy->is_string()) {
     *policy = json::object{{"tier", policy->get_string()}};
@@ -171,7 +172,9 @@ json::object provenanceOf(const Execution& run) {
   for (const std::string& each : run.provenance.weakened)
     weakened.emplace_back(json::string(each));
   return {{"runtime", run.provenance.runtime},
-          {"image_digest", run.provenance.image_digest},
+          {"image_digest", run.provenance.image_digest.empty()
+                               ? json::value(nullptr)
+                               : json::value(run.provenance.image_digest)},
           {"policy_id", run.provenance.policy_id},
           {"permit_id", run.provenance.permit_id},
           {"weakened", std::move(weakened)}};
@@ -212,7 +215,8 @@ json::object structuredOf(const Execution& run, const Excerpt& out, const Excerp
 }
 
 std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
-                   const std::string& value, const std::vector<FileFacts>& files) {
+                   const std::string& value, const std::vector<ShownFigure>& figures,
+                   const std::vector<FileFacts>& files) {
   std::string text = summaryLine(run) + "\nexecution_id: " + run.id;
   if (!run.session_id.empty()) text += "\nsession_id: " + run.session_id;
   if (run.error) text += "\n" + run.error->type + ": " + run.error->message;
@@ -225,6 +229,12 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
   stream("stdout", out, run.out.total);
   stream("stderr", err, run.err.total);
   if (!value.empty()) text += "\n--- value\n" + value;
+  if (!figures.empty()) text += "\n--- figures" + figureLines(figures);
+  if (run.results_truncated) {
+    const std::string lines = model::leftOutText(run.results_left_out);
+    text += "\n--- left out\n" + (lines.empty() ? "some results were over a bound\n" : lines);
+    text.pop_back();
+  }
   if (!files.empty()) text += "\n--- files it left behind";
   for (const FileFacts& file : files)
     text += "\n" + lineOf(file);
@@ -233,10 +243,14 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
 
 // Links to the files, and those figures that are small.
 Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
+                           const std::vector<ShownFigure>& figures,
                            const std::vector<FileFacts>& files) {
   const Settings& settings = server.settings();
   json::array links;
-  json::array images = figuresOf(run.results, settings.inline_images, settings.inline_image_bytes);
+  json::array images;
+  for (const ShownFigure& figure : figures) {
+    if (!figure.bytes.empty()) images.push_back(imageBlock(figure.bytes, figure.type));
+  }
   for (const FileFacts& file : files) {
     links.push_back(linkBlock(file));
     const bool small = file.size <= settings.inline_image_bytes && file.size > 0;
@@ -273,27 +287,32 @@ Task<std::vector<FileFacts>> filesOf(Server& server, Call& call, const Execution
   wanted.limit = kMost;
   wanted.since = run.started_at;
   auto changed = co_await listFiles(server, call, run.session_id, std::move(wanted));
-  if (changed) co_return std::move(changed->first);
+  if (changed) std::ranges::move(changed->first, std::back_inserter(files));
   co_return files;  // the session has ended meanwhile
 }
 
 Task<Outcome> present(Server& server, Call& call, Execution run) {
   const size_t most = server.settings().text_bytes;
   const std::string id = run.id;
-  const auto shownOf = [&](const model::KeptOutput& kept, std::string_view name) {
+  const auto shown_of = [&](const model::KeptOutput& kept, std::string_view name) {
     return excerpt(kept.bytes, kept.total, most,
                    "get_logs with execution_id " + id + ", stream " + std::string(name) +
                        " and offset reads it");
   };
-  const Excerpt out = shownOf(run.out, "stdout");
-  const Excerpt err = shownOf(run.err, "stderr");
+  const Excerpt out = shown_of(run.out, "stdout");
+  const Excerpt err = shown_of(run.err, "stderr");
   const std::vector<FileFacts> files = co_await filesOf(server, call, run);
   Answer answer;
   const std::string value = shownResults(run.results, most);
+  const Settings& settings = server.settings();
+  const std::vector<ShownFigure> figures =
+      figuresOf(run, settings.inline_images, settings.inline_image_bytes);
   answer.structured = structuredOf(run, out, err, files);
   if (!value.empty()) answer.structured["value"] = value;
-  answer.text = textOf(run, out, err, value, files);
-  answer.more = co_await blocksOf(server, call, run, files);
+  if (!figures.empty()) answer.structured["figures"] = figureObjects(figures);
+  if (run.results_truncated) answer.structured["left_out"] = run.results_left_out;
+  answer.text = textOf(run, out, err, value, figures, files);
+  answer.more = co_await blocksOf(server, call, run, figures, files);
   answer.is_error = isOurs(run);
   co_return answer;
 }

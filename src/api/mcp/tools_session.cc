@@ -31,6 +31,7 @@ std::string lineOf(const model::Session& session) {
 }
 
 Result<> toBody(json::object& arguments) {
+  TRY(listedEnv(arguments));
   if (const json::value* image = arguments.if_contains("base_image")) {
     if (arguments.contains("image")) {
       return fail(Code::kInvalid, "base_image: not together with image", "base_image");

@@ -51,7 +51,7 @@ Result<> add(Texts& list, const Texts& more, const std::string& field) {
 }
 
 Result<Texts> operations(ObjectReader& reader, std::string_view name) {
-  const Texts all = TRY(texts(reader, name)).value_or(Texts{});
+  Texts all = TRY(texts(reader, name)).value_or(Texts{});
   for (const std::string& one : all) {
     if (model::isAgentOperation(one)) continue;
     std::string known;
@@ -102,8 +102,14 @@ Result<> readEscalation(ObjectReader& body, model::AgentEscalation& escalation) 
   ObjectReader reader(*object, "escalation");
   if (const auto flag = TRY(reader.boolean("auto_approve_safe")))
     escalation.auto_approve_safe = flag;
-  if (auto list = TRY(texts(reader, "require_human_approval")))
+  if (auto list = TRY(texts(reader, "require_human_approval"))) {
+    for (const std::string& kind : *list) {
+      if (model::isApprovalKind(kind)) continue;
+      return wrong("escalation.require_human_approval",
+                   "\"" + model::shownText(kind) + "\" is none of " + model::approvalKindNames());
+    }
     escalation.require_human_approval = std::move(list);
+  }
   if (const auto n = TRY(reader.integer("timeout_seconds", 1, kMostSeconds)))
     escalation.timeout_seconds = static_cast<uint64_t>(*n);
   if (auto action = TRY(reader.text("fallback_action"))) {
@@ -172,6 +178,7 @@ json::object effectiveObject(const policy::AgentRules& rules) {
   for (const policy::CommandRule& rule : rules.level.forbidden)
     forbidden.push_back(json::string(rule.pattern.text()));
   const auto& operations = rules.level.file_operations;
+  const std::vector<std::string> warnings = policy::warningsOf(rules.level);
   return {{"description", rules.level.description},
           {"allowed_commands", std::move(commands)},
           {"forbidden_commands", std::move(forbidden)},
@@ -185,7 +192,9 @@ json::object effectiveObject(const policy::AgentRules& rules) {
             {"concurrent", orNull(rules.limits.concurrent)}}},
           {"auto_approve_safe", rules.auto_approve_safe},
           {"require_human_approval",
-           json::array(rules.require_human_approval.begin(), rules.require_human_approval.end())}};
+           json::array(rules.require_human_approval.begin(), rules.require_human_approval.end())},
+          {"fallback_action", rules.fallback_action},
+          {"warnings", json::array(warnings.begin(), warnings.end())}};
 }
 
 }  // namespace

@@ -62,14 +62,14 @@ Task<Result<Response>> upload(RestParts& parts, Request& request) {
 }
 
 base::json::object uploadObject(const orchestrator::UploadState& upload) {
-  const auto textOrNull = [](std::string text) {
+  const auto text_or_null = [](std::string text) {
     return text.empty() ? base::json::value(nullptr) : base::json::value(std::move(text));
   };
   return {{"upload", upload.name},
           {"path", upload.path},
           {"size", upload.size},
-          {"expires_at", textOrNull(base::formatTime(upload.expires_at))},
-          {"artifact_id", textOrNull(upload.artifact_id)}};
+          {"expires_at", text_or_null(base::formatTime(upload.expires_at))},
+          {"artifact_id", text_or_null(upload.artifact_id)}};
 }
 
 Task<Result<Response>> showUpload(RestParts& parts, Request& request) {

@@ -2,6 +2,7 @@
 // /v1/audit: the append-only log, to read, to take away, to prove; receipts of executions.
 #include "audit/audit.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "api/rest/requests.h"
@@ -25,23 +26,68 @@ std::string lines(const std::vector<model::AuditEntry>& entries) {
   return text;
 }
 
+std::unexpected<Error> wrongQuery(const std::string& name, const std::string& must) {
+  return fail(Code::kInvalid, "query parameter " + name + ": must be " + must, "query." + name);
+}
+
+Result<int64_t> queryTime(const Request& request, const std::string& name, int64_t otherwise) {
+  const auto text = queryText(request, name);
+  if (!text) return otherwise;
+  const auto time = base::parseTime(*text);
+  if (!time) return wrongQuery(name, "a time as 2026-01-31T10:42:00Z, or a day as 2026-01-31");
+  return *time;
+}
+
+Result<std::string> queryAction(const Request& request) {
+  const std::string action = queryText(request, "action").value_or("");
+  const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || c == '.' || c == '_'; };
+  const size_t fixed = action.size() - (action.ends_with('*') ? 1 : 0);
+  if (!std::all_of(action.begin(), action.begin() + static_cast<ptrdiff_t>(fixed), fits)) {
+    return wrongQuery("action",
+                      "an action as escalation.approved, or escalation.* for all of a kind");
+  }
+  return action;
+}
+
+Result<store::AuditSearch> readSearch(const Request& request) {
+  store::AuditSearch search;
+  const std::string order = queryText(request, "order").value_or("oldest");
+  if (order != "oldest" && order != "newest") return wrongQuery("order", "oldest or newest");
+  search.newest_first = order == "newest";
+  search.after =
+      static_cast<uint64_t>(TRY(queryInteger(request, "after", 0, INT64_MAX)).value_or(0));
+  search.before =
+      static_cast<uint64_t>(TRY(queryInteger(request, "before", 1, INT64_MAX)).value_or(INT64_MAX));
+  search.action = TRY(queryAction(request));
+  search.by = queryText(request, "by").value_or("");
+  search.agent = queryText(request, "agent").value_or("");
+  search.subject = queryText(request, "subject").value_or("");
+  search.execution = queryText(request, "execution_id").value_or("");
+  search.since = TRY(queryTime(request, "since", 0));
+  search.until = TRY(queryTime(request, "until", INT64_MAX));
+  search.limit =
+      static_cast<uint32_t>(TRY(queryInteger(request, "limit", 1, kMaxEntries)).value_or(100));
+  return search;
+}
+
 Task<Result<Response>> list(RestParts& parts, Request& request) {
-  const auto after = CO_TRY(queryInteger(request, "after", 0, INT64_MAX)).value_or(0);
-  const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxEntries)).value_or(100);
-  const auto entries =
-      CO_TRY(parts.store.audit(store::Scope::of(request.principal), static_cast<uint64_t>(after),
-                               static_cast<uint32_t>(limit)));
+  const store::AuditSearch search = CO_TRY(readSearch(request));
+  const store::Scope scope = store::Scope::of(request.principal);
+  // A search with filters reads many entries, so not on the io thread.
+  const auto page = CO_TRY(co_await inBackground<Result<store::AuditPage>>(
+      parts.background, [&] { return parts.store.searchAudit(scope, search); }));
   json::array items;
-  for (const model::AuditEntry& entry : entries) {
+  for (const model::AuditEntry& entry : page.entries) {
     json::value item = CO_TRY(base::parseJson(audit::exportLine(entry)));
     item.as_object().erase("sealed");
     item.as_object()["details"] = model::shownDetails(entry);
     items.push_back(std::move(item));
   }
-  json::value next = nullptr;
-  if (entries.size() == static_cast<size_t>(limit)) next = entries.back().seq;
-  co_return jsonResponse(
-      200, json::object{{"entries", std::move(items)}, {"next_after", std::move(next)}});
+  const json::value next = page.next ? json::value(*page.next) : json::value(nullptr);
+  const bool newest = search.newest_first;
+  co_return jsonResponse(200, json::object{{"entries", std::move(items)},
+                                           {"next_after", newest ? json::value(nullptr) : next},
+                                           {"next_before", newest ? next : json::value(nullptr)}});
 }
 
 Task<Result<Response>> redact(RestParts& parts, Request& request) {
@@ -123,7 +169,8 @@ std::vector<Route> auditRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/audit",
            .access = needs(Permission::kAuditRead),
-           .query = {"after", "limit"},
+           .query = {"after", "before", "order", "limit", "action", "by", "agent", "subject",
+                     "execution_id", "since", "until"},
            .handle = [&parts](Request& request) { return list(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/audit/verify",

@@ -86,6 +86,13 @@ Task<Result<Response>> decide(RestParts& parts, Request& request, bool approve) 
   co_return jsonResponse(200, model::toJsonObject(escalation));
 }
 
+std::function<Task<void>(Request&)> noted(RestParts& parts, bool approve) {
+  return [&parts, approve](Request& request) {
+    return parts.escalations.noteRefused(
+        request.principal, queryText(request, "tenant").value_or(""), request.params[0], approve);
+  };
+}
+
 Task<Result<Response>> approve(RestParts& parts, Request& request) {
   return decide(parts, request, true);
 }
@@ -139,13 +146,15 @@ std::vector<Route> escalationRoutes(RestParts& parts) {
        .access = needs(Permission::kEscalationDecide),
        .query = {"tenant"},
        .handle = with(approve),
-       .json_body = true},
+       .json_body = true,
+       .lacking = noted(parts, true)},
       {.method = "POST",
        .pattern = "/v1/escalations/{id}:deny",
        .access = needs(Permission::kEscalationDecide),
        .query = {"tenant"},
        .handle = with(deny),
-       .json_body = true},
+       .json_body = true,
+       .lacking = noted(parts, false)},
       {.method = "GET",
        .pattern = "/v1/agents/{agent}/escalation-policy",
        .access = needs(Permission::kEscalationRead),

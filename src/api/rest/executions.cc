@@ -100,7 +100,9 @@ size_t tailOffset(std::string_view text, int64_t lines) {
 }
 
 Task<void> streamKept(std::shared_ptr<orchestrator::OutputLog> log, model::Stream stream,
-                      uint64_t from, uint64_t to, BodyWriter& out) {
+                      uint64_t from, uint64_t to, std::string first, BodyWriter& out) {
+  if (!first.empty() && !co_await out.write(first)) co_return;
+  from += first.size();
   while (from < to) {
     if (from < log->begin(stream)) co_return;  // a terminal has said so much meanwhile
     // A copy: the log may grow, and move, while the client takes its time.
@@ -138,8 +140,10 @@ Task<Result<Response>> logs(RestParts& parts, Request& request) {
       .with("X-Cloister-Total-Bytes", std::to_string(log->total(stream)))
       .with("X-Cloister-Complete", log->closed() ? "true" : "false");
   response.stream_length = to - from;
-  response.stream = [log, stream, from, to](BodyWriter& out) {
-    return streamKept(log, stream, from, to, out);
+  // What is short is whole: a terminal may say more, and lose this, before it is sent.
+  const std::string first(kept.substr(from - begin, kLogPiece));
+  response.stream = [log, stream, from, to, first](BodyWriter& out) {
+    return streamKept(log, stream, from, to, first, out);
   };
   co_return response;
 }

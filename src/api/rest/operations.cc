@@ -54,6 +54,7 @@ Task<Result<Response>> readyz(RestParts& parts, Request& request) {
 Task<Result<Response>> metrics(RestParts& parts, Request&) {
   parts.metrics.nodeConnected(parts.service.node().runtime != nullptr);
   parts.metrics.pool(poolStats(parts));
+  parts.metrics.image(parts.service.image());
   co_return text("text/plain; version=0.0.4; charset=utf-8", parts.metrics.text());
 }
 
@@ -65,7 +66,9 @@ Task<Result<Response>> node(RestParts& parts, Request&) {
   const orchestrator::NodeState& state = parts.service.node();
   const model::NodeOffer& offer = state.offer;
   json::array findings;
-  for (const model::Finding& finding : offer.findings) {
+  std::vector<model::Finding> all = offer.findings;
+  if (const auto image = parts.service.image()) all.push_back(model::findingOf(*image));
+  for (const model::Finding& finding : all) {
     findings.push_back({{"area", finding.area},
                         {"name", finding.name},
                         {"state", stateName(finding.state)},

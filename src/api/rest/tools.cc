@@ -157,9 +157,16 @@ json::value effectError(const Execution& execution) {
 json::object effectOf(const Execution& execution) {
   const json::object whole = model::toJsonObject(execution);
   json::object output;
-  constexpr std::array<std::string_view, 8> kOutput = {
-      "stdout",           "stderr",           "stdout_encoding", "stderr_encoding",
-      "stdout_truncated", "stderr_truncated", "stdout_artifact", "stderr_artifact"};
+  constexpr std::array<std::string_view, 10> kOutput = {"stdout",
+                                                        "stderr",
+                                                        "stdout_encoding",
+                                                        "stderr_encoding",
+                                                        "stdout_truncated",
+                                                        "stderr_truncated",
+                                                        "stdout_artifact",
+                                                        "stderr_artifact",
+                                                        "stdout_artifact_truncated",
+                                                        "stderr_artifact_truncated"};
   for (const std::string_view member : kOutput) {
     if (const json::value* value = whole.if_contains(member)) output[member] = *value;
   }
@@ -168,7 +175,7 @@ json::object effectOf(const Execution& execution) {
   const model::Provenance& from = execution.provenance;
   const std::string& container =
       execution.session_id.empty() ? from.permit_id : execution.session_id;
-  const auto orNull = [](const std::string& text) {
+  const auto or_null = [](const std::string& text) {
     return text.empty() ? json::value(nullptr) : json::value(text);
   };
   return {{"id", execution.id},
@@ -179,13 +186,13 @@ json::object effectOf(const Execution& execution) {
           {"artifacts", whole.at("artifacts")},
           {"error", effectError(execution)},
           {"metadata",
-           {{"container_id", orNull(container)},
+           {{"container_id", or_null(container)},
             {"execution_id", execution.id},
             {"session_id", whole.at("session_id")},
             {"duration_ms", execution.usage.wall_ms},
             {"signal", whole.at("signal")},
-            {"output_sha256", orNull(from.output_sha256)},
-            {"runtime", orNull(from.runtime)},
+            {"output_sha256", or_null(from.output_sha256)},
+            {"runtime", or_null(from.runtime)},
             {"resource_usage", whole.at("resource_usage")},
             {"retry_of", retry_of != nullptr ? *retry_of : json::value(nullptr)}}}};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/glob.h"
 #include "base/network.h"
 
 namespace cloister::policy {
@@ -41,6 +42,31 @@ bool endsWithAny(std::string_view text, const std::string_view (&all)[N]) {
 template <size_t N>
 bool containsAny(std::string_view text, const std::string_view (&all)[N]) {
   return std::ranges::any_of(all, [&](std::string_view one) { return text.contains(one); });
+}
+
+std::string lowered(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
+
+std::string withoutDot(std::string host) {
+  if (host.ends_with('.')) host.pop_back();
+  return host;
+}
+
+// Of a URL with a host: what it names, or that of its scheme; "" for a scheme without one.
+std::string portOf(std::string_view url) {
+  const size_t scheme = url.find("://");
+  std::string_view rest = url.substr(scheme + 3);
+  rest = rest.substr(0, rest.find_first_of("/?#\\"));
+  const size_t behind = rest.contains(']') ? rest.find(']') : 0;
+  const size_t colon = rest.find(':', behind);
+  if (colon != std::string_view::npos) return std::string(rest.substr(colon + 1));
+  const std::string name = lowered(url.substr(0, scheme));
+  if (name == "https" || name == "wss") return "443";
+  return name == "http" || name == "ws" ? "80" : "";
 }
 
 bool isIpv4(std::string_view host) {
@@ -102,10 +128,30 @@ std::optional<std::string> hostOf(std::string_view url) {
            c == '-' || c == ':' || c == '_';
   });
   if (host.empty() || !plain) return std::nullopt;
-  std::string lower(host);
-  for (char& c : lower)
-    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
+  return lowered(host);
+}
+
+bool coversUrl(std::string_view pattern, std::string_view url) {
+  const auto host = hostOf(url);
+  if (!host) return false;
+  if (const size_t scheme = pattern.find("://"); scheme != std::string_view::npos) {
+    const std::string_view rest = pattern.substr(scheme + 3);
+    const size_t path = std::min(rest.find_first_of("/?#"), rest.size());
+    const size_t at = url.find("://");
+    const std::string_view of_url = url.substr(at + 3);
+    const std::string_view asked =
+        of_url.substr(std::min(of_url.find_first_of("/?#"), of_url.size()));
+    return lowered(pattern.substr(0, scheme)) == lowered(url.substr(0, at)) &&
+           coversUrl(rest.substr(0, path), url) &&
+           (path == rest.size() || base::globMatches(rest.substr(path), asked));
+  }
+  const size_t colon = pattern.rfind(':');
+  const bool address = pattern.contains(']') ? pattern.ends_with(']') : pattern.find(':') != colon;
+  const bool has_port = colon != std::string_view::npos && !address;
+  if (has_port && pattern.substr(colon + 1) != portOf(url)) return false;
+  std::string_view name = has_port ? pattern.substr(0, colon) : pattern;
+  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
+  return base::globMatches(withoutDot(lowered(name)), withoutDot(*host));
 }
 
 bool isInternalHost(std::string_view host) {

@@ -18,6 +18,10 @@ bool isConfigPath(std::string_view path);  // says how programs, builds or hosts
 
 // In lower case, without brackets; nullopt for what is no URL with a host.
 std::optional<std::string> hostOf(std::string_view url);
+// Whether a permission for `pattern` covers the URL. The pattern is a host (pypi.org, *.pypi.org),
+// a host with its port (pypi.org:443), or a URL; * stands for any characters. A host without a
+// port covers all ports, a URL without a path all paths. Case does not count in a host.
+bool coversUrl(std::string_view pattern, std::string_view url);
 // A loopback or private address, a name without a dot, or one under internal, local, lan,
 // home.arpa.
 bool isInternalHost(std::string_view host);

@@ -28,19 +28,11 @@ Result<> addOwn(const model::AgentSandbox& sandbox, Level& level) {
 }
 
 void readEscalation(const model::AgentEscalation& own, AgentRules& rules) {
-  const base::json::object& of_level = rules.level.escalation_policy;
-  if (const auto* value = of_level.if_contains("auto_approve_safe_operations");
-      value != nullptr && value->is_bool()) {
-    rules.auto_approve_safe = value->get_bool();
-  }
-  if (const auto* list = of_level.if_contains("require_human_approval");
-      list != nullptr && list->is_array()) {
-    for (const base::json::value& item : list->get_array()) {
-      if (item.is_string()) rules.require_human_approval.emplace_back(item.get_string());
-    }
-  }
-  rules.auto_approve_safe = own.auto_approve_safe.value_or(rules.auto_approve_safe);
-  if (own.require_human_approval) rules.require_human_approval = *own.require_human_approval;
+  const LevelEscalation& level = rules.level.escalation;
+  rules.auto_approve_safe = own.auto_approve_safe.value_or(level.auto_approve_safe);
+  rules.require_human_approval = own.require_human_approval.value_or(level.require_human_approval);
+  rules.timeout_seconds = own.timeout_seconds ? own.timeout_seconds : level.timeout_seconds;
+  rules.fallback_action = own.fallback_action.value_or(level.fallback_action);
 }
 
 }  // namespace
@@ -66,6 +58,7 @@ Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level
   rules.bounds = levels.bounds;
   rules.image = levels.image;
   rules.helpers = levels.helpers;
+  rules.safe = levels.safe;
   rules.limits = found->second.limits;
   readEscalation({}, rules);
   return rules;

@@ -27,6 +27,9 @@ struct AgentRules {
   bool nested = false;  // model::AgentSandbox
   bool auto_approve_safe = false;
   std::vector<std::string> require_human_approval;
+  std::optional<uint64_t> timeout_seconds;  // of an escalation; absent: the configuration's
+  std::string fallback_action = "deny";
+  std::vector<SafeOperation> safe;  // of the document
 };
 
 // kInvalid, of `field`, for a pattern that is none or a level that there is not.

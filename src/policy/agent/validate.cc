@@ -123,13 +123,18 @@ Validation refusedCommand(const Level& level, const Verdict& verdict, const std:
   return v;
 }
 
-Validation validateCommand(const AgentRules& rules, const CommandOperation& command,
-                           const std::string& text) {
+// By `level`, which need not be the rules' own.
+Verdict verdictOn(const AgentRules& rules, const Level& level, const CommandOperation& command) {
   const std::string_view directory = command.directory.empty() ? kWorkspace : command.directory;
   Effects effects = command.text
                         ? effectsOf(*command.text, rules.bounds, rules.image.get(), directory)
                         : effectsOfArgv(command.argv, rules.bounds, rules.image.get(), directory);
-  const Verdict verdict = judgeCommand(rules.level, std::move(effects));
+  return judgeCommand(level, std::move(effects));
+}
+
+Validation validateCommand(const AgentRules& rules, const CommandOperation& command,
+                           const std::string& text) {
+  const Verdict verdict = verdictOn(rules, rules.level, command);
   if (verdict.outcome != Outcome::kAllow) return refusedCommand(rules.level, verdict, text);
   Validation v;
   v.monitoring_required = !verdict.risks.empty();
@@ -179,13 +184,48 @@ Validation validateNamed(const AgentRules& rules, const std::vector<std::string>
   return v;
 }
 
-// What was approved for a time; null for nothing. A command is that text and no other.
+// A command is that text and no other.
+bool covers(const model::TemporaryPermission& one, const std::string& target) {
+  if (one.operation == "network") return coversUrl(one.pattern, target);
+  if (one.pattern == target) return true;
+  return one.operation != "command_execution" && globMatches(one.pattern, target);
+}
+
+// Whether the document's table has it.
+bool isSafe(const AgentRules& rules, const Operation& operation, const std::string& target) {
+  return std::ranges::any_of(rules.safe, [&](const SafeOperation& safe) {
+    if (const auto* command = std::get_if<CommandOperation>(&operation.what)) {
+      return safe.level != nullptr &&
+             verdictOn(rules, *safe.level, *command).outcome == Outcome::kAllow;
+    }
+    const auto* file = std::get_if<FileOperation>(&operation.what);
+    const std::string name = file != nullptr && file->access == FileAccess::kCreate
+                                 ? "file_write"
+                                 : std::string(nameOf(operation));
+    return file != nullptr && !file->recursive && name == safe.operation &&
+           globMatches(safe.path, target);
+  });
+}
+
+// Whether no person is needed: nothing forbids it by name, it is safe, and no rule wants a person.
+bool ruleMayAllow(const AgentRules& rules, const Operation& operation, const std::string& target,
+                  const Validation& refused) {
+  const bool asked = rules.auto_approve_safe ||
+                     std::ranges::any_of(rules.temporary, &model::TemporaryPermission::by_rule);
+  return asked && refused.escalation_available && refused.rule.empty() &&
+         !rules.revoked.contains(nameOf(operation)) &&
+         !needsHuman(rules.require_human_approval, operation, target) &&
+         isSafe(rules, operation, target);
+}
+
+// What was approved for a time; null for nothing. What a rule approved counts while it could do so.
 const model::TemporaryPermission* temporaryFor(const AgentRules& rules, std::string_view operation,
-                                               const std::string& target, int64_t now) {
+                                               const std::string& target, int64_t now,
+                                               bool by_rule) {
   for (const model::TemporaryPermission& one : rules.temporary) {
     if (one.operation != operation || one.expires_at <= now) continue;
-    const bool exact = operation == "command_execution";
-    if (one.pattern == target || (!exact && globMatches(one.pattern, target))) return &one;
+    if (one.by_rule && !by_rule) continue;
+    if (covers(one, target)) return &one;
   }
   return nullptr;
 }
@@ -222,7 +262,9 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
     v = judge(rules, operation, target);
   }
   // What nobody may allow, nobody has.
-  const auto* temporary = v.escalation_available ? temporaryFor(rules, name, target, now) : nullptr;
+  const bool by_rule = !v.approved() && ruleMayAllow(rules, operation, target, v);
+  const auto* temporary =
+      v.escalation_available ? temporaryFor(rules, name, target, now, by_rule) : nullptr;
   if (temporary != nullptr) {
     v = {};
     v.escalation_id = temporary->escalation_id;
@@ -230,9 +272,7 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
     v.conditions = {"approved for a time by " + temporary->escalation_id};
   }
   if (!v.approved()) {
-    v.human_approval =
-        v.escalation_available &&
-        (!rules.auto_approve_safe || needsHuman(rules.require_human_approval, operation, target));
+    v.human_approval = v.escalation_available && !(rules.auto_approve_safe && by_rule);
     return v;
   }
   Validation room = validateResources(rules, operation.wanted, used);
@@ -291,7 +331,7 @@ Validation validateResources(const AgentRules& rules, const Resources& wanted,
 
 base::json::object toJsonObject(const Validation& v) {
   namespace json = base::json;
-  const auto orNull = [](const std::string& text) {
+  const auto or_null = [](const std::string& text) {
     return text.empty() ? json::value(nullptr) : json::value(text);
   };
   json::object out = {{"outcome", kindName(v.kind)}};
@@ -302,9 +342,9 @@ base::json::object toJsonObject(const Validation& v) {
     return out;
   }
   out["reason"] = v.reason;
-  out["rule"] = orNull(v.rule);
-  out["why"] = orNull(v.why);
-  out["words"] = orNull(v.words);
+  out["rule"] = or_null(v.rule);
+  out["why"] = or_null(v.why);
+  out["words"] = or_null(v.words);
   out["escalation_available"] = v.escalation_available;
   out["human_approval"] = v.human_approval;
   out["mitigations"] = json::array(v.mitigations.begin(), v.mitigations.end());
@@ -325,7 +365,7 @@ base::json::object toJsonObject(const Validation& v) {
       risks.push_back(json::object{{"kind", risk.kind},
                                    {"what", model::shownText(risk.what)},
                                    {"outcome", outcomeName(risk.outcome)},
-                                   {"rule", orNull(risk.rule)},
+                                   {"rule", or_null(risk.rule)},
                                    {"mitigation", risk.mitigation}});
     }
     out["risk_factors"] = std::move(risks);

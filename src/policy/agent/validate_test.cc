@@ -50,6 +50,35 @@ Validation network(const AgentRules& rules, const std::string& url) {
   return validateOperation(rules, {.what = NetworkOperation{url}, .wanted = {}}, {}, kNow);
 }
 
+TEST(ValidateNetwork, AGrantIsForItsHost) {
+  model::AgentSandbox sandbox = sandboxAt("training");
+  const auto covers = [&](const std::string& pattern, const std::string& url) {
+    sandbox.temporary_permissions = {
+        {.operation = "network", .pattern = pattern, .expires_at = kNow + 1, .escalation_id = "e"}};
+    return network(makeAgentRules(shipped(), sandbox).value(), url).approved();
+  };
+  EXPECT_TRUE(covers("pypi.org", "https://pypi.org/simple"));
+  EXPECT_TRUE(covers("pypi.org", "http://PyPI.org:8080/"));
+  EXPECT_TRUE(covers("PYPI.org.", "https://pypi.org"));
+  EXPECT_FALSE(covers("pypi.org", "https://files.pypi.org/x"));
+  EXPECT_FALSE(covers("pypi.org", "https://pypi.org.evil.example/"));
+  EXPECT_FALSE(covers("pypi.org", "https://evil.example/pypi.org"));
+  EXPECT_FALSE(covers("pypi.org", "https://pypi.org@evil.example/"));
+  EXPECT_TRUE(covers("*.pypi.org", "https://files.pypi.org/x"));
+  EXPECT_FALSE(covers("*.pypi.org", "https://pypi.org/x"));
+  EXPECT_FALSE(covers("*.pypi.org", "https://evil.example/.pypi.org"));
+  EXPECT_TRUE(covers("pypi.org:443", "https://pypi.org/simple"));
+  EXPECT_TRUE(covers("pypi.org:8080", "http://pypi.org:8080/"));
+  EXPECT_FALSE(covers("pypi.org:443", "http://pypi.org/"));
+  EXPECT_TRUE(covers("[2001:db8::1]:443", "https://[2001:db8::1]/"));
+  EXPECT_TRUE(covers("2001:db8::1", "https://[2001:db8::1]:8443/"));
+  EXPECT_TRUE(covers("https://pypi.org/simple/*", "https://pypi.org/simple/numpy/"));
+  EXPECT_TRUE(covers("https://pypi.org", "https://pypi.org/simple/numpy/"));
+  EXPECT_FALSE(covers("https://pypi.org/simple/*", "https://pypi.org/admin"));
+  EXPECT_FALSE(covers("https://pypi.org/*", "http://pypi.org/simple"));
+  EXPECT_FALSE(covers("https://pypi.org/*", "https://evil.example/https://pypi.org/"));
+}
+
 TEST(ValidateFiles, ByLevel) {
   using enum FileAccess;
   struct Case {
@@ -269,6 +298,81 @@ TEST(ValidateTemporary, IsNoWordOnHardRules) {
   EXPECT_EQ(file(rules, FileAccess::kRead, "/root/notes").escalation_id, "ESC-2026-004");
   EXPECT_TRUE(file(rules, FileAccess::kRead, "mine").escalation_id.empty())
       << "it needs no approval";
+}
+
+// What a rule approved opens what the level does not list, and nothing that is forbidden by name.
+TEST(ValidateTemporary, OfARuleIsForWhatIsSafe) {
+  auto sandbox = sandboxAt("restricted");
+  sandbox.forbidden_paths = {"/workspace/keys/*"};
+  sandbox.forbidden_commands = {"cat keys"};
+  for (const char* text : {"ls -la", "cat keys", "touch x", "chmod 4755 x", "psql -l"}) {
+    sandbox.temporary_permissions.push_back({.operation = "command_execution",
+                                             .pattern = text,
+                                             .expires_at = kNow + 1,
+                                             .escalation_id = "e",
+                                             .by_rule = true});
+  }
+  sandbox.temporary_permissions.push_back({.operation = "file_read",
+                                           .pattern = "/workspace/keys/a",
+                                           .expires_at = kNow + 1,
+                                           .escalation_id = "e",
+                                           .by_rule = true});
+  const AgentRules rules = makeAgentRules(shipped(), sandbox).value();
+  EXPECT_TRUE(command(rules, "ls -la").approved());
+  EXPECT_FALSE(command(rules, "cat keys").approved()) << "it is forbidden";
+  EXPECT_FALSE(command(rules, "touch x").approved()) << "it writes";
+  EXPECT_FALSE(command(rules, "psql -l").approved()) << "a database wants a person";
+  EXPECT_FALSE(file(rules, FileAccess::kRead, "keys/a").approved()) << "the path is forbidden";
+  EXPECT_FALSE(command(rules, "ls -l").human_approval) << "a rule may approve it";
+  EXPECT_TRUE(command(rules, "touch x").human_approval);
+  sandbox.escalation.require_human_approval = std::vector<std::string>{"command_execution"};
+  EXPECT_FALSE(command(makeAgentRules(shipped(), sandbox).value(), "ls -la").approved());
+}
+
+TEST(LevelsDocument, TheEscalationPolicyIsReadStrictly) {
+  const auto error = [](const std::string& policy) {
+    const auto levels = parseLevels(
+        "version: 1\nsandbox_levels: {a: {description: b, why: c, permissions: {}, "
+        "escalation_policy: {" +
+            policy + "}}}",
+        "test");
+    return levels ? std::string() : levels.error().message;
+  };
+  EXPECT_EQ(error("auto_approve_safe_operations: true, require_human_approval: [file_write], "
+                  "fallback_action: allow_read_only, escalation_timeout_seconds: 60"),
+            "");
+  EXPECT_THAT(error("fallback_action: explode"), HasSubstr("escalation_policy.fallback_action"));
+  EXPECT_THAT(error("fallback_acton: deny"), HasSubstr("escalation_policy.fallback_acton"));
+  EXPECT_THAT(error("require_human_approval: [file_rite]"), HasSubstr("\"file_rite\" is none of"));
+  EXPECT_THAT(error("auto_approve_safe_operations: maybe"),
+              HasSubstr("auto_approve_safe_operations"));
+  EXPECT_THAT(error("escalation_timeout_seconds: 0"), HasSubstr("escalation_timeout_seconds"));
+}
+
+TEST(LevelsDocument, SafeOperationsNameWhatThereIs) {
+  const auto error = [](const std::string& row) {
+    const auto levels = parseLevels(
+        "version: 1\nsandbox_levels: {a: {description: b, why: c, permissions: {}}}\n"
+        "safe_operations: [{" +
+            row + ", why: w}]",
+        "test");
+    return levels ? std::string() : levels.error().message;
+  };
+  EXPECT_EQ(error("operation: command_execution, level: a"), "");
+  EXPECT_THAT(error("operation: command_execution, level: x"),
+              HasSubstr("safe_operations[0].level"));
+  EXPECT_THAT(error("operation: network, path: x"), HasSubstr("safe_operations[0].operation"));
+  EXPECT_THAT(error("operation: file_read"), HasSubstr("safe_operations[0].path"));
+}
+
+TEST(LevelsDocument, WarnsOfWhatNothingReadsYet) {
+  const auto levels = parseLevels(
+      "version: 1\nsandbox_levels: {a: {description: b, why: c, permissions: {}, resource_limits: "
+      "{max_network_requests_per_minute: 5}}}",
+      "test");
+  ASSERT_TRUE(levels);
+  EXPECT_THAT(warningsOf(*levels), ElementsAre(HasSubstr("max_network_requests_per_minute")));
+  EXPECT_TRUE(warningsOf(shipped()).empty());
 }
 
 TEST(Operations, AreReadStrictly) {

@@ -27,6 +27,8 @@ class Builder {
  public:
   Builder(const AgentRules& rules, int64_t now) : rules_(rules) {
     for (const model::TemporaryPermission& one : rules.temporary) {
+      // Of what a rule approved, only programs: it lifts nothing that is forbidden by its path.
+      if (one.by_rule && one.operation != "command_execution") continue;
       if (one.expires_at > now) grants_.push_back(&one);
     }
   }
@@ -36,6 +38,7 @@ class Builder {
       addPath(rule);
     addPrograms();
     held_.walls.writes = writes();
+    addWritable();
     return std::move(held_);
   }
 
@@ -63,7 +66,7 @@ class Builder {
   }
 
   // All that the rule hides may be read.
-  bool isGranted(const std::string& rule) const {
+  [[nodiscard]] bool isGranted(const std::string& rule) const {
     return std::ranges::any_of(grants_, [&](const model::TemporaryPermission* grant) {
       return reads(*grant) && globMatches(grant->pattern, rule);
     });
@@ -100,7 +103,7 @@ class Builder {
   // What the agent was allowed to run for a time; nothing: that cannot be told.
   using Granted = std::optional<std::set<std::string>>;
 
-  Granted grantedPrograms() const {
+  [[nodiscard]] Granted grantedPrograms() const {
     std::set<std::string> programs;
     for (const model::TemporaryPermission* grant : grants_) {
       if (grant->operation != "command_execution") continue;
@@ -177,22 +180,92 @@ class Builder {
   // --- writing
 
   [[nodiscard]] Walls::Writes writes() const {
-    constexpr std::string_view kChanges[] = {"file_write", "file_create", "file_delete"};
     constexpr std::string_view kEverywhere[] = {"write", "create", "delete", "write_non_config",
                                                 "delete_non_system"};
-    const auto granted = [&](std::string_view change) {
-      return rules_.granted.contains(change) ||
-             std::ranges::any_of(grants_,
-                                 [&](const auto* grant) { return grant->operation == change; });
-    };
-    if (std::ranges::any_of(kChanges, granted)) return Walls::Writes::kAll;
     const bool revoked = std::ranges::all_of(
-        kChanges, [&](std::string_view change) { return rules_.revoked.contains(change); });
+        kChanges, [&](const Change& change) { return rules_.revoked.contains(change.operation); });
     const std::vector<std::string>& operations = rules_.level.file_operations;
     const auto level = [&](std::string_view operation) { return has(operations, operation); };
     if (revoked) return Walls::Writes::kNone;
     if (std::ranges::any_of(kEverywhere, level)) return Walls::Writes::kAll;
     return level("write_temp") ? Walls::Writes::kTemporary : Walls::Writes::kNone;
+  }
+
+  struct Change {
+    std::string_view operation;
+    uint8_t bit;
+  };
+  static constexpr Change kChanges[] = {{"file_write", model::kMayWrite},
+                                        {"file_create", model::kMayCreate},
+                                        {"file_delete", model::kMayDelete}};
+
+  void addWritable() {
+    if (held_.walls.writes == Walls::Writes::kAll) return;
+    for (const Change& change : kChanges) {
+      if (rules_.revoked.contains(change.operation)) continue;
+      if (rules_.granted.contains(change.operation)) open("*", change);
+      for (const model::TemporaryPermission* grant : grants_) {
+        if (grant->operation == change.operation) open(grant->pattern, change);
+      }
+    }
+  }
+
+  // What of the pattern the kernel can open; of the rest, why it stays closed.
+  void open(const std::string& pattern, const Change& change) {
+    const bool beneath = pattern == "*" || pattern.ends_with("/*");
+    std::string path = pattern == "*" ? "" : pattern;
+    if (path.ends_with("/*")) path.resize(path.size() - 2);
+    const auto closed = [&](const std::string& why) {
+      byText(std::string(change.operation) + " of " + pattern + ", which opens nothing: " + why);
+    };
+    if (path.contains('*')) return closed("it is neither a path nor DIRECTORY/*");
+    if (!path.empty() && (plainPath(path) != path || path.size() > Walls::kMaxText)) {
+      return closed("it is no plain path");
+    }
+    if (change.bit == model::kMayDelete && !beneath) {
+      return closed("the kernel lets a program remove all files of a directory or none");
+    }
+    const std::vector<std::string> places = changeable(path, beneath);
+    if (places.empty()) return closed("nothing can be changed there");
+    for (const std::string& place : places) {
+      if (forbiddenForGood(place, beneath)) {
+        closed("nobody may allow what a rule forbids in " + place);
+      } else {
+        addWritable(place, beneath, change.bit);
+      }
+    }
+  }
+
+  // What of the path, or beneath it, can be changed in a sandbox at all.
+  static std::vector<std::string> changeable(const std::string& path, bool beneath) {
+    std::vector<std::string> places;
+    for (const std::string_view place : model::kWritablePlaces) {
+      const bool within = path.starts_with(std::string(place) + "/") || (beneath && path == place);
+      if (within) places.push_back(path);
+      if (beneath && place.starts_with(path + "/")) places.emplace_back(place);
+    }
+    return places;
+  }
+
+  void addWritable(const std::string& path, bool beneath, uint8_t bit) {
+    std::vector<Walls::Writable>& all = held_.walls.writable;
+    const auto known = std::ranges::find_if(
+        all, [&](const auto& each) { return each.path == path && each.beneath == beneath; });
+    if (known != all.end()) {
+      known->operations |= bit;
+    } else {
+      all.push_back({bit, beneath, path});
+    }
+  }
+
+  bool forbiddenForGood(const std::string& path, bool beneath) const {
+    return std::ranges::any_of(rules_.level.forbidden_paths, [&](const PathRule& rule) {
+      if (rule.escalation) return false;
+      const std::string fixed = rule.path.substr(0, rule.path.find('*'));
+      const std::string inside = path + "/";
+      return globMatches(rule.path, path) ||
+             (beneath && (fixed.starts_with(inside) || inside.starts_with(fixed)));
+    });
   }
 
   const AgentRules& rules_;
@@ -205,6 +278,8 @@ bool tooLarge(const Walls& walls) {
   size_t bytes = 0;
   for (const Walls::Shown& each : walls.shown)
     bytes += each.within.size() + each.path.size() + 8;
+  for (const Walls::Writable& each : walls.writable)
+    bytes += each.path.size() + 8;
   const auto count = [&](const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
       bytes += text.size() + 4;
@@ -213,7 +288,8 @@ bool tooLarge(const Walls& walls) {
   };
   const bool many =
       count(walls.hidden) || count(walls.without) || (walls.only && count(*walls.only));
-  return many || walls.shown.size() > Walls::kMaxEntries || bytes > Walls::kMaxBytes;
+  return many || walls.shown.size() > Walls::kMaxEntries ||
+         walls.writable.size() > Walls::kMaxEntries || bytes > Walls::kMaxBytes;
 }
 
 }  // namespace

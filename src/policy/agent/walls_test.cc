@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using Shown = model::Walls::Shown;
+using Writable = model::Walls::Writable;
 using Writes = model::Walls::Writes;
 
 constexpr int64_t kNow = 1'000'000;
@@ -118,7 +119,75 @@ TEST(Walls, AreNotInTheWayOfWhatWasApproved) {
   const HeldRules doubt = approved("isolated", "command_execution", "$x");
   EXPECT_FALSE(doubt.walls.only);
   EXPECT_THAT(doubt.by_text, Contains("programs, while something is approved that may run any"));
-  EXPECT_EQ(approved("isolated", "file_write", "/workspace/a").walls.writes, Writes::kAll);
+}
+
+constexpr uint8_t kWrite = model::kMayWrite;
+constexpr uint8_t kCreate = model::kMayCreate;
+constexpr uint8_t kDelete = model::kMayDelete;
+
+TEST(Walls, OpenThePathThatWasApprovedAndNoOther) {
+  const auto walls = [](const std::string& operation, const std::string& pattern) {
+    return approved("isolated", operation, pattern).walls;
+  };
+  const auto opened = [&](const std::string& operation, const std::string& pattern) {
+    return walls(operation, pattern).writable;
+  };
+  EXPECT_EQ(walls("file_write", "/workspace/a").writes, Writes::kNone);
+  EXPECT_THAT(opened("file_write", "/workspace/a"),
+              ElementsAre(Writable{kWrite, false, "/workspace/a"}));
+  EXPECT_THAT(opened("file_create", "/workspace/out/*"),
+              ElementsAre(Writable{kCreate, true, "/workspace/out"}));
+  EXPECT_THAT(opened("file_delete", "/tmp/*"), ElementsAre(Writable{kDelete, true, "/tmp"}));
+  EXPECT_THAT(opened("file_read", "/workspace/a"), IsEmpty());
+  EXPECT_THAT(opened("file_write", "/dev/*"), ElementsAre(Writable{kWrite, true, "/dev/shm"}));
+  EXPECT_EQ(opened("file_write", "*").size(), 3U);
+  EXPECT_EQ(opened("file_write", "*"), opened("file_write", "/*"));
+  EXPECT_THAT(heldAt("isolated",
+                     [](model::AgentSandbox& sandbox) {
+                       sandbox.temporary_permissions = {
+                           {"file_write", "/workspace/a", kNow + 1, "E"},
+                           {"file_create", "/workspace/a", kNow + 1, "E"},
+                           {"file_write", "/workspace/b", kNow, "over"}};
+                     })
+                  .walls.writable,
+              ElementsAre(Writable{kWrite | kCreate, false, "/workspace/a"}));
+  EXPECT_THAT(approved("standard", "file_write", "/workspace/a").walls.writable, IsEmpty())
+      << "all is open";
+}
+
+TEST(Walls, SayWhatOfAnApprovalTheKernelCannotOpen) {
+  const auto closed = [](const std::string& operation, const std::string& pattern) {
+    const HeldRules held = approved("isolated", operation, pattern);
+    EXPECT_THAT(held.walls.writable, IsEmpty()) << pattern;
+    return held.by_text;
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(closed("file_write", "/workspace/*.py"), ElementsAre(HasSubstr("neither a path")));
+  EXPECT_THAT(closed("file_write", "/workspace/../etc/x"), ElementsAre(HasSubstr("no plain path")));
+  EXPECT_THAT(closed("file_write", "/etc/hosts"), ElementsAre(HasSubstr("nothing can be changed")));
+  EXPECT_THAT(closed("file_write", "/workspace"), ElementsAre(HasSubstr("nothing can be changed")));
+  EXPECT_THAT(closed("file_write", "/workspaces/a"),
+              ElementsAre(HasSubstr("nothing can be changed")));
+  EXPECT_THAT(closed("file_delete", "/workspace/a"), ElementsAre(HasSubstr("all files")));
+}
+
+TEST(Walls, StayClosedWhereNobodyMayAllowIt) {
+  const auto opened = [](const std::string& pattern) {
+    model::AgentSandbox sandbox;
+    sandbox.level = "isolated";
+    sandbox.temporary_permissions = {{"file_write", pattern, kNow + 1, "ESC-2026-001"}};
+    AgentRules rules = makeAgentRules(shipped(), sandbox).value();
+    PathRule rule = rules.level.forbidden_paths.front();
+    rule.path = "/workspace/keys/*";
+    rule.escalation = false;
+    rules.level.forbidden_paths.push_back(rule);
+    return wallsOf(rules, kNow).value().walls.writable;
+  };
+  EXPECT_THAT(opened("/workspace/keys/a"), IsEmpty());
+  EXPECT_THAT(opened("/workspace/keys/*"), IsEmpty());
+  EXPECT_THAT(opened("/workspace/*"), IsEmpty()) << "it has keys/ in it";
+  EXPECT_EQ(opened("/workspace/other").size(), 1U);
+  EXPECT_EQ(opened("/workspace/other/*").size(), 1U);
 }
 
 TEST(Walls, OpenForWhatAPersonMayAllow) {
@@ -160,9 +229,23 @@ TEST(Walls, FollowWhatIsGrantedAndRevoked) {
   EXPECT_FALSE(heldAt("isolated", [](auto& sandbox) {
                  sandbox.granted_operations = {"command_execution"};
                }).walls.only);
-  EXPECT_EQ(heldAt("isolated", [](auto& sandbox) { sandbox.granted_operations = {"file_create"}; })
-                .walls.writes,
-            Writes::kAll);
+  const HeldRules granted =
+      heldAt("isolated", [](auto& sandbox) { sandbox.granted_operations = {"file_create"}; });
+  EXPECT_EQ(granted.walls.writes, Writes::kNone);
+  EXPECT_THAT(granted.walls.writable,
+              ElementsAre(Writable{kCreate, true, "/workspace"}, Writable{kCreate, true, "/tmp"},
+                          Writable{kCreate, true, "/dev/shm"}));
+  const HeldRules training =
+      heldAt("training", [](auto& sandbox) { sandbox.granted_operations = {"file_write"}; });
+  EXPECT_EQ(training.walls.writable.size(), 3U) << "its keys are elsewhere";
+  EXPECT_THAT(
+      heldAt("isolated",
+             [](auto& sandbox) {
+               sandbox.temporary_permissions = {{"file_write", "/workspace/a", kNow + 1, ""}};
+               sandbox.revoked_operations = {"file_write"};
+             })
+          .walls.writable,
+      IsEmpty());
   EXPECT_EQ(heldAt("standard",
                    [](auto& sandbox) {
                      sandbox.revoked_operations = {"file_write", "file_create", "file_delete"};

@@ -123,8 +123,9 @@ class Judge {
   }
 
  private:
+  static constexpr bool kUncertain = false;
   void add(Outcome outcome, std::string kind, std::string what, Span span,
-           const CommandRule* rule = nullptr) {
+           const CommandRule* rule = nullptr, bool certain = true) {
     if (verdict_.risks.size() >= kMaxRisks && outcome <= verdict_.outcome) return;
     Risk risk{.kind = std::move(kind),
               .what = std::move(what),
@@ -132,7 +133,8 @@ class Judge {
               .why = {},
               .mitigation = {},
               .outcome = outcome,
-              .span = span};
+              .span = span,
+              .certain = certain};
     if (rule != nullptr) {
       risk.rule = rule->pattern.text();
       risk.why = rule->why;
@@ -180,7 +182,8 @@ class Judge {
               one.span, &rule);
         } else {
           add(std::min(rule.outcome, Outcome::kEscalate), kind,
-              "\"" + commandText(one) + "\" may be what a rule forbids", one.span, &rule);
+              "\"" + commandText(one) + "\" may be what a rule forbids", one.span, &rule,
+              kUncertain);
         }
       }
     }
@@ -278,7 +281,7 @@ class Judge {
   }
 
   // How sure it is that what is written is what the rule names.
-  Match written(const PathRule& rule, const Value& target) const {
+  [[nodiscard]] Match written(const PathRule& rule, const Value& target) const {
     const bool absolute = target.text.starts_with('/');
     if (!target.text.empty() && names(rule.path, plainPath(target.text))) return Match::kYes;
     const std::vector<std::string>& all = effects_.directories;

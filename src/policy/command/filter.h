@@ -18,6 +18,7 @@ struct Risk {
   std::string mitigation;
   Outcome outcome = Outcome::kEscalate;
   Span span;
+  bool certain = true;  // otherwise what is not written in the command may be what the rule forbids
 };
 
 struct Verdict {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "model/agent_sandbox.h"
 #include "model/yaml.h"
 
 namespace cloister::policy {
@@ -165,6 +166,61 @@ Result<LevelLimits> readLimits(ObjectReader& reader) {
   return limits;
 }
 
+Result<LevelEscalation> readEscalation(ObjectReader& reader) {
+  constexpr int64_t kMostSeconds = int64_t{30} * 24 * 3600;
+  constexpr std::string_view kFallbacks[] = {"deny", "allow_read_only"};
+  LevelEscalation escalation;
+  escalation.auto_approve_safe =
+      TRY(reader.boolean("auto_approve_safe_operations")).value_or(false);
+  escalation.require_human_approval = TRY(model::textList(reader, "require_human_approval"));
+  for (const std::string& kind : escalation.require_human_approval) {
+    if (model::isApprovalKind(kind)) continue;
+    return wrong(reader.pathOf("require_human_approval"),
+                 "\"" + kind + "\" is none of " + model::approvalKindNames());
+  }
+  if (const auto n = TRY(reader.integer("escalation_timeout_seconds", 1, kMostSeconds)))
+    escalation.timeout_seconds = static_cast<uint64_t>(*n);
+  escalation.fallback_action =
+      TRY(oneOf(reader, "fallback_action", escalation.fallback_action, kFallbacks));
+  TRY(reader.finish());
+  return escalation;
+}
+
+// `level`, as it is written.
+struct SafeText {
+  SafeOperation operation;
+  std::string level;
+};
+
+Result<SafeText> readSafe(ObjectReader& reader) {
+  constexpr std::string_view kCommand = "command_execution";
+  constexpr std::string_view kKnown[] = {"file_read", "file_write", "file_delete", kCommand};
+  SafeText safe;
+  safe.operation.operation = TRY(oneOf(reader, "operation", "", kKnown));
+  safe.operation.why = TRY(model::requiredText(reader, "why"));
+  if (safe.operation.operation == kCommand) {
+    safe.level = TRY(model::requiredText(reader, "level"));
+  } else {
+    safe.operation.path = TRY(model::requiredText(reader, "path"));
+  }
+  return safe;
+}
+
+Result<> addSafe(std::vector<SafeText> all, Levels& levels) {
+  for (SafeText& safe : all) {
+    if (!safe.level.empty()) {
+      const auto found = levels.levels.find(safe.level);
+      if (found == levels.levels.end()) {
+        return wrong("safe_operations[" + std::to_string(levels.safe.size()) + "].level",
+                     "there is no such level");
+      }
+      safe.operation.level = std::make_shared<const Level>(found->second);
+    }
+    levels.safe.push_back(std::move(safe.operation));
+  }
+  return {};
+}
+
 Result<LoweringRule> readLowering(ObjectReader& reader) {
   constexpr int64_t kMostCount = 1'000'000;
   constexpr int64_t kMostMinutes = int64_t{366} * 24 * 60;
@@ -221,8 +277,10 @@ Result<Level> readLevel(const json::object& object, std::string_view name) {
     ObjectReader of(*limits, reader.pathOf("resource_limits"));
     level.limits = TRY(readLimits(of));
   }
-  if (const auto* policy = TRY(reader.object("escalation_policy")))
-    level.escalation_policy = *policy;
+  if (const auto* policy = TRY(reader.object("escalation_policy"))) {
+    ObjectReader of(*policy, reader.pathOf("escalation_policy"));
+    level.escalation = TRY(readEscalation(of));
+  }
   TRY(reader.finish());
   return level;
 }
@@ -271,13 +329,31 @@ Result<Levels> parseLevels(std::string_view yaml, std::string_view name) {
   if (all == nullptr || all->empty()) return wrong("sandbox_levels", "must be a map of levels");
   levels.lowering = TRY(readList<LoweringRule>(reader, "lowering", readLowering));
   levels.helpers = TRY(readList<Helpers>(reader, "helpers", readHelpers));
+  auto safe = TRY(readList<SafeText>(reader, "safe_operations", readSafe));
   TRY(reader.finish());
   for (const auto& [level, value] : *all) {
     if (!value.is_object()) return wrong("sandbox_levels." + std::string(level), "must be a map");
     levels.levels.emplace(std::string(level), TRY(readLevel(value.get_object(), level)));
   }
   TRY(checkLowering(levels));
+  TRY(addSafe(std::move(safe), levels));
   return levels;
+}
+
+std::vector<std::string> warningsOf(const Level& level) {
+  if (!level.limits.requests_per_minute) return {};
+  return {
+      "level " + level.name +
+      ": nothing reads resource_limits.max_network_requests_per_minute until there is a network"};
+}
+
+std::vector<std::string> warningsOf(const Levels& levels) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, level] : levels.levels) {
+    for (std::string& each : warningsOf(level))
+      warnings.push_back(std::move(each));
+  }
+  return warnings;
 }
 
 }  // namespace cloister::policy

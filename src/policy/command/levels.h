@@ -68,6 +68,14 @@ struct Helpers {
   std::string why;
 };
 
+// What happens to what the level refuses and a person could allow.
+struct LevelEscalation {
+  bool auto_approve_safe = false;
+  std::vector<std::string> require_human_approval;  // of model::kApprovalKinds
+  std::optional<uint64_t> timeout_seconds;          // absent: the configuration's
+  std::string fallback_action = "deny";             // or "allow_read_only", once nobody answered
+};
+
 struct Level {
   std::string name;
   std::string description;
@@ -85,7 +93,15 @@ struct Level {
   std::vector<std::string> quality_gates;  // globs of their names, as the next
   std::vector<std::string> workflows;      // "NAME" or "NAME:ACTION"
   LevelLimits limits;
-  base::json::object escalation_policy;
+  LevelEscalation escalation;
+};
+
+// One operation that is safe: a rule may approve it where an agent may not do it yet.
+struct SafeOperation {
+  std::string operation;               // file_read, file_write, file_delete or command_execution
+  std::string path;                    // a glob, of files
+  std::shared_ptr<const Level> level;  // that allows the command
+  std::string why;
 };
 
 struct Levels {
@@ -93,10 +109,15 @@ struct Levels {
   std::map<std::string, Level, std::less<>> levels;
   std::vector<LoweringRule> lowering;
   std::vector<Helpers> helpers;
+  std::vector<SafeOperation> safe;
   std::shared_ptr<ImageNames> image = std::make_shared<ImageNames>();  // told later, by the node
 };
 
 // kInvalid names the member; every rule must say why.
 Result<Levels> parseLevels(std::string_view yaml, std::string_view name);
+
+// Settings that have no effect yet, one sentence for each.
+std::vector<std::string> warningsOf(const Level& level);
+std::vector<std::string> warningsOf(const Levels& levels);
 
 }  // namespace cloister::policy

@@ -27,7 +27,7 @@ class ShellParser {
 
   // Characters. `cur` skips an escaped newline, which is nothing wherever it is not quoted.
   char cur();
-  char raw(size_t ahead = 0) const;
+  [[nodiscard]] char raw(size_t ahead = 0) const;
   char after();  // the one behind cur()
   void take() { ++pos_; }
   bool take(char wanted);

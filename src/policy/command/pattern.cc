@@ -107,7 +107,7 @@ class Forbidden {
     return best;
   }
 
-  Match one(const std::string& wanted, const Value& word) const {
+  [[nodiscard]] Match one(const std::string& wanted, const Value& word) const {
     const bool path = wanted.starts_with('/');
     if (word.known && (!path || word.text.starts_with('/'))) {
       const bool matches = globMatches(wanted, path ? plainPath(word.text) : word.text);

@@ -68,6 +68,7 @@ class EffectReader {
   void env(Words argv);
   void xargs(Words argv);
   void find(Words argv);
+  bool findExec(Words argv, size_t& at, const std::vector<Value>& where);
   void git(Words argv);
   void gitConfig(Words argv, size_t at);
   void gitSetting(std::string_view key, const Value& value);

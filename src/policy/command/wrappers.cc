@@ -127,6 +127,40 @@ void EffectReader::xargs(Words argv) {
   run(std::move(inner), "xargs");
 }
 
+// Reads the command of an option of find such as -exec at `at`, and leaves `at` at its end → false
+// if it is in doubt, and so is the rest.
+bool EffectReader::findExec(Words argv, size_t& at, const std::vector<Value>& where) {
+  const Value& option = argv[at];
+  std::vector<Value> inner;
+  for (++at; at < argv.size(); ++at) {
+    if (!argv[at].known && argv[at].many) {
+      doubt("unknown_option", "a word that may be several", argv[at].span);
+      return false;
+    }
+    if (argv[at].known &&
+        (argv[at].text == ";" || (argv[at].text == "+" && argv[at - 1].text == "{}")))
+      break;
+    inner.push_back(argv[at]);
+  }
+  for (Value& value : inner) {
+    const size_t name = value.text.find("{}");
+    if (name == std::string::npos) continue;
+    value.text = value.text.substr(0, name);
+    if (value.text.empty() && !where.empty() && where[0].known) {
+      value.text = where[0].text;  // a name begins with where the search does
+    } else if (value.text.empty() && where.empty()) {
+      value.text = "./";
+    }
+    value.known = false;
+  }
+  if (inner.empty()) {
+    doubt("unknown_program", "-exec without a command", option.span);
+    return false;
+  }
+  run(std::move(inner), "find -exec");
+  return true;
+}
+
 void EffectReader::find(Words argv) {
   bool starts = true;
   std::vector<Value> where;
@@ -149,28 +183,7 @@ void EffectReader::find(Words argv) {
     } else if (text == "-files0-from") {
       return doubt("unknown_option", "names that find reads from a file", word.span);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
-      std::vector<Value> inner;
-      for (++at; at < argv.size(); ++at) {
-        if (!argv[at].known && argv[at].many)
-          return doubt("unknown_option", "a word that may be several", argv[at].span);
-        if (argv[at].known &&
-            (argv[at].text == ";" || (argv[at].text == "+" && argv[at - 1].text == "{}")))
-          break;
-        inner.push_back(argv[at]);
-      }
-      for (Value& value : inner) {
-        const size_t name = value.text.find("{}");
-        if (name == std::string::npos) continue;
-        value.text = value.text.substr(0, name);
-        if (value.text.empty() && !where.empty() && where[0].known) {
-          value.text = where[0].text;  // a name begins with where the search does
-        } else if (value.text.empty() && where.empty()) {
-          value.text = "./";
-        }
-        value.known = false;
-      }
-      if (inner.empty()) return doubt("unknown_program", "-exec without a command", word.span);
-      run(std::move(inner), "find -exec");
+      if (!findExec(argv, at, where)) return;
     }
   }
 }

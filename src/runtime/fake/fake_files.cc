@@ -26,20 +26,21 @@ struct Served {
     return found == files.end() ? nullptr : &*found;
   }
   [[nodiscard]] uint64_t number(size_t at) const { return std::stoull(request.at(at)); }
-  int tell(const model::FileSpec& file, const std::string& path) const {
+  void tell(const model::FileSpec& file, const std::string& path) const {
     out += encode(wire::files::Entry{.kind = wire::files::Kind::kFile,
                                      .mode = file.mode,
                                      .size = file.content.size(),
                                      .modified_at = 0,
                                      .path = path});
-    return 0;
   }
 
-  int stat() const {
+  [[nodiscard]] int stat() const {
     const auto* file = find(request[1]);
-    return file == nullptr ? ENOENT : tell(*file, "");
+    if (file == nullptr) return ENOENT;
+    tell(*file, "");
+    return 0;
   }
-  int list() const {
+  [[nodiscard]] int list() const {
     uint64_t left = number(3);
     uint32_t left_out = 0;
     const std::string under = request[1].empty() ? "" : request[1] + "/";
@@ -55,7 +56,7 @@ struct Served {
     out += encode(wire::files::EndOfEntries{left_out});
     return 0;
   }
-  int read() const {
+  [[nodiscard]] int read() const {
     const auto* file = find(request[1]);
     if (file == nullptr) return ENOENT;
     tell(*file, "");
@@ -63,27 +64,29 @@ struct Served {
     out += file->content.substr(offset, number(3));
     return 0;
   }
-  int write() const {
+  [[nodiscard]] int write() const {
     auto* file = find(request[1]);
     if (file == nullptr) file = &files.emplace_back(model::FileSpec{request[1], "", 0644});
     file->content = input;
     if (!request[2].empty()) file->mode = static_cast<uint32_t>(number(2));
-    return tell(*file, "");
+    tell(*file, "");
+    return 0;
   }
-  int append() const {
+  [[nodiscard]] int append() const {
     auto* file = find(request[1]);
     if (file == nullptr && number(2) != 0) return ENOENT;
     if (file == nullptr) file = &files.emplace_back(model::FileSpec{request[1], "", 0644});
     if (file->content.size() != number(2)) return ESPIPE;
     file->content += input;
-    return tell(*file, "");
+    tell(*file, "");
+    return 0;
   }
-  int remove() const {
+  [[nodiscard]] int remove() const {
     return std::erase_if(files, [&](const auto& file) { return file.path == request[1]; }) > 0
                ? 0
                : ENOENT;
   }
-  int move() const {
+  [[nodiscard]] int move() const {
     auto* file = find(request[1]);
     if (file == nullptr) return ENOENT;
     if (find(request[2]) != nullptr && request[3] != "1") return EEXIST;
@@ -96,12 +99,12 @@ struct Served {
     return 0;
   }
   // An archive that nobody but unpack() reads: of each file its path, size and bytes.
-  int save() const {
+  [[nodiscard]] int save() const {
     for (const model::FileSpec& file : files)
       out += file.path + "\n" + std::to_string(file.content.size()) + "\n" + file.content;
     return 0;
   }
-  int unpack() const {
+  [[nodiscard]] int unpack() const {
     for (std::string_view rest = input; !rest.empty();) {
       const size_t named = rest.find('\n');
       const size_t sized = rest.find('\n', named + 1);

@@ -2,6 +2,7 @@
 // What a fake sandbox says that it is. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/image_name.h"
@@ -10,13 +11,18 @@
 
 namespace cloister::runtime {
 
-inline SandboxInfo fakeInfo(const model::PermitFields& permit) {
+inline SandboxInfo fakeInfo(const model::PermitFields& permit,
+                            const std::optional<model::ImageState>& own) {
   const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
-  return {.runtime = "fake",
-          .node = "fake",
-          .image = image.name,
-          .image_digest = image.isHost() ? "sha256:" + std::string(64, '0') : image.digest,
-          .weakened = {"isolation: none (fake runtime)"}};
+  SandboxInfo info{.runtime = "fake",
+                   .node = "fake",
+                   .image = image.name,
+                   .image_digest = image.isHost() ? "sha256:" + std::string(64, '0') : image.digest,
+                   .weakened = {"isolation: none (fake runtime)"}};
+  if (!image.isHost() || !own) return info;
+  info.image_digest = own->digest;
+  if (own->digest.empty()) info.weakened.emplace_back(model::kWeakerUnverified);
+  return info;
 }
 
 }  // namespace cloister::runtime

@@ -28,25 +28,11 @@
 #include "base/crypto.h"
 #include "runtime/fake/fake_files.h"
 #include "runtime/fake/fake_info.h"
+#include "runtime/fake/fake_state.h"
 #include "wire/files_codec.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
-
-struct FakeRuntime::State {
-  explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
-
-  boost::asio::any_io_executor executor;
-  Signal changed;  // released, or a sandbox more
-  std::vector<std::function<void(const model::SandboxEnd&)>>
-      kills;  // one per sandbox that was made
-  bool released = false;
-  size_t live = 0;
-  std::vector<std::string> provisioned;
-  std::optional<Error> provision_error;
-  bool provisions_held = false;
-  std::optional<model::PoolStats> pool;
-};
 
 namespace {
 
@@ -191,7 +177,7 @@ class FakeSandbox final : public Sandbox {
       : state_(std::move(state)),
         permit_(std::move(permit)),
         home_(std::make_shared<Home>(state_->executor)) {
-    info_ = fakeInfo(permit_);
+    info_ = fakeInfo(permit_, state_->image);
     state_->live++;
     state_->kills.emplace_back([home = std::weak_ptr(home_)](const model::SandboxEnd& why) {
       if (const auto there = home.lock()) there->end(why);
@@ -283,8 +269,12 @@ Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
     Run run{spec_, observer, outcome, spec_.run.argv, {}};
     co_await serve(run);
   } else if (const auto found = behaviours().find(name); found == behaviours().end()) {
-    outcome.end = End::kStartFailed;
-    outcome.message = "starting " + name + ": No such file or directory";
+    constexpr int kNotFound = 127;  // as a shell says it
+    outcome.end = End::kExited;
+    outcome.exit_code = kNotFound;
+    observer.onStarted();
+    co_await observer.onOutput(model::Stream::kStderr,
+                               "cloister: " + name + ": No such file or directory in PATH\n");
   } else {
     outcome.end = End::kExited;
     observer.onStarted();
@@ -559,6 +549,14 @@ Task<Result<base::json::object>> FakeRuntime::plan(const model::SignedPermit& pe
 
 std::optional<model::PoolStats> FakeRuntime::pool() const {
   return state_->pool;
+}
+
+std::optional<model::ImageState> FakeRuntime::image() const {
+  return state_->image;
+}
+
+void FakeRuntime::setImage(model::ImageState state) {
+  state_->image = std::move(state);
 }
 
 void FakeRuntime::keepReady(model::PoolStats stats) {

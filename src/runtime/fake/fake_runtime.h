@@ -25,8 +25,12 @@ class FakeRuntime : public Runtime {
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
   Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
 
-  std::optional<model::PoolStats> pool() const override;
+  [[nodiscard]] std::optional<model::PoolStats> pool() const override;
 
+  [[nodiscard]] std::optional<model::ImageState> image() const override;
+
+  // What image() says; sandboxes from now on have its digest, or lack one. Without, they have one.
+  void setImage(model::ImageState state);
   // What pool() says.
   void keepReady(model::PoolStats stats);
   // Lets every program that runs "hold", now or later, go on.

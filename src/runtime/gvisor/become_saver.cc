@@ -59,7 +59,7 @@ Result<> mountPlace(const SandboxSpec& spec) {
 [[noreturn]] void becomeCheckpoint(const Birth& birth, int complaints) {
   const bool one_user = birth.request.rest.count == 0;
   constexpr int kSaverProgramFd = 3;
-  const int null = ::open("/dev/null", O_RDWR);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int from[] = {null, null, complaints, birth.fds[kSaverProgram].get()};
   constexpr int kAside = 64;
   bool arranged = true;

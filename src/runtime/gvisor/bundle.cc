@@ -2,6 +2,7 @@
 #include "runtime/gvisor/bundle.h"
 
 #include <span>
+#include <vector>
 
 #include "wire/guest.h"
 #include "wire/runner.h"
@@ -36,11 +37,14 @@ json::object scratch(std::string_view target, const SandboxSpec& spec, std::stri
 
 // gVisor has no file system that is mounted in several places, so each gets the bound.
 json::array mounts(const SandboxSpec& spec) {
+  // Where programs may change nothing, they are another user than the owner of all three.
+  const bool none = spec.writes == model::Walls::Writes::kNone;
+  const std::string_view temporary = none ? "0755" : "1777";
   json::object tools = mountOf("bind", kToolsInside, {"rbind", "ro", "nosuid", "nodev"});
   tools["source"] = kTools;
   return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
-          scratch("/workspace", spec, "0755"), scratch("/tmp", spec, "1777"),
-          scratch("/dev/shm", spec, "1777")};
+          scratch("/workspace", spec, "0755"), scratch("/tmp", spec, temporary),
+          scratch("/dev/shm", spec, temporary)};
 }
 
 json::array resourceLimits(const SandboxSpec& spec) {
@@ -53,13 +57,8 @@ json::array resourceLimits(const SandboxSpec& spec) {
   return limits;
 }
 
-// What the one that makes sandboxes within has of root's rights in the guest kernel. Programs have
-// none of them.
-json::object capabilities() {
-  json::array some;
-  for (const char* each : {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
-                           "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"})
-    some.emplace_back(each);
+json::object holding(const std::vector<std::string_view>& names) {
+  const json::array some(names.begin(), names.end());
   return {{"bounding", some}, {"permitted", some}, {"effective", some}};
 }
 
@@ -85,18 +84,45 @@ std::vector<std::string> common(bool one_user) {
   return argv;
 }
 
+// What of root's rights in the guest kernel it has; programs have none of them.
+struct Start {
+  uint32_t user = kSandboxUid;
+  uint32_t group = kSandboxUid;
+  std::vector<std::string> args;
+  std::vector<std::string> env;
+  std::vector<std::string_view> rights;
+};
+
+Start startOf(const SandboxSpec& spec) {
+  if (spec.nests) {
+    const auto writes = static_cast<unsigned>(spec.writes);
+    return {.user = 0,
+            .group = 0,
+            .args = {inside(kGuest), wire::guest::kContainer},
+            .env = {wire::guest::kWrites + ("=" + std::to_string(writes))},
+            .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
+                       "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}};
+  }
+  Start start;
+  start.args = {inside(kRunner), wire::kAtStdinFlag, "yes"};
+  if (spec.writes != model::Walls::Writes::kAll) {
+    start.user = 0;  // until it has told itself and programs apart
+    start.rights = {"CAP_SETUID"};
+    start.args.insert(start.args.end(), {wire::kOtherUserFlag, "yes"});
+  }
+  start.args.insert(start.args.end(), {wire::kFilterFlag, inside(kFilter)});
+  return start;
+}
+
 // The runner; where sandboxes are made within, the one that starts it.
 json::object process(const SandboxSpec& spec) {
-  const uint32_t user = spec.nests ? 0 : kSandboxUid;
-  json::array args = {inside(kRunner), wire::kAtStdinFlag, "yes", wire::kFilterFlag,
-                      inside(kFilter)};
-  if (spec.nests) args = {inside(kGuest), wire::guest::kContainer};
+  const Start start = startOf(spec);
   return {{"terminal", false},
-          {"user", {{"uid", user}, {"gid", user}}},
-          {"args", std::move(args)},
-          {"env", json::array()},
+          {"user", {{"uid", start.user}, {"gid", start.group}}},
+          {"args", json::array(start.args.begin(), start.args.end())},
+          {"env", json::array(start.env.begin(), start.env.end())},
           {"cwd", "/"},
-          {"capabilities", spec.nests ? capabilities() : json::object()},
+          {"capabilities", start.rights.empty() ? json::object() : holding(start.rights)},
           {"noNewPrivileges", true},
           {"rlimits", resourceLimits(spec)}};
 }

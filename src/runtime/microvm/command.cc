@@ -45,6 +45,7 @@ std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port) {
   add(guest::kScratch, std::to_string(spec.scratch_bytes));
   add(guest::kInodes, std::to_string(spec.scratch_inodes));
   add(guest::kNoExec, spec.runs_own ? "0" : "1");
+  add(guest::kWrites, std::to_string(static_cast<unsigned>(spec.writes)));
   add(guest::kLimits, limitsFor(spec));
   if (spec.guest_begins != Beginning::kBoots) add(guest::kSleeps, "1");
   if (port != 0) add(guest::kVsock, std::to_string(port));

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/doc_dir.h"
 #include "linux/message.h"
 #include "linux/seccomp.h"
 #include "runtime/microvm/accelerator.h"
@@ -310,9 +311,11 @@ class Search {
   }
 
  private:
-  static GuestFound lacksImage(const Error& error) {
+  [[nodiscard]] GuestFound lacksImage(const Error& error) const {
     return lacks("no image: " + error.message,
-                 "make one with ./dev images, or set microvm.image to where it is");
+                 "run `./dev images` in a source tree of Cloister, and copy the image to " +
+                     config_.image + " of an installed one, or set microvm.image; see " +
+                     base::docDir() + "/docs/howto/use-microvm.md");
   }
 
   // What takes long: reads the image, and boots a machine.
@@ -341,7 +344,8 @@ class Search {
   }
 
   // The sandboxes' filter, and what the VMM may ask besides: always, and with `more`.
-  Result<linux::SeccompProgram> load(const VmmKind& kind, std::string_view more) const {
+  [[nodiscard]] Result<linux::SeccompProgram> load(const VmmKind& kind,
+                                                   std::string_view more) const {
     std::vector<std::string> additions = {config_.policies + "/" + std::string(kind.policy)};
     if (!more.empty()) additions.push_back(config_.policies + "/" + std::string(more));
     return linux::loadSeccomp(config_.policies + "/sandbox.json", additions);
@@ -353,7 +357,8 @@ class Search {
     return *device_;
   }
 
-  microvm::Choice choose(const VmmKind& kind, const std::function<microvm::KvmFound()>& ask) const {
+  [[nodiscard]] microvm::Choice choose(const VmmKind& kind,
+                                       const std::function<microvm::KvmFound()>& ask) const {
     return microvm::chooseAccelerator(config_.accelerator, config_.emulate, kind.emulates, ask);
   }
 

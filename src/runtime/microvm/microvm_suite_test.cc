@@ -62,6 +62,7 @@ TEST(MicrovmTest, WhatCannotBeUsedIsFoundMissingWithTheRemedy) {
   config.qemu = "/bin/true";
   config.image = "/nonexistent";
   EXPECT_THAT(findMicrovm(config).finding.detail, HasSubstr("vmlinuz"));
+  EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("copy the image to /nonexistent"));
 }
 
 TEST(MicrovmTest, AProgramThatIsNotQemuIsNone) {
@@ -139,9 +140,10 @@ TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {
     return *std::next(std::ranges::find(command, flag));
   };
   const std::string line = after("-append");
-  for (const char* part : {" tsc_early_khz=2000000", " cloister_memory=104857600",
-                           " cloister_pids=9", " cloister_scratch=4096", " cloister_inodes=5",
-                           " cloister_noexec=1", " cloister_limits=7:64,1:1048576"}) {
+  for (const char* part :
+       {" tsc_early_khz=2000000", " cloister_memory=104857600", " cloister_pids=9",
+        " cloister_scratch=4096", " cloister_inodes=5", " cloister_noexec=1", " cloister_writes=0",
+        " cloister_limits=7:64,1:1048576"}) {
     EXPECT_THAT(line, HasSubstr(part));
   }
   EXPECT_EQ(after("-m"), "128");

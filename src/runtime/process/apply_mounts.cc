@@ -58,15 +58,25 @@ Result<> writeFile(const std::string& path, std::string_view content, mode_t mod
   return {};
 }
 
-// With its time of modification: compiled Python that was made from it is out of date otherwise,
-// and made again by each start (a millisecond).
+// Compiled Python that was made from a file with another time is out of date, and made again by
+// each start (a millisecond).
+Result<> setTime(const std::string& path, const timespec& modified) {
+  const timespec times[2] = {modified, modified};
+  if (::utimensat(AT_FDCWD, path.c_str(), times, 0) != 0) return failErrno("dating " + path);
+  return {};
+}
+
+Result<> makeFile(const MountStep& step) {
+  TRY(writeFile(step.target, step.content, step.mode));
+  if (step.modified == 0) return {};
+  return setTime(step.target, {.tv_sec = step.modified, .tv_nsec = 0});
+}
+
 Result<> copyOne(const std::string& from, const std::string& to, const struct stat& status) {
   auto content = base::readFile(from, kMaxCopied);
   if (!content) return {};  // what cannot be read here cannot be needed inside
   TRY(writeFile(to, *content, status.st_mode & 0555));
-  const timespec times[2] = {status.st_mtim, status.st_mtim};
-  if (::utimensat(AT_FDCWD, to.c_str(), times, 0) != 0) return failErrno("dating " + to);
-  return {};
+  return setTime(to, status.st_mtim);
 }
 
 // Most of /etc/alternatives, and of no use where nobody reads them.
@@ -142,7 +152,7 @@ Result<> applyStep(const MountStep& step) {
     case MountStep::Op::kDirectory:
       return makeDirectory(step);
     case MountStep::Op::kFile:
-      return writeFile(step.target, step.content, step.mode);
+      return makeFile(step);
     case MountStep::Op::kSymlink:
       if (::symlink(step.source.c_str(), step.target.c_str()) != 0) {
         return failErrno("linking " + step.target);

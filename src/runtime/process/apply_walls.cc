@@ -175,11 +175,19 @@ bool mayLeadTo(const std::string& pattern, const std::string& directory) {
   return fixed.starts_with(beneath) || beneath.starts_with(fixed);
 }
 
-// Everything beneath the directory that the pattern names which is of its form; of DIRECTORY/* the
-// directory, so that its names are hidden too.
+// Hides the path if the pattern matches it; of DIRECTORY/* that is the directory as well, so that
+// its names are hidden too → whether it did.
+Result<bool> hideIfMatching(const WalledRoot& root, const std::string& pattern,
+                            const std::string& path, const std::vector<std::string>& shown) {
+  const std::string whole = pattern.ends_with("/*") ? pattern.substr(0, pattern.size() - 2) : "";
+  if (!globMatches(pattern, path) && !globMatches(whole, path)) return false;
+  TRY(root.hide(path, shown));
+  return true;
+}
+
+// Hides everything beneath the directory that the pattern names which matches it.
 Result<> hideMatching(const WalledRoot& root, const std::string& pattern,
                       const std::vector<std::string>& shown) {
-  const std::string whole = pattern.ends_with("/*") ? pattern.substr(0, pattern.size() - 2) : "";
   const size_t deep = pattern.rfind('/', pattern.find('*'));
   std::vector<std::string> todo = {pattern.substr(0, deep)};
   for (size_t seen = 0; !todo.empty();) {
@@ -194,12 +202,11 @@ Result<> hideMatching(const WalledRoot& root, const std::string& pattern,
                         " files to compare with it; name a directory further down");
       }
       const std::string path = place + "/" + name;
+      const Result<bool> hidden = hideIfMatching(root, pattern, path, shown);
+      if (!hidden) return std::unexpected(hidden.error());
+      if (*hidden || !mayLeadTo(pattern, path)) continue;
       const Fd entry(::openat(dir.get(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-      if (globMatches(pattern, path) || globMatches(whole, path)) {
-        TRY(root.hide(path, shown));
-      } else if (mayLeadTo(pattern, path) && S_ISDIR(Identity::of(entry.get()).mode)) {
-        todo.push_back(path);
-      }
+      if (S_ISDIR(Identity::of(entry.get()).mode)) todo.push_back(path);
     }
   }
   return {};

@@ -59,7 +59,7 @@ class BrokenRunnerTest : public testing::Test {
 
   void exits() {
     say(FromRunner::kStarted, kProgram);
-    say(FromRunner::kExited, kProgram, std::string(1 + 4 + 3 * 8 + 4, '\0'));
+    say(FromRunner::kExited, kProgram, std::string(1 + 4 + 3 * 8 + 4 + 2 * 8, '\0'));
   }
 
   // Of a program whose files are asked for; the runner has said all that it will.

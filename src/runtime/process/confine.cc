@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <span>
 #include <string_view>
@@ -114,8 +115,10 @@ Result<> limitResources(const SandboxSpec& spec) {
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
     return failErrno("setpriority");
   }
+  // The runner lives as long as a session, and is not to end at the processor time of one program:
+  // each program makes the soft limit its hard one.
   for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count))
-    TRY(linux::setResourceLimit(limit));
+    TRY(limit.resource == RLIMIT_CPU ? linux::setSoftLimit(limit) : linux::setResourceLimit(limit));
   return {};
 }
 
@@ -168,10 +171,12 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(applySteps(confinement.root));
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
+  TRY(applySteps(shareSteps(spec.shown_memory, spec.shown_cpus)));
   TRY(applySteps(scratchStepsOf(spec, fds.disk.get())));
   if (spec.walled) TRY(put_up(fds.walls.get()));
   TRY(arrangeFds(confinement, fds));
   TRY(limitResources(spec));
+  TRY(linux::limitProcessors(spec.shown_cpus, spec.first_cpu));
   TRY(linux::dropCapabilities());
   TRY(linux::setNoNewPrivs());
   TRY(linux::restrictWithLandlock(confinement.landlock_abi, confinement.landlock));

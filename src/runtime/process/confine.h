@@ -51,6 +51,9 @@ struct SandboxSpec {
   linux::IdMap ids;
   uint64_t scratch_bytes = 0;
   uint64_t scratch_inodes = 0;
+  uint64_t shown_memory = 0;  // shareSteps(), as the next; 0 where a guest has a machine of its own
+  uint32_t shown_cpus = 0;
+  uint32_t first_cpu = 0;  // from which on: sandboxes are spread over the processors
   std::array<linux::ResourceLimit, kMaxLimits> limits{};
   uint32_t limit_count = 0;
   bool walled = false;       // one descriptor after the runner's: model::Walls, encoded

@@ -86,7 +86,7 @@ class Disks : public std::enable_shared_from_this<Disks> {
  private:
   friend class Disk;
   explicit Disks(DiskConfig config) : config_(std::move(config)) {}
-  Task<Result<>> admit(boost::asio::any_io_executor executor, uint64_t bytes) const;
+  [[nodiscard]] Task<Result<>> admit(boost::asio::any_io_executor executor, uint64_t bytes) const;
   [[nodiscard]] Result<> hasRoom(uint64_t bytes) const;
   [[nodiscard]] int formatOf(const linux::DiskShape& shape);
   void learn(const linux::DiskShape& shape, Fd format);

@@ -105,8 +105,8 @@ class Guest {
   }
   // Has one that was to be kept, and whose runner has said its first word, leave its state in `in`.
   // It stands still then, and is of no more use.
-  virtual Task<Result<>> save(boost::asio::any_io_executor /*executor*/, Fd /*orders*/,
-                              const Template& /*in*/) const {
+  [[nodiscard]] virtual Task<Result<>> save(boost::asio::any_io_executor /*executor*/,
+                                            Fd /*orders*/, const Template& /*in*/) const {
     co_return fail(Code::kUnsupported, name() + " keeps no machines");
   }
 

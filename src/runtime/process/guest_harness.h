@@ -46,7 +46,7 @@ class GuestHarness {
     return bed().host ? "" : bed().host.error().message;
   }
   static bool keepsMemory() { return bed().found.guest->keepsNoMemory(::geteuid() != 0).empty(); }
-  static bool holdsWrites() { return false; }
+  static bool holdsWrites() { return true; }
   static bool manyFiles() { return Kind::kManyFiles; }
   static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <sstream>
+#include <thread>
 
 #include <grp.h>
 
@@ -180,7 +181,9 @@ bool ProcessHost::waitsAlone(const Prestart& prestart) const {
 
 std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {
   RootSource source{.image_root = config_.image_root, .layered = layered_, .ahead = alone_};
-  if (!image_path.empty()) {
+  if (image_path.empty()) {
+    source.etc = etc_;
+  } else {
     source.image_root = image_path;
     source.whole = true;
   }
@@ -191,6 +194,7 @@ std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const 
 }
 
 Result<std::shared_ptr<Spawner>> ProcessHost::startSpawner(const std::string& image_path) {
+  if (image_path.empty()) etc_ = shippedEtc(config_.image_root);
   plan_.root = rootOf(image_path);
   plan_.confinement.root = ownRootSteps(plan_.root, proc_);
   return TRY(Spawner::start(plan_));
@@ -288,6 +292,13 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   spec.on_disk = onDisk(limits);
   spec.scratch_bytes = spec.on_disk ? limits.disk_bytes : model::scratchBytes(limits);
   spec.scratch_inodes = limits.inodes;
+  if (guest == nullptr) {
+    constexpr uint32_t kMillis = 1000;
+    spec.shown_memory = limits.memory_bytes;
+    spec.shown_cpus = std::min((limits.cpu_millis + kMillis - 1) / kMillis,
+                               std::max(1U, std::thread::hardware_concurrency()));
+    spec.first_cpu = slot * spec.shown_cpus;
+  }
   spec.nice = hasController("cpu") ? 0 : 10;
   add(spec, RLIMIT_NOFILE, limits.open_files);
   add(spec, RLIMIT_FSIZE, limits.file_bytes);
@@ -315,20 +326,65 @@ void ProcessHost::addWalls(const std::string& walls, const Guest* guest, Sandbox
   const auto decoded = wire::decodeWalls(walls);
   if (!decoded) return;  // nor can the sandbox read it, which then does not start
   spec.runs_own = decoded->runs_own;
-  if (guest == nullptr && plan_.confinement.landlock_abi > 0) spec.writes = decoded->writes;
+  if (guest != nullptr || plan_.confinement.landlock_abi > 0) spec.writes = decoded->writes;
 }
 
-std::string ProcessHost::weakenedWalls(const model::Walls& walls, const Guest* guest) const {
+namespace {
+
+// For people: what is open besides, and that it is made.
+std::string textOfPlaces(const model::Walls& walls) {
+  constexpr size_t kMostNamed = 8;
+  std::string text;
+  for (size_t i = 0; i < walls.writable.size() && i < kMostNamed; ++i) {
+    const model::Walls::Writable& each = walls.writable[i];
+    const bool made = (each.operations & ~model::kMayDelete) != 0;
+    text += (i == 0 ? "approved: programs may change " : ", ") + each.path;
+    text += each.beneath ? "/*" : "";
+    text += !made          ? ""
+            : each.beneath ? " (the directory is made if it is missing)"
+                           : " (the file is made if it is missing)";
+  }
+  const size_t more = walls.writable.size() - std::min(walls.writable.size(), kMostNamed);
+  return more == 0 ? text : text + " and " + std::to_string(more) + " more";
+}
+
+}  // namespace
+
+std::vector<std::string> ProcessHost::weakenedWalls(const model::Walls& walls,
+                                                    const Guest* guest) const {
   constexpr int kTruncates = 3;  // the ABI from which it holds that too
   if (walls.writes == model::Walls::Writes::kAll) return {};
-  if (guest != nullptr) {
-    return guest->name() +
-           " has no Landlock: where the agent may write is held by the text of "
-           "commands alone";
+  std::vector<std::string> weaker;
+  const auto removes_alone = [](const auto& each) { return each.operations == model::kMayDelete; };
+  if (guest != nullptr && std::ranges::any_of(walls.writable, removes_alone)) {
+    weaker.push_back("approved, and not opened: " + guest->name() +
+                     " cannot let programs remove files without letting them write");
   }
-  if (plan_.confinement.landlock_abi >= kTruncates) return {};
-  return "no Landlock of ABI 3: where the agent may write is not held by the kernel, or not whole";
+  if (guest == nullptr && plan_.confinement.landlock_abi < kTruncates) {
+    weaker.emplace_back(
+        "no Landlock of ABI 3: where the agent may write is not held by the kernel, or not whole");
+  }
+  if (!walls.writable.empty()) weaker.push_back(textOfPlaces(walls));
+  return weaker;
 }
+
+namespace {
+
+base::json::value describeWritable(const model::Walls::Writable& place) {
+  base::json::array operations;
+  for (const auto& [bit, name] :
+       {std::pair(model::kMayWrite, "write"), std::pair(model::kMayCreate, "create"),
+        std::pair(model::kMayDelete, "delete")}) {
+    if ((place.operations & bit) != 0) operations.emplace_back(name);
+  }
+  base::json::value made = nullptr;
+  if ((place.operations & ~model::kMayDelete) != 0) made = place.beneath ? "directory" : "file";
+  return {{"path", place.path + (place.beneath ? "/*" : "")},
+          {"operations", std::move(operations)},
+          {"made_if_missing", std::move(made)}};
+}
+
+}  // namespace
 
 // gVisor's two users are the first of the sandbox's range: root, who has no file, and nobody.
 SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest) const {
@@ -365,9 +421,14 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["ids"] = {{"inside", ids.inside},
                    {"outside", own_uids_ ? ids.outside : ::geteuid()},
                    {"count", ids.count}};
-  const std::vector<MountStep> root = rootOf(image_path);
+  std::vector<MountStep> root = rootOf(image_path);
+  const auto is_shipped = [](const MountStep& each) { return each.why == kShipped; };
+  object["files_of_packages"] = std::ranges::count_if(root, is_shipped);
+  std::erase_if(root, is_shipped);
   object["root"] = list(root, step);
   std::vector<MountStep> own = ownRootSteps(root, proc_);
+  const auto share = shareSteps(plan.spec.shown_memory, plan.spec.shown_cpus);
+  own.insert(own.end(), share.begin(), share.end());
   const auto scratch = scratchStepsOf(plan.spec, -1);
   own.insert(own.end(), scratch.begin(), scratch.end());
   object["mounts"] = list(own, step);
@@ -383,8 +444,8 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["cgroup"] = cgroup;
   object["hostname"] = "cloister";
   object["weakened"] = list(guest == nullptr ? weakened_ : weakenedIn(*guest), text);
-  const std::string weaker = weakenedWalls(walls, guest);
-  if (!weaker.empty()) object["weakened"].as_array().emplace_back(weaker);
+  for (const std::string& weaker : weakenedWalls(walls, guest))
+    object["weakened"].as_array().emplace_back(weaker);
   if (plan.spec.on_disk) {
     object["weakened"].as_array().emplace_back(kWeakerOnDisk);
     object["disk"] = {{"bytes", plan.spec.scratch_bytes}, {"inodes", plan.spec.scratch_inodes}};
@@ -395,7 +456,8 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
       {"programs_without", list(walls.without, text)},
       {"programs_only", walls.only ? base::json::value(list(*walls.only, text)) : nullptr},
       {"executes_own_files", walls.runs_own},
-      {"writes", model::writesName(walls.writes)}};
+      {"writes", model::writesName(walls.writes)},
+      {"writable", list(walls.writable, describeWritable)}};
   if (guest != nullptr) {
     guest->describe(plan.spec, object);
     return object;
@@ -431,7 +493,7 @@ void describe(const ProcessHost& host, model::NodeOffer& offer) {
     offer.runtimes.push_back(guest->name());
   offer.weakened = host.weakened();
   const std::string& image_root = host.config().image_root;
-  offer.image_digest = cachedImageDigest(image_root, imageKey(image_root));
+  offer.image_digest = keptImage(image_root, imageKey(image_root)).digest;
   offer.links = programLinks(image_root);
   offer.findings.insert(offer.findings.end(), host.findings().begin(), host.findings().end());
   offer.max_sandboxes = host.config().max_sandboxes;

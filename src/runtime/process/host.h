@@ -60,8 +60,8 @@ class ProcessHost {
   // Why a sandbox with these limits cannot be made here, with the remedy.
   [[nodiscard]] Result<> checkDisk(const model::Limits& limits, const Guest* guest) const;
   // The disk of a sandbox of `spec`.
-  Task<Result<std::shared_ptr<Disk>>> makeDisk(boost::asio::any_io_executor executor,
-                                               const SandboxSpec& spec) const;
+  [[nodiscard]] Task<Result<std::shared_ptr<Disk>>> makeDisk(boost::asio::any_io_executor executor,
+                                                             const SandboxSpec& spec) const;
 
   // A sandbox that is being removed, for as long as this lives.
   class Dying {
@@ -93,8 +93,10 @@ class ProcessHost {
                                                 const std::string& image_path = {}) const;
   // What of `walls` (encoded; "": none) is built in.
   void addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const;
-  // What of them this machine cannot hold, for the results of those they are for; "" where it can.
-  [[nodiscard]] std::string weakenedWalls(const model::Walls& walls, const Guest* guest) const;
+  // What of them this machine cannot hold, and where approvals have opened them, for the results of
+  // those they are for.
+  [[nodiscard]] std::vector<std::string> weakenedWalls(const model::Walls& walls,
+                                                       const Guest* guest) const;
   // What makes the sandbox of `spec`, but for its descriptors.
   [[nodiscard]] SpawnRequest requestFor(const SandboxSpec& spec, const Guest* guest) const;
 
@@ -119,6 +121,7 @@ class ProcessHost {
   std::shared_ptr<Root> root_;
   std::shared_ptr<Disks> disks_;
   std::vector<RootSource::File> alone_;
+  std::optional<std::vector<ShippedFile>> etc_;  // of the image that is the node's own
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox
   bool layered_ = true;

@@ -49,6 +49,8 @@ class Housing {
   // What starting it has used, and what it has used so far.
   [[nodiscard]] virtual const linux::CgroupUsage& before() const = 0;
   [[nodiscard]] virtual linux::CgroupUsage usage() const = 0;
+  // Of storage: its programs' own, as far as this kernel tells.
+  [[nodiscard]] virtual linux::IoBytes io() const { return {}; }
   [[nodiscard]] virtual linux::CgroupEvents events() const = 0;
   // For which it was ended.
   [[nodiscard]] virtual const std::optional<LocksOver>& locksOver() const {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/image_digest.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <sstream>
+#include <thread>
 #include <tuple>
 
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/file.h"
-#include "linux/process.h"
 #include "linux/tree_digest.h"
+#include "model/escalation.h"
+#include "model/image_name.h"
 #include "runtime/process/own_cache.h"
 
 namespace cloister::runtime {
@@ -22,12 +21,14 @@ namespace {
 
 constexpr size_t kMaxCache = size_t{256} << 20;
 constexpr std::chrono::seconds kKeepEvery{5};
+constexpr std::chrono::milliseconds kQuick{500};  // a walk in which little can have been missed
+constexpr size_t kShownPath = 1024;               // bytes
 
 std::string cacheName(const std::string& image_root) {
   return "image-" + base::sha256Hex(image_root).substr(0, 16);
 }
 
-// What was read so far, before what was known: who ends in the midst does not begin anew.
+// Keeps what was read so far, before what was known: a reading that is broken off goes on there.
 void keepRegularly(linux::TreeDigest& trees, const std::string& known, const std::string& path) {
   trees.onRead([&trees, &known, path, kept_at = base::monotonicNow()]() mutable {
     if (base::monotonicNow() - kept_at < kKeepEvery) return;
@@ -36,6 +37,94 @@ void keepRegularly(linux::TreeDigest& trees, const std::string& known, const std
     kept_at = base::monotonicNow();
   });
 }
+
+// A reading: walks over the trees until one finds nothing that changed. A walk that takes long may
+// miss what changes behind it, so that a second one, which reads nothing, has to find the same.
+class Reading {
+ public:
+  Reading(const std::string& image_root, const std::string& cache, const ImageReading& how)
+      : image_root_(image_root), cache_(cache), how_(how), since_(how.since * 1000) {}
+
+  Result<ImageContent> run() {
+    content_.key = imageKey(image_root_);  // before the walk: no change after this counts as seen
+    if (!cache_.empty()) {
+      // Without a cache everything still works, only slower.
+      std::ignore = base::makeDirs(cache_.substr(0, cache_.rfind('/')));
+      known_ = readCached({cache_, cachePlace(cacheName(image_root_)).system}, ".files", kMaxCache);
+    }
+    std::chrono::milliseconds pause = how_.first_pause;
+    for (int walks = 1; !TRY(walk()); ++walks) {
+      if (walks >= how_.most_walks) return kept("");
+      if (!moving_) continue;
+      std::this_thread::sleep_for(pause);
+      pause *= 2;
+    }
+    return kept(std::exchange(content_.digest, {}));
+  }
+
+ private:
+  // True once the digest stands.
+  Result<bool> walk() {
+    const auto begun = base::monotonicNow();
+    if (how_.before_walk) how_.before_walk();
+    linux::TreeDigest trees(linux::TreeDigest::Of::kWhatOthersRead, known_,
+                            {.threads = how_.threads, .since = since_});
+    if (!cache_.empty()) keepRegularly(trees, known_, cache_ + ".files");
+    for (const std::string& name : imageTrees(image_root_)) {
+      auto walked = trees.add(image_root_, name);
+      if (!walked) return std::unexpected(std::move(walked).error().within("image digest"));
+    }
+    note(trees.seen());
+    moving_ = !trees.settled();
+    since_ = trees.begun();
+    if (!cache_.empty() && trees.cache() != known_) {
+      std::ignore = base::writeFileAtomic(cache_ + ".files", trees.cache(), 0644);
+    }
+    known_ = trees.cache();
+    const bool quick = base::monotonicNow() - begun < kQuick;
+    const bool same = std::exchange(content_.digest, trees.digest()) == trees.digest();
+    return !moving_ && (quick || same);
+  }
+
+  static std::string shown(const std::string& path) {
+    return "/" + model::safeText(path, kShownPath);
+  }
+
+  void note(const linux::TreeSeen& seen) {
+    // The kernel's clock for this lags behind: nothing changed after that time.
+    content_.changed_at = (seen.newest + linux::TreeDigest::kSettled) / 1000;
+    content_.newest = shown(seen.newest_path);
+    content_.files = seen.files;
+    content_.files_read += seen.files_read;
+    content_.bytes_read += seen.bytes_read;
+    for (const std::string& path : seen.changed) {
+      auto& all = content_.changed;
+      std::string safe = shown(path);
+      if (all.size() < linux::TreeSeen::kMostNamed && std::ranges::find(all, safe) == all.end()) {
+        all.push_back(std::move(safe));
+      }
+    }
+  }
+
+  ImageContent kept(std::string digest) {
+    content_.digest = std::move(digest);
+    if (!cache_.empty() && !content_.digest.empty()) {
+      const std::string text = content_.key + " " + content_.digest + " " +
+                               std::to_string(content_.changed_at) + " " +
+                               std::to_string(content_.files) + " " + content_.newest + "\n";
+      std::ignore = base::writeFileAtomic(cache_ + ".digest", text, 0644);
+    }
+    return std::move(content_);
+  }
+
+  const std::string& image_root_;
+  const std::string& cache_;
+  const ImageReading& how_;
+  ImageContent content_;
+  std::string known_;
+  int64_t since_;
+  bool moving_ = false;  // something changed while the last walk was made, or shortly before
+};
 
 }  // namespace
 
@@ -49,26 +138,9 @@ std::vector<std::string> imageTrees(const std::string& image_root) {
   return trees;
 }
 
-Result<std::string> computeImageDigest(const std::string& image_root, const std::string& cache) {
-  // Before the walk: what changes meanwhile must not count as seen.
-  const std::string key = imageKey(image_root);
-  const CachePlace place{cache, cachePlace(cacheName(image_root)).system};
-  const std::string files = cache.empty() ? std::string() : readCached(place, ".files", kMaxCache);
-  linux::TreeDigest trees(linux::TreeDigest::Of::kWhatOthersRead, files);
-  // Without a cache everything still works, only slower.
-  if (!cache.empty()) std::ignore = base::makeDirs(cache.substr(0, cache.rfind('/')));
-  if (!cache.empty()) keepRegularly(trees, files, cache + ".files");
-  for (const std::string& name : imageTrees(image_root)) {
-    auto walked = trees.add(image_root, name);
-    if (!walked) return std::unexpected(std::move(walked).error().within("image digest"));
-  }
-  if (!cache.empty()) {
-    if (trees.cache() != files) {
-      std::ignore = base::writeFileAtomic(cache + ".files", trees.cache(), 0644);
-    }
-    std::ignore = base::writeFileAtomic(cache + ".digest", key + " " + trees.digest() + "\n", 0644);
-  }
-  return trees.digest();
+Result<ImageContent> readImage(const std::string& image_root, const std::string& cache,
+                               const ImageReading& how) {
+  return Reading(image_root, cache, how).run();
 }
 
 std::string imageCachePath(const std::string& image_root) {
@@ -116,52 +188,25 @@ std::string imageKey(const std::string& image_root) {
   return base::sha256Hex(text);
 }
 
-std::string cachedImageDigest(const std::string& image_root, const std::string& key) {
+std::string imagePlace(const std::string& image_root) {
+  std::string text = image_root + ";";
+  for (const char* name : {"/usr", "/bin"}) {
+    struct stat status{};
+    if (::stat((image_root + name).c_str(), &status) != 0) continue;
+    text += std::to_string(status.st_dev) + "." + std::to_string(status.st_ino) + ";";
+  }
+  return base::sha256Hex(text);
+}
+
+ImageContent keptImage(const std::string& image_root, const std::string& key) {
   const std::string text = readCached(cachePlace(cacheName(image_root)), ".digest", 4096);
   std::istringstream words(text);
-  std::string stored;
-  std::string digest;
-  words >> stored >> digest;
-  return stored == key ? digest : std::string();
-}
-
-namespace {
-
-[[noreturn]] void runJob(const std::string& image_root, bool idle, const Fd& output) {
-  constexpr int kOutput = 3;
-  const sched_param none{};
-  if (!linux::dieWithParent() || !linux::moveFd(output.get(), kOutput) ||
-      !linux::closeFrom(kOutput + 1)) {
-    ::_exit(1);
-  }
-  if (idle) ::sched_setscheduler(0, SCHED_IDLE, &none);
-  const auto digest = computeImageDigest(image_root, imageCachePath(image_root));
-  const std::string text = digest ? *digest : "error: " + digest.error().message;
-  std::ignore = ::write(kOutput, text.data(), text.size());
-  ::_exit(0);
-}
-
-}  // namespace
-
-Result<ImageDigestJob> ImageDigestJob::start(const std::string& image_root, bool idle) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
-  Fd ours(ends[0]);
-  const Fd theirs(ends[1]);
-  linux::Cloned child = TRY(linux::cloneProcess(0));
-  if (child.pid == 0) runJob(image_root, idle, theirs);
-  return ImageDigestJob(std::move(ours), std::move(child.pidfd));
-}
-
-ImageDigestJob::~ImageDigestJob() {
-  if (!pidfd_) return;
-  std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
-  std::ignore = linux::reapPidfd(pidfd_.get());
-}
-
-Result<std::string> ImageDigestJob::parse(const std::string& text) {
-  if (text.starts_with("sha256:")) return text;
-  return fail(Code::kInternal, "image digest: " + (text.empty() ? "the process died" : text));
+  ImageContent kept;
+  words >> kept.key >> kept.digest >> kept.changed_at >> kept.files >> std::ws;
+  std::getline(words, kept.newest);
+  if (kept.key != key || !model::isImageDigest(kept.digest))
+    kept = {.digest = "", .key = key, .changed = {}};
+  return kept;
 }
 
 }  // namespace cloister::runtime

@@ -8,10 +8,12 @@
 // as these stay, the digest is taken as it is, and verified in the background.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/result.h"
 
 namespace cloister::runtime {
@@ -19,39 +21,49 @@ namespace cloister::runtime {
 // Where `image_root` ("" = the host) keeps programs: /usr and what is not merged into it.
 std::vector<std::string> imageTrees(const std::string& image_root);
 
-// "sha256:…" of the trees, computed now with the help of the cache, which is then written anew.
-// `cache` is a path without extension; "" for none.
-Result<std::string> computeImageDigest(const std::string& image_root, const std::string& cache);
+// What reading an image came to.
+struct ImageContent {
+  std::string digest;      // "sha256:…"; "" where the image kept changing
+  std::string key;         // imageKey() from before it was read
+  int64_t changed_at = 0;  // nothing in it changed after this; wall-clock microseconds
+  uint64_t files = 0;
+  uint64_t files_read = 0;  // of those, the ones whose hash was not known
+  uint64_t bytes_read = 0;
+  std::string newest = {};  // what changed last: a path
+  // Paths of some files that changed since an earlier digest, or while the image was read.
+  std::vector<std::string> changed;
+};
 
-// The path of the cache for `image_root`: below /var/cache/cloister, or the user's own.
+// How an image is read.
+struct ImageReading {
+  unsigned threads = 0;  // that hash beside the walk
+  // What changed at this time (wall-clock microseconds) or later is named; 0: since the reading
+  // began.
+  int64_t since = 0;
+  // An image that changes is read again, at most this often in all, with a pause before each that
+  // doubles; a few seconds in all.
+  int most_walks = 8;
+  std::chrono::milliseconds first_pause{50};
+  std::function<void()> before_walk = {};  // for tests
+};
+
+// Reads the trees with the help of the cache, which is then written anew, until nothing changes
+// any more. `cache` is a path without extension; "" for none.
+Result<ImageContent> readImage(const std::string& image_root, const std::string& cache,
+                               const ImageReading& how = {});
+
+// The path of the cache for `image_root` (own_cache.h).
 std::string imageCachePath(const std::string& image_root);
 
 // A short text that changes when packages are installed or removed: status of dpkg's database and
 // of the directories that programs and modules come into. Takes microseconds.
 std::string imageKey(const std::string& image_root);
 
-// The digest that was stored with this key; "" if there is none. Root's cache serves everybody.
-std::string cachedImageDigest(const std::string& image_root, const std::string& key);
+// Which tree it is, and on which file system.
+std::string imagePlace(const std::string& image_root);
 
-// computeImageDigest() in a process of its own, at lowest priority when `idle`. It dies with the
-// caller's thread, or with the job.
-class ImageDigestJob {
- public:
-  static Result<ImageDigestJob> start(const std::string& image_root, bool idle);
-  ImageDigestJob(ImageDigestJob&&) noexcept = default;
-  ImageDigestJob& operator=(ImageDigestJob&&) = delete;
-  ImageDigestJob(const ImageDigestJob&) = delete;
-  ImageDigestJob& operator=(const ImageDigestJob&) = delete;
-  ~ImageDigestJob();
-
-  // What comes here until end of file is the result, for parse().
-  [[nodiscard]] int output() const { return output_.get(); }
-  static Result<std::string> parse(const std::string& text);
-
- private:
-  ImageDigestJob(Fd output, Fd pidfd) : output_(std::move(output)), pidfd_(std::move(pidfd)) {}
-  Fd output_;
-  Fd pidfd_;
-};
+// What was kept of the last reading: digest, key, `changed_at` and `files`. The digest is "" where
+// nothing is kept, or nothing of this key. Root's cache serves everybody.
+ImageContent keptImage(const std::string& image_root, const std::string& key);
 
 }  // namespace cloister::runtime

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process/limit_hits.h"
 
+#include <signal.h>
+
 #include <string>
 #include <utility>
 
@@ -16,6 +18,11 @@ void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uin
 
 void addLocksHit(model::Outcome& outcome, const LocksOver& locks) {
   addHit(outcome, limit_name::kFileLocks, locks.most, locks.held, "locks", true);
+}
+
+void noteKill(model::Outcome& outcome) {
+  const bool killed = outcome.end == model::End::kTimedOut || outcome.end == model::End::kLimit;
+  if (killed && outcome.signal == 0 && outcome.exit_code == 0) outcome.signal = SIGKILL;
 }
 
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch) {

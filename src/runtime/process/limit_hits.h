@@ -14,11 +14,15 @@ namespace cloister::runtime {
 
 // Between looks at what is used.
 constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
+// Between those at what storage gave and took, which ask for each process.
+constexpr auto kIoPeriod = std::chrono::milliseconds(500);
 
 // One limit, `value` and `used` in `unit`. A fatal one goes first.
 void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uint64_t used,
             std::string_view unit, bool fatal = false);
 void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
+// What was killed at its time or another limit carries SIGKILL, unless its own end is known.
+void noteKill(model::Outcome& outcome);
 // Those of the scratch file system that are used up; not fatal.
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch);
 

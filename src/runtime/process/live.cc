@@ -100,11 +100,11 @@ bool Live::waiting() const {
 
 Result<> Live::limit(const model::Limits& limits) {
   if (parts_.group && parts_.limits != limits) {
-    const auto inGroup = [this](const model::Limits& of) {
+    const auto in_group = [this](const model::Limits& of) {
       return parts_.host->planFor(of, parts_.slot, parts_.guest.get()).cgroup;
     };
-    const linux::CgroupLimits after = inGroup(limits);
-    if (inGroup(parts_.limits) != after) TRY(parts_.group->limit(after));
+    const linux::CgroupLimits after = in_group(limits);
+    if (in_group(parts_.limits) != after) TRY(parts_.group->limit(after));
   }
   parts_.limits = limits;
   settle();
@@ -211,6 +211,7 @@ linux::CgroupUsage Live::usage() const {
   const uint64_t whole = used.memory_peak;
   used.pids_peak = 0;
   used.memory_peak -= std::min(used.memory_peak, guest_memory_);
+  used.memory_now -= std::min(used.memory_now, guest_memory_);
   // The guest's word, for no more than its machine has taken.
   if (countedInside()) used.memory_peak = std::min(told_.memory_peak, whole);
   return used;
@@ -223,7 +224,34 @@ linux::CgroupUsage Live::rawUsage() const {
   // A look takes a while, in which some end and others begin; RLIMIT_NPROC lets no more be at once.
   return {.cpu_micros = tree.cpu_micros,
           .memory_peak = tree.rss_bytes,
+          .memory_now = tree.rss_bytes,
           .pids_peak = std::min(tree.processes, parts_.limits.pids + 1)};
+}
+
+linux::IoBytes Live::rawIo() const {
+  if (parts_.group) return parts_.group->io();
+  return pid_ > 0 ? linux::usageOfTree(pid_).io : linux::IoBytes{};
+}
+
+linux::IoBytes Live::io() const {
+  io_most_.atLeast(rawIo());
+  return {.read = io_most_.read - std::min(io_most_.read, io_before_.read),
+          .written = io_most_.written - std::min(io_most_.written, io_before_.written)};
+}
+
+model::Usage Live::used() const {
+  const linux::CgroupUsage now = usage();
+  const linux::IoBytes moved = io();
+  const uint64_t cpu = now.cpu_micros - std::min(now.cpu_micros, before_.cpu_micros);
+  return {.wall_ms = std::chrono::duration_cast<std::chrono::milliseconds>(base::monotonicNow() -
+                                                                           settled_at_)
+                         .count(),
+          .cpu_ms = static_cast<int64_t>(cpu / 1000),
+          .max_rss_bytes = now.memory_peak,
+          .memory_bytes = now.memory_now,
+          .io_read_bytes = moved.read,
+          .io_write_bytes = moved.written,
+          .processes = now.pids_peak - std::min(now.pids_peak, 1U)};  // the runner is not its own
 }
 
 linux::CgroupEvents Live::events() const {

@@ -60,8 +60,10 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   [[nodiscard]] const std::optional<LocksOver>& locksOver() const override { return locks_over_; }
   // With a guest's last words.
   [[nodiscard]] std::string lost(std::string what) const override;
-  // What it has used until now is not the program's.
+  // What it has used until now is not the program's; what it has read, only where that is asked
+  // for, which takes a look at each process.
   void settle();
+  void settleIo() { io_before_ = rawIo(); }
   [[nodiscard]] base::Monotonic settledAt() const { return settled_at_; }
   void setAhead(Ahead ahead) { ahead_ = ahead; }
   [[nodiscard]] Ahead ahead() const override { return ahead_; }
@@ -121,6 +123,11 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   // kernel's memory from before settle() does not count, nor do its threads; what it counts by
   // itself counts instead.
   [[nodiscard]] linux::CgroupUsage usage() const override;
+  // Without what it took before it was ready for its first program.
+  [[nodiscard]] linux::IoBytes io() const override;
+  // What a session's sandbox has used so far, and holds now, kernels and all that was left running
+  // included.
+  [[nodiscard]] model::Usage used() const;
   [[nodiscard]] linux::CgroupEvents events() const override;
 
  private:
@@ -149,8 +156,11 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;
+  [[nodiscard]] linux::IoBytes rawIo() const;
 
   linux::CgroupUsage before_;
+  linux::IoBytes io_before_;
+  mutable linux::IoBytes io_most_;
   uint64_t guest_memory_ = 0;
   Counts told_;  // by a guest that counts
   base::Monotonic settled_at_{};

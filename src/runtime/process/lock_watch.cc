@@ -13,8 +13,7 @@
 namespace cloister::runtime {
 namespace {
 
-// A reading is followed by a rest of as many times what it took: many locks that are within their
-// bounds cost a twentieth of a processor at most.
+// How many times what a reading took it rests afterwards.
 constexpr int kRest = 20;
 
 // The one of `first` that `pid` descends from, or -1. `known`: of those asked before.
@@ -44,6 +43,13 @@ pid_t sandboxOf(pid_t pid, const std::unordered_set<pid_t>& first,
 uint64_t locksEach(const linux::FileLocks& locks, uint64_t most, size_t holders) {
   if (locks.whole) return most;
   return std::min<uint64_t>(most, locks.all / 2 / std::max<size_t>(holders, 1));
+}
+
+std::chrono::steady_clock::duration restAfter(const LockWatchConfig& config,
+                                              std::chrono::steady_clock::duration took) {
+  using Duration = std::chrono::steady_clock::duration;
+  const auto rest = std::min<Duration>(kRest * took, config.longest_rest);
+  return std::max<Duration>(rest, config.period);
 }
 
 LockWatch::LockWatch(boost::asio::any_io_executor executor, LockWatchConfig config)
@@ -120,7 +126,7 @@ void LockWatch::judge(const Seen& seen) {
     if (found == seen.held.end() || found->second <= most) continue;
     holder->endFor({.held = found->second, .most = most});
   }
-  rest(std::max<std::chrono::steady_clock::duration>(config_.period, kRest * seen.took));
+  rest(restAfter(config_, seen.took));
 }
 
 }  // namespace cloister::runtime

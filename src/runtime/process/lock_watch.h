@@ -4,7 +4,7 @@
 //
 //   every second while there is a sandbox to watch
 //     └─ the kernel has memory for more than the bound   one small file; else that was all
-//          └─ /proc/locks, on a thread of its own        the first kMostRead, and rests after
+//          └─ /proc/locks, on a thread of its own        the first kMostRead; then it rests
 //               └─ by process, and its sandbox           what descends from its first process
 //
 // All methods on one thread.
@@ -46,6 +46,7 @@ class LockHolder {
 struct LockWatchConfig {
   uint64_t most = 1024;  // of one sandbox
   std::chrono::milliseconds period{1000};
+  std::chrono::milliseconds longest_rest{5000};
   std::string locks = "/proc/locks";
   std::string room = "/sys/kernel/slab/file_lock_cache/total_objects";
 };
@@ -56,6 +57,12 @@ inline constexpr uint64_t kMostRead = 65'536;
 // What a sandbox may have, of `holders` that there are: where not all locks could be read, it is
 // its share of half of those that were, as the host's own are among them; never more than `most`.
 uint64_t locksEach(const linux::FileLocks& locks, uint64_t most, size_t holders);
+
+// The time from the end of a reading that took `took` until the next begins. It is a multiple of
+// `took`, so that many locks within their bounds cost a twentieth of a processor; but it is never
+// more than `longest_rest`, because locks of others can make a reading take seconds.
+std::chrono::steady_clock::duration restAfter(const LockWatchConfig& config,
+                                              std::chrono::steady_clock::duration took);
 
 class LockWatch : public std::enable_shared_from_this<LockWatch> {
  public:

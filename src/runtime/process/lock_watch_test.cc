@@ -48,7 +48,8 @@ class LockWatchTest : public testing::Test {
   // For some of its periods.
   void run(const std::vector<std::shared_ptr<Holder>>& holders, uint64_t most = 100) {
     const auto watch = std::make_shared<LockWatch>(
-        io_.get_executor(), LockWatchConfig{most, milliseconds(2), locks_, room_});
+        io_.get_executor(),
+        LockWatchConfig{.most = most, .period = milliseconds(2), .locks = locks_, .room = room_});
     for (const auto& each : holders)
       watch->watch(each);
     const auto others = boost::asio::make_work_guard(io_);  // as a node has
@@ -110,10 +111,18 @@ TEST_F(LockWatchTest, DoesNotReadWhatFitsTheBound) {
 TEST_F(LockWatchTest, RestsWithNobodyToWatch) {
   hold(::getpid(), 1);
   const auto watch = std::make_shared<LockWatch>(
-      io_.get_executor(), LockWatchConfig{100, milliseconds(2), locks_, room_});
+      io_.get_executor(),
+      LockWatchConfig{.most = 100, .period = milliseconds(2), .locks = locks_, .room = room_});
   watch->watch(std::make_shared<Holder>(::getpid()));  // and gone
   io_.run_for(std::chrono::seconds(10));
   EXPECT_TRUE(io_.stopped());
+}
+
+TEST(RestAfter, GrowsWithTheReadingUpToABound) {
+  const LockWatchConfig config{.period = milliseconds(1000), .longest_rest = milliseconds(5000)};
+  EXPECT_EQ(restAfter(config, milliseconds(1)), milliseconds(1000));
+  EXPECT_EQ(restAfter(config, milliseconds(100)), milliseconds(2000));
+  EXPECT_EQ(restAfter(config, milliseconds(1500)), milliseconds(5000));
 }
 
 TEST(LocksEach, IsAShareOfWhatWasRead) {

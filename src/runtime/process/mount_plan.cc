@@ -8,10 +8,13 @@
 #include <algorithm>
 #include <cctype>
 #include <climits>
+#include <set>
 #include <span>
+#include <thread>
 
 #include <dirent.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "linux/encrypted_disk.h"
 
@@ -28,16 +31,25 @@ constexpr char kProcSys[] = "run/masked/sys";
 constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
 constexpr char kSkeleton[] = "run/masked/lower/skeleton";
 constexpr char kEmptyLayer[] = "run/masked/layer";
+constexpr char kCpus[] = "run/masked/cpus";  // /N: of /proc, where there are N processors
 constexpr char kOverlay[] = "overlay";
 
-// Of the host's /etc: what linkers, locales, certificates and languages need, and nothing that says
-// whose machine this is. Copied, so that no mount names the host's file system.
-constexpr const char* kEtc[] = {
-    "alternatives", "fonts",           "host.conf", "ld.so.cache", "ld.so.conf",
-    "ld.so.conf.d", "locale.alias",    "localtime", "magic",       "magic.mime",
-    "mime.types",   "os-release",      "perl",      "protocols",   "R",
-    "services",     "ssl/openssl.cnf", "ssl/certs", "terminfo",    "timezone"};
+// Of the host's /etc, what is made on each machine and says nothing of whose it is: linkers,
+// locales and certificates need it. Copied, so that no mount names the host's file system.
+constexpr const char* kEtcMade[] = {"ld.so.cache", "localtime", "os-release", "ssl/certs",
+                                    "timezone"};
+// Directories of links into the rest of the image, of which the links are taken.
+constexpr const char* kEtcLinks[] = {"alternatives", "fonts/conf.d"};
+// Where it is not known what packages have there: what linkers and languages need besides.
+constexpr const char* kEtcNeeded[] = {
+    "fonts", "host.conf",  "ld.so.conf",      "ld.so.conf.d", "locale.alias",
+    "magic", "magic.mime", "mime.types",      "perl",         "protocols",
+    "R",     "services",   "ssl/openssl.cnf", "terminfo"};
 constexpr std::string_view kEtcPrefixes[] = {"java-", "python3"};
+// Synthesised for every sandbox.
+constexpr std::string_view kEtcOwn[] = {"group",  "gshadow", "hostname",
+                                        "hosts",  "mtab",    "nsswitch.conf",
+                                        "passwd", "shadow",  "resolv.conf"};
 
 // The entries of /proc that every sandbox keeps, besides its own processes.
 constexpr std::string_view kProcKept[] = {"cpuinfo",     "filesystems", "loadavg", "meminfo",
@@ -170,11 +182,8 @@ void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
 
 // Of its configuration, all but what would be of another machine.
 void addEtcWhole(std::vector<MountStep>& steps, const std::string& image_root) {
-  static constexpr std::string_view kNotTheirs[] = {"group",  "gshadow", "hostname",
-                                                    "hosts",  "mtab",    "nsswitch.conf",
-                                                    "passwd", "shadow",  "resolv.conf"};
   for (const std::string& name : namesIn(image_root + "/etc")) {
-    if (std::ranges::find(kNotTheirs, name) != std::end(kNotTheirs)) continue;
+    if (std::ranges::find(kEtcOwn, name) != std::end(kEtcOwn)) continue;
     steps.push_back(copyOf("etc/" + name, image_root + "/etc/" + name, "as in the image"));
   }
 }
@@ -202,9 +211,53 @@ void addSynthesised(std::vector<MountStep>& steps) {
   steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
 }
 
-void addEtcOfHost(std::vector<MountStep>& steps, const std::string& image_root) {
-  steps.push_back(directory("etc/ssl", "certificates"));
-  for (const char* name : kEtc) {
+// Makes a directory, and those above it, once.
+class Directories {
+ public:
+  explicit Directories(std::vector<MountStep>& steps) : steps_(steps) {}
+
+  void make(const std::string& path, std::string_view why) {
+    if (path.empty() || !made_.insert(path).second) return;
+    make(path.substr(0, path.rfind('/') == std::string::npos ? 0 : path.rfind('/')), why);
+    steps_.push_back(directory(path, why));
+  }
+
+ private:
+  std::vector<MountStep>& steps_;
+  std::set<std::string> made_;
+};
+
+// Manual pages are most of /etc/alternatives, and of no use where nobody reads them.
+void addEtcLinks(std::vector<MountStep>& steps, Directories& directories,
+                 const std::string& image_root) {
+  constexpr std::string_view kWhy = "leads to what the image has";
+  for (const char* place : kEtcLinks) {
+    const std::string target = std::string("etc/") + place;
+    for (const std::string& name : namesIn(image_root + "/" + target)) {
+      const std::string path = target + "/" + name;
+      char to[PATH_MAX] = {};
+      const bool manual = name.ends_with(".gz");
+      if (manual || ::readlink((image_root + "/" + path).c_str(), to, sizeof to - 1) <= 0) continue;
+      directories.make(target, kWhy);
+      steps.push_back(symlink(path, to, kWhy));
+    }
+  }
+}
+
+void addShipped(std::vector<MountStep>& steps, Directories& directories,
+                const std::vector<ShippedFile>& files) {
+  for (const ShippedFile& each : files) {
+    const size_t slash = each.path.rfind('/');
+    const std::string name = each.path.substr(std::string_view("etc/").size());
+    if (std::ranges::find(kEtcOwn, name) != std::end(kEtcOwn)) continue;
+    directories.make(each.path.substr(0, slash), "of packages");
+    steps.push_back(file(each.path, each.content, kShipped));
+    steps.back().modified = each.modified;
+  }
+}
+
+void addEtcNeeded(std::vector<MountStep>& steps, const std::string& image_root) {
+  for (const char* name : kEtcNeeded) {
     const std::string path = std::string("/etc/") + name;
     steps.push_back(copyOf(path.substr(1), image_root + path, "read by programs of the image"));
   }
@@ -216,12 +269,29 @@ void addEtcOfHost(std::vector<MountStep>& steps, const std::string& image_root) 
   }
 }
 
+void addEtcOfHost(std::vector<MountStep>& steps, const RootSource& source) {
+  Directories directories(steps);
+  directories.make("etc/ssl", "certificates");
+  for (const char* name : kEtcMade) {
+    const std::string path = std::string("/etc/") + name;
+    steps.push_back(copyOf(path.substr(1), source.image_root + path, "made on each machine"));
+  }
+  if (source.etc) {
+    addEtcLinks(steps, directories, source.image_root);
+    addShipped(steps, directories, *source.etc);
+  } else {
+    steps.push_back(copyOf("etc/alternatives", source.image_root + "/etc/alternatives",
+                           "leads to what the image has"));
+    addEtcNeeded(steps, source.image_root);
+  }
+}
+
 void addEtc(std::vector<MountStep>& steps, const RootSource& source) {
   steps.push_back(directory("etc", "configuration"));
   if (source.whole) {
     addEtcWhole(steps, source.image_root);
   } else {
-    addEtcOfHost(steps, source.image_root);
+    addEtcOfHost(steps, source);
   }
   addSynthesised(steps);
 }
@@ -287,6 +357,51 @@ void addMaskSources(std::vector<MountStep>& steps) {
   }
 }
 
+// The first `count` processors of /proc/cpuinfo, whose paragraphs they are; all if there are no
+// more.
+std::string firstProcessors(const std::string& cpuinfo, uint32_t count) {
+  size_t end = 0;
+  for (uint32_t i = 0; i < count && end != std::string::npos; ++i)
+    end = cpuinfo.find("\n\n", end == 0 ? 0 : end + 2);
+  return end == std::string::npos ? cpuinfo : cpuinfo.substr(0, end + 2);
+}
+
+// As of a machine that has just begun: how busy the host is, is not for a sandbox.
+std::string statOf(uint32_t cpus) {
+  constexpr std::string_view kTimes = " 1 0 1 100 0 0 0 0 0 0\n";
+  std::string text = "cpu " + std::string(kTimes);
+  for (uint32_t i = 0; i < cpus; ++i)
+    text += "cpu" + std::to_string(i) + std::string(kTimes);
+  return text + "ctxt 1\nbtime " + std::to_string(base::wallMicros() / 1'000'000) +
+         "\nprocesses 1\nprocs_running 1\nprocs_blocked 0\n";
+}
+
+void addShares(std::vector<MountStep>& steps) {
+  constexpr std::string_view kWhy = "what of the processors is a sandbox's share";
+  const auto cpuinfo = base::readFile("/proc/cpuinfo", size_t{4} << 20);
+  if (!cpuinfo) return;
+  const uint32_t all = std::max(1U, std::thread::hardware_concurrency());
+  steps.push_back(directory(kCpus, kWhy));
+  for (uint32_t cpus = 1; cpus <= std::min(all, kMostShownCpus); ++cpus) {
+    const std::string path = std::string(kCpus) + "/" + std::to_string(cpus);
+    steps.push_back(directory(path, kWhy));
+    steps.push_back(file(path + "/cpuinfo", firstProcessors(*cpuinfo, cpus), kWhy));
+    steps.push_back(file(path + "/stat", statOf(cpus), kWhy));
+  }
+}
+
+std::string meminfoOf(uint64_t bytes) {
+  const std::string all = std::to_string(bytes / 1024) + " kB\n";
+  std::string text;
+  for (const char* name : {"MemTotal", "MemFree", "MemAvailable"})
+    text += std::string(name) + ": " + all;
+  for (const char* name :
+       {"Buffers", "Cached", "SwapCached", "Active", "Inactive", "SwapTotal", "SwapFree", "Dirty",
+        "Writeback", "AnonPages", "Mapped", "Shmem", "Slab", "SReclaimable", "SUnreclaim"})
+    text += std::string(name) + ": 0 kB\n";
+  return text;
+}
+
 void addAhead(std::vector<MountStep>& steps, const std::vector<RootSource::File>& files) {
   constexpr std::string_view kWhy = "read by interpreters that are started ahead of their code";
   if (files.empty()) return;
@@ -306,6 +421,7 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
                    .options = {{"size", "32m"}, {"nr_inodes", "16k"}, {"mode", "755"}},
                    .attributes = kNoSuid | kNoDev});
   addMaskSources(steps);
+  addShares(steps);
   addAhead(steps, source.ahead);
   steps.push_back(directory("var", "only for /var/tmp, and what an image has there"));
   if (source.whole) {
@@ -358,6 +474,28 @@ std::vector<MountStep> procSteps(const std::vector<MountStep>& masks) {
                    .why = "the sandbox's own processes",
                    .attributes = kNoSuid | kNoDev | kNoExec});
   steps.insert(steps.end(), masks.begin(), masks.end());
+  return steps;
+}
+
+std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus) {
+  constexpr std::string_view kWhy = "the sandbox's share, not the machine";
+  std::vector<MountStep> steps;
+  if (memory > 0) {
+    // Of its own, and covered by what is writable.
+    steps.push_back({.op = Op::kNew,
+                     .target = "workspace",
+                     .source = "tmpfs",
+                     .why = kWhy,
+                     .options = {{"size", "4k"}, {"nr_inodes", "2"}, {"mode", "755"}},
+                     .attributes = kNoSuid | kNoDev | kNoExec});
+    steps.push_back(file("workspace/meminfo", meminfoOf(memory), kWhy));
+    steps.push_back({.op = Op::kSeal, .target = "workspace", .why = kWhy, .attributes = kReadOnly});
+    steps.push_back(place(Op::kMask, "workspace/meminfo", "proc/meminfo", kWhy));
+  }
+  if (cpus == 0 || cpus > kMostShownCpus) return steps;
+  const std::string from = std::string(kCpus) + "/" + std::to_string(cpus);
+  for (const std::string name : {"cpuinfo", "stat"})
+    steps.push_back(place(Op::kMask, from + "/" + name, "proc/" + name, kWhy));
   return steps;
 }
 

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "linux/mounts.h"
+#include "runtime/process/shipped_etc.h"
 
 namespace cloister::runtime {
 
@@ -41,6 +42,7 @@ struct MountStep {
   uint64_t attributes = 0;
   mode_t mode = 0755;
   std::string content{};
+  int64_t modified = 0;  // of kFile: seconds since 1970; 0: now
   unsigned major = 0;
   unsigned minor = 0;
   int mount = -1;
@@ -56,8 +58,13 @@ struct RootSource {
   bool layered = true;     // through overlayfs, which hides where it lies; else binds
   bool whole = false;      // all of it, as an imported image is; else programs and what they need
   std::vector<File> ahead{};  // in /kAhead, for interpreters that are started ahead of their code
+  // Of an image that is not `whole`, what its packages have in /etc; where it has none that are
+  // known, what programs are known to need.
+  std::optional<std::vector<ShippedFile>> etc{};
 };
 inline constexpr char kAhead[] = "run/ahead";
+// MountStep::why of the files of RootSource::etc: those that are printed as their number alone.
+inline constexpr std::string_view kShipped = "as its package ships it";
 
 // The root, up to and including its becoming read-only and the only one.
 std::vector<MountStep> rootSteps(const RootSource& source);
@@ -71,6 +78,11 @@ std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
 // can be made, and all share it.
 std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
                                     const std::vector<MountStep>& proc);
+
+// What /proc says of the machine, as far as it is a sandbox's share: `memory` bytes (0: as it is),
+// and that many processors (0, or more than kMostShownCpus: as it is). Before the scratch steps.
+inline constexpr uint32_t kMostShownCpus = 16;
+std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus);
 
 // The one bounded tmpfs behind /workspace, /tmp and /dev/shm.
 // `attributes`: besides nosuid and nodev.

@@ -53,6 +53,31 @@ TEST(MountPlan, AnImageIsTakenWhole) {
   EXPECT_EQ(read, (std::vector<std::string>{"opt", "usr", "var/lib", "etc/own.conf"}));
 }
 
+TEST(MountPlan, WhatIsShownIsTheShare) {
+  const auto covered = [](uint64_t memory, uint32_t cpus) {
+    std::vector<std::string> targets;
+    for (const MountStep& step : shareSteps(memory, cpus)) {
+      if (step.op == MountStep::Op::kMask) targets.push_back(step.target);
+    }
+    return targets;
+  };
+  using Targets = std::vector<std::string>;
+  EXPECT_EQ(covered(0, 0), Targets{});
+  EXPECT_EQ(covered(1 << 20, 0), Targets{"proc/meminfo"});
+  EXPECT_EQ(covered(0, 1), (Targets{"proc/cpuinfo", "proc/stat"}));
+  EXPECT_EQ(covered(0, kMostShownCpus + 1), Targets{});
+  const auto steps = shareSteps(uint64_t{300} << 20, 0);
+  const auto made = std::ranges::find(steps, MountStep::Op::kFile, &MountStep::op);
+  ASSERT_NE(made, steps.end());
+  EXPECT_THAT(made->content, testing::StartsWith("MemTotal: 307200 kB\n"));
+  for (const MountStep& step : rootSteps({.image_root = ""})) {
+    if (step.target == "run/masked/cpus/1/stat") {
+      EXPECT_THAT(step.content, testing::HasSubstr("\ncpu0 "));
+      EXPECT_THAT(step.content, testing::Not(testing::HasSubstr("cpu1")));
+    }
+  }
+}
+
 TEST(MountPlan, ASandboxHasItsOwnOfEachLayer) {
   const auto root = rootSteps({.image_root = ""});
   const auto own = ownRootSteps(root, {{.op = MountStep::Op::kMask, .target = "proc/sys"}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that spare the next start some work: in /var/cache/cloister as root, else in the
-// user's own cache. Without a place for them everything still works, only slower.
+// Small files that spare the next start some work: in $CACHE_DIRECTORY (systemd.exec(5)), else in
+// /var/cache/cloister as root and in the user's own cache as another user. Without a place for them
+// everything still works, only slower.
 #pragma once
 
 #include <string>
@@ -11,6 +12,10 @@ struct CachePlace {
   std::string own;     // a path without extension; "" where this account has no cache
   std::string system;  // the same in root's, which serves everybody
 };
+// From now on in `directory`, where the other places do not exist or cannot be written (a read-only
+// /var). Call before there are threads.
+void preferCache(const std::string& directory);
+
 CachePlace cachePlace(const std::string& name);
 
 // What is kept there, by us or by root: nobody else can have written it. "" if there is nothing.

@@ -20,6 +20,7 @@ void addStep(PlanWriter& out, const MountStep& step) {
   out.number(step.attributes);
   out.number(static_cast<uint32_t>(step.mode));
   out.text(step.content);
+  out.number(static_cast<uint64_t>(step.modified));
   out.number(static_cast<uint32_t>(step.major));
   out.number(static_cast<uint32_t>(step.minor));
 }
@@ -36,6 +37,7 @@ MountStep readStep(wire::Reader& r) {
   step.attributes = r.u64();
   step.mode = r.u32();
   step.content = r.bytes();
+  step.modified = static_cast<int64_t>(r.u64());
   step.major = r.u32();
   step.minor = r.u32();
   return step;

@@ -15,6 +15,7 @@
 #include "model/escalation.h"
 #include "runtime/process/apply_walls.h"
 #include "runtime/spawn.h"
+#include "wire/node.h"
 
 namespace cloister::runtime {
 namespace {
@@ -36,6 +37,14 @@ Task<Result<>> hello(Live& live) {
   const auto frame = co_await live.nextFrame();
   if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + frame.error().message);
   co_return checkHello(*frame);
+}
+
+// Where its programs may change files besides. What it says before a program's start holds for it.
+Task<Result<>> openPlaces(Live& live, const std::string& encoded) {
+  const model::Walls walls = CO_TRY(wire::decodeWalls(encoded));
+  if (walls.writable.empty()) co_return Result<>();
+  co_return co_await live.channel().write(
+      frameOf(wire::ToRunner::kWritable, 0, writablePayload(walls)));
 }
 
 // The descriptors of a guest's request, and the other ends of its pipe of complaints and of what
@@ -367,8 +376,10 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   co_await keepTemplate(kind);
   auto live = CO_TRY(co_await makeNow(kind, kind.limits));
   live->settle();
+  live->settleIo();
   if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
   auto started = co_await startAhead(*live, aheadFor(kind));
+  live->settleIo();
   if (started) co_return live;
   std::ignore = co_await live->bury();
   co_return std::unexpected(std::move(started).error());
@@ -500,6 +511,7 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
     co_return fail(said.error().code, live.lost(said.error().message));
   }
   if (zygote) CO_TRY(co_await adopt(live));
+  if (!walls.empty()) CO_TRY(co_await openPlaces(live, walls));
   co_return Result<>();
 }
 

@@ -95,7 +95,13 @@ class ProcessRuntime : public Runtime {
         own_(hostPlace(executor, host_)),
         places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))) {
     const auto changed = [own = own_] { renew(*own); };
-    watch_ = std::make_shared<ImageWatch>(executor, host_->config().image_root, changed);
+    const ProcessConfig& config = host_->config();
+    watch_ = std::make_shared<ImageWatch>(executor,
+                                          ImageWatchConfig{.image_root = config.image_root,
+                                                           .waited = config.require_verified,
+                                                           .quiet = config.read_after,
+                                                           .verify_every = config.verify_every},
+                                          changed);
     watch_->start();
   }
 
@@ -104,8 +110,9 @@ class ProcessRuntime : public Runtime {
   std::shared_ptr<const std::vector<model::OfferedImage>> images() override {
     return places_->offered();
   }
+  [[nodiscard]] std::optional<model::ImageState> image() const override { return watch_->state(); }
   // Of the sandboxes of the node's own image, without a guest; the others are few.
-  std::optional<model::PoolStats> pool() const override {
+  [[nodiscard]] std::optional<model::PoolStats> pool() const override {
     return own_->kinds.at("process").pool->stats();
   }
 
@@ -119,11 +126,11 @@ class ProcessRuntime : public Runtime {
     const Kind* kind = nullptr;  // in the place
   };
   Result<Target> targetOf(const model::PermitFields& permit);
-  Task<Result<std::string>> digestOf(const Target& target);
+  Task<Result<ImageWatch::Now>> imageOf(const Target& target);
   static void renew(const ImagePlace& own);
   [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
   void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
-                 const std::string& image, SessionTraits& traits) const;
+                 const ImageWatch::Now& image, SessionTraits& traits) const;
 
   std::shared_ptr<ProcessHost> host_;
   std::shared_ptr<ImagePlace> own_;
@@ -160,13 +167,19 @@ Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitField
   return target;
 }
 
-// Of its root: a guest may have one of its own.
-Task<Result<std::string>> ProcessRuntime::digestOf(const Target& target) {
-  if (!target.image.isHost()) co_return target.image.digest;
+// Of its root: a guest may have one of its own. The host's has no digest until it is verified,
+// which is waited for where the operator wants that.
+Task<Result<ImageWatch::Now>> ProcessRuntime::imageOf(const Target& target) {
+  using Now = ImageWatch::Now;
+  if (!target.image.isHost()) co_return Now{.digest = target.image.digest};
   const auto& guest = target.kind->guest;
   std::string own = guest ? guest->imageDigest() : std::string();
-  if (!own.empty()) co_return own;
-  co_return co_await watch_->digest();
+  if (!own.empty()) co_return Now{.digest = std::move(own)};
+  Now now = watch_->now();
+  if (now.digest.empty() && host_->config().require_verified) {
+    now.digest = CO_TRY(co_await watch_->digest());
+  }
+  co_return now;
 }
 
 // Why the memory of such a session cannot be kept; "" where it can.
@@ -179,7 +192,7 @@ std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& s
 
 // How the memory of a session is kept.
 void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& permit,
-                               const Pool::Alike& alike, const std::string& image,
+                               const Pool::Alike& alike, const ImageWatch::Now& image,
                                SessionTraits& traits) const {
   const auto& guest = kind.guest;
   SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
@@ -198,8 +211,8 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
           },
       .made_of = {{"runtime", permit.runtime},
                   {"kernel", guest->kernelVersion()},
-                  {"image", image},
                   {"limits and walls", built_in}},
+      .image = [watch = watch_, image] { return watch->verified(image); },
       .files = guest->imageFiles(),
       .most_bytes = plan.cgroup.memory_bytes});
 }
@@ -209,7 +222,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
   const Target target = CO_TRY(targetOf(fields));
   const Kind& of = *target.kind;
-  const std::string digest = CO_TRY(co_await digestOf(target));
+  const ImageWatch::Now image = CO_TRY(co_await imageOf(target));
   const std::vector<std::string> env = CO_TRY(places_->env(target.image));
   const bool nests = fields.nested && of.guest != nullptr;
   Pool::Alike alike{.key = fields.prestart,
@@ -218,16 +231,19 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   live->watchLocks();
-  SandboxInfo info{fields.runtime, host_->config().node, target.image.name, digest, of.weakened};
+  SandboxInfo info{fields.runtime, host_->config().node, target.image.name, image.digest,
+                   of.weakened};
+  if (image.digest.empty()) info.weakened.emplace_back(model::kWeakerUnverified);
   if (live->resumed()) info.weakened.emplace_back(kWeakerFromTemplate);
-  const std::string weaker = host_->weakenedWalls(fields.walls, of.guest.get());
-  if (!weaker.empty()) info.weakened.push_back(weaker);
+  std::ranges::move(host_->weakenedWalls(fields.walls, of.guest.get()),
+                    std::back_inserter(info.weakened));
   if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   if (!fields.session_id.empty()) {
     of.pool->refill();  // no program may start in it for long
-    SessionTraits traits{env, nests, fields.walls.runs_own};
-    addMemory(of, fields, alike, digest, traits);
+    SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
+                         fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
+    addMemory(of, fields, alike, image, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
   co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,
@@ -249,7 +265,10 @@ Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit&
   base::json::object plan = host_->describePlan(fields.limits, fields.walls,
                                                 target.kind->guest.get(), target.place->files.root);
   plan["image"] = target.image.name;
-  plan["image_digest"] = CO_TRY(co_await digestOf(target));
+  const ImageWatch::Now image = CO_TRY(co_await imageOf(target));
+  plan["image_digest"] = nullptr;
+  if (!image.digest.empty()) plan["image_digest"] = image.digest;
+  if (image.digest.empty()) plan["weakened"].as_array().emplace_back(model::kWeakerUnverified);
   co_return plan;
 }
 

@@ -45,11 +45,14 @@ struct LanguageCommand {
 
 struct ProcessConfig {
   std::string node = "local";
-  std::string runner;          // path of cloister-runner
-  std::string spawner;         // path of cloister-spawner
-  std::string seccomp_policy;  // path of policies/seccomp/sandbox.json
-  DiskConfig disk;             // those
-  std::string image_root;      // "" = the host's /usr; otherwise a directory
+  std::string runner;                               // path of cloister-runner
+  std::string spawner;                              // path of cloister-spawner
+  std::string seccomp_policy;                       // path of policies/seccomp/sandbox.json
+  DiskConfig disk;                                  // those
+  std::string image_root;                           // "" = the host's /usr; otherwise a directory
+  bool require_verified = false;                    // sandboxes wait for the digest of that
+  std::chrono::milliseconds read_after{2'000};      // ImageWatchConfig::quiet
+  std::chrono::milliseconds verify_every{600'000};  // that digest
   // An imported image that has had no sandbox for so long is given up.
   std::chrono::milliseconds image_idle{30'000};
   std::string cgroup_parent = "cloister";

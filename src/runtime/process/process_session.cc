@@ -107,13 +107,18 @@ class ProcessSession final : public Sandbox {
       co_return fail(Code::kDenied, "running in a session: it has no sandboxes within it");
     }
     if (fields.nested) {
-      co_return makeExecWithin(present_->live, present_->board, std::move(own),
-                               {fields.limits, traits_.runs_own, takePlace()});
+      co_return makeExecWithin(
+          present_->live, present_->board, std::move(own),
+          {fields.limits, traits_.runs_own, traits_.writes, traits_.writable, takePlace()});
     }
     auto kernel = takeKernel(spec);
     auto program = std::make_shared<SessionRun>(present_->live, present_->board, std::move(own),
                                                 fields.limits, std::move(kernel));
     co_return std::make_unique<ProcessExec>(std::move(program), takePlace());
+  }
+
+  [[nodiscard]] std::optional<model::Usage> used() const override {
+    return last_used_ ? last_used_ : present_->live->used();
   }
 
   Task<model::SandboxEnd> died() override {
@@ -126,6 +131,7 @@ class ProcessSession final : public Sandbox {
   }
 
   Task<Result<>> teardown() override {
+    last_used_ = used();
     present_->board->hangUp();
     co_return co_await present_->live->bury();
   }
@@ -215,7 +221,8 @@ class ProcessSession final : public Sandbox {
   SandboxInfo info_;
   SessionTraits traits_;
   std::shared_ptr<size_t> programs_;
-  bool used_ = false;  // something has run in it
+  bool used_ = false;                      // something has run in it
+  std::optional<model::Usage> last_used_;  // before it was torn down
 };
 
 }  // namespace

@@ -15,7 +15,9 @@ namespace cloister::runtime {
 struct SessionTraits {
   std::vector<std::string> env;  // of its image
   bool nests = false;            // programs may have a sandbox of their own within it
-  bool runs_own = true;          // model::Walls
+  bool runs_own = true;          // model::Walls, as the next
+  model::Walls::Writes writes = model::Walls::Writes::kAll;
+  std::string writable = {};                        // writablePayload(); "" for none
   std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept,
   std::string no_memory = {};                       // and why
 };

@@ -65,6 +65,7 @@ void Run::stop(End end, std::string message) {
   if (cause_ || done_) return;
   cause_ = end;
   outcome_.message = std::move(message);
+  io_.atLeast(housing_->io());  // which its processes take with them
   housing_->kill();
 }
 
@@ -143,6 +144,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   const bool fed = !with_stdin || addInput(frames_, channel, input, kFirstInput);
   report_.reset();
   started_ = false;
+  program_ = command.argv.front();
   stdin_stop_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : housing_->limits().wall;
   armWall(wall_ + housing_->startGrace());
@@ -209,11 +211,16 @@ Task<bool> Run::onFrame(const RunnerFrame& frame) {
       co_return true;
     }
     case FromRunner::kStartFailed: {
-      const uint32_t error = r.u32();
+      const auto error = static_cast<int>(r.u32());
       const std::string what = model::safeText(r.bytes(), kMostSaid);
       if (!r.done() || started_) break;
-      stop(End::kStartFailed,
-           what + ": " + base::errnoError("", static_cast<int>(error)).message.substr(2));
+      if (const auto failure = notExecuted(what, error, program_)) {
+        onStarted();
+        co_await onOutput(model::Stream::kStderr, failure->message);
+        report_ = ExitReport{.value = failure->exit_code};
+      } else {
+        stop(End::kStartFailed, base::errnoError(what, error).message);
+      }
       co_return false;
     }
     case FromRunner::kFileFailed: {

@@ -66,6 +66,7 @@ class Run : public std::enable_shared_from_this<Run> {
   model::Outcome outcome_;
   std::optional<model::End> cause_;   // once set, the sandbox has been killed
   std::optional<ExitReport> report_;  // of the command that ended last
+  std::string program_;               // of that command
   Scratch scratch_;
   std::string frames_;
   bool asked_ = false;  // for artifacts
@@ -75,6 +76,8 @@ class Run : public std::enable_shared_from_this<Run> {
   std::chrono::milliseconds wall_{0};  // of the running command
   base::Monotonic started_at_{};
   linux::CgroupUsage peak_;  // where usage is polled
+  linux::IoBytes io_;        // likewise
+  base::Monotonic io_due_{};
 
   boost::asio::steady_timer wall_timer_;
   boost::asio::steady_timer usage_timer_;

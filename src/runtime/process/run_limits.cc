@@ -79,6 +79,13 @@ void Run::checkUsage() {
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
   usage.cpu_ms = static_cast<int64_t>(used);
   usage.max_rss_bytes = peak_.memory_peak;
+  usage.memory_bytes = now.memory_now;
+  if (const auto at = base::monotonicNow(); at >= io_due_) {
+    io_.atLeast(housing_->io());
+    io_due_ = at + kIoPeriod;
+  }
+  usage.io_read_bytes = io_.read;
+  usage.io_write_bytes = io_.written;
   usage.processes = peak_.pids_peak > 0 ? peak_.pids_peak - 1 : 0;
   if (started_ && !compiling_) observer_.onUsage(usage);
 }
@@ -103,6 +110,7 @@ void Run::compose() {
   } else {
     judgeExit();
   }
+  noteKill(outcome_);
   addHits(events);
 }
 
@@ -148,8 +156,10 @@ void Run::measure() {
   if (housing_->toldFromInside() && report_) cpu = std::max(cpu, report_->cpu_micros);
   usage.cpu_ms = static_cast<int64_t>(since(cpu, housing_->before().cpu_micros) / 1000);
   usage.max_rss_bytes = std::max(now.memory_peak, peak_.memory_peak);
-  usage.io_read_bytes = since(now.io_read_bytes, housing_->before().io_read_bytes);
-  usage.io_write_bytes = since(now.io_write_bytes, housing_->before().io_write_bytes);
+  io_.atLeast(housing_->io());
+  if (report_) io_.atLeast(report_->io);
+  usage.io_read_bytes = io_.read;
+  usage.io_write_bytes = io_.written;
   const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
   usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
   if (housing_->toldFromInside() && report_) {

@@ -10,6 +10,7 @@
 
 #include "linux/message.h"
 #include "model/escalation.h"
+#include "wire/string_writer.h"
 
 namespace cloister::runtime {
 namespace {
@@ -109,6 +110,21 @@ Result<> checkHello(const RunnerFrame& frame) {
   return fail(Code::kInternal, "the runner broke its protocol");
 }
 
+std::optional<NotExecuted> notExecuted(std::string_view what, int error, std::string_view program) {
+  constexpr int kNotFound = 127;
+  constexpr int kNotExecutable = 126;
+  constexpr int kErrors[] = {ENOENT, ENOTDIR, EACCES, EPERM,  ENOEXEC,      EISDIR,
+                             ELOOP,  ETXTBSY, E2BIG,  EINVAL, ENAMETOOLONG, ELIBBAD};
+  if (what != "execve" || std::ranges::find(kErrors, error) == std::end(kErrors))
+    return std::nullopt;
+  const bool missing = error == ENOENT || error == ENOTDIR;
+  const bool by_name = missing && !program.contains('/');
+  const std::string name = model::safeText(program, kMostSaid);
+  return NotExecuted{
+      missing ? kNotFound : kNotExecutable,
+      base::errnoError("cloister: " + name, error).message + (by_name ? " in PATH\n" : "\n")};
+}
+
 std::optional<ExitReport> decodeExited(std::string_view payload) {
   wire::Reader r(payload);
   ExitReport report;
@@ -118,6 +134,8 @@ std::optional<ExitReport> decodeExited(std::string_view payload) {
   report.cpu_micros += r.u64();
   report.max_rss = r.u64();
   report.reaped = r.u32();
+  // A runner in an image of memory may be older than this message.
+  if (!r.done()) report.io = {.read = r.u64(), .written = r.u64()};
   const bool sane = report.value >= 0 && report.value <= (report.signaled ? 64 : 255);
   return r.done() && sane ? std::optional(report) : std::nullopt;
 }
@@ -145,6 +163,17 @@ std::string u32Payload(uint32_t value) {
   std::string payload(sizeof value, '\0');
   wire::Writer(payload.data(), payload.size()).u32(value);
   return payload;
+}
+
+std::string writablePayload(const model::Walls& walls) {
+  wire::StringWriter w;
+  w.u32(static_cast<uint32_t>(walls.writable.size()));
+  for (const model::Walls::Writable& place : walls.writable) {
+    w.u8(place.operations);
+    w.u8(place.beneath ? 1 : 0);
+    w.bytes(place.path);
+  }
+  return w.take();
 }
 
 std::string frameOf(wire::ToRunner type, uint32_t channel, std::string_view payload) {

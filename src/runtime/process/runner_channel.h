@@ -14,6 +14,8 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "linux/proc_tree.h"
+#include "model/walls.h"
 #include "runtime/runtime.h"
 #include "wire/frame.h"
 #include "wire/runner.h"
@@ -33,6 +35,7 @@ struct ExitReport {
   uint32_t reaped = 0;
   uint64_t max_rss = 0;     // bytes
   uint64_t cpu_micros = 0;  // where nobody else tells
+  linux::IoBytes io = {};   // of those reaped
 };
 // kScratch: how full /workspace's file system is.
 struct Scratch {
@@ -54,6 +57,15 @@ inline constexpr size_t kMostSaid = 512;
 std::optional<ExitReport> decodeExited(std::string_view payload);
 std::optional<Scratch> decodeScratch(std::string_view payload);
 std::optional<Counts> decodeCounts(std::string_view payload);
+
+// Of kStartFailed, where a program could not be executed as there is none, or none that may be: the
+// program's own failure, with the exit code that a shell gives it, 127 or 126, and what a shell
+// would say. Nothing for every other failure.
+struct NotExecuted {
+  int exit_code = 0;
+  std::string message;  // a line
+};
+std::optional<NotExecuted> notExecuted(std::string_view what, int error, std::string_view program);
 
 // A runner's first frame: that it is there; or, of who was to become it, what failed.
 Result<> checkHello(const RunnerFrame& frame);
@@ -97,6 +109,8 @@ class RunnerChannel {
 // Appends one frame; `payload` is at most kRunnerMaxPayload.
 void addFrame(std::string& out, wire::ToRunner type, uint32_t channel, std::string_view payload);
 std::string u32Payload(uint32_t value);
+// Of kWritable.
+std::string writablePayload(const model::Walls& walls);
 // A frame alone.
 std::string frameOf(wire::ToRunner type, uint32_t channel, std::string_view payload = {});
 

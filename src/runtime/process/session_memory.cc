@@ -121,12 +121,14 @@ class Checkpoint final : public NodeExec {
   Task<Result<model::Outcome>> run(ExecObserver& observer) override {
     const int64_t started_at = base::wallMicros();
     observer.onStarted();
+    const std::string image = CO_TRY(co_await memory_->image());
     const auto lines = CO_TRY(co_await board_->rest());
     auto kept = co_await memory_->keep(live_);
     auto went = co_await board_->goOn();
     if (!kept) co_return std::unexpected(std::move(kept).error().within("keeping the memory"));
     if (!went) co_return std::unexpected(std::move(went).error().within("keeping the memory"));
     json::object about = memory_->made_of;
+    about["image"] = image;
     json::array& programs = about["lines"].emplace_array();
     for (const LineState& line : lines)
       programs.push_back(toJson(line));
@@ -196,7 +198,9 @@ class Resume final : public NodeExec {
       co_await changed_.wait();
     if (cancelled()) co_return gone();
     CO_TRY(std::move(so_far_));
-    auto lines = CO_TRY(readAbout(about_, memory_->made_of));
+    json::object made_of = memory_->made_of;
+    made_of["image"] = CO_TRY(co_await memory_->image());
+    auto lines = CO_TRY(readAbout(about_, made_of));
     auto live = CO_TRY(co_await memory_->goOn(std::exchange(image_, nullptr)));
     CO_TRY(co_await become_({std::move(live), std::move(lines)}));
     co_await observer.onOutput(model::Stream::kStdout,

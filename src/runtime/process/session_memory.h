@@ -26,7 +26,9 @@ inline constexpr char kAboutFile[] = "about.json";
 struct MemoryKeeper {
   std::function<Task<Result<MemoryImage>>(std::shared_ptr<Live>)> keep;
   std::function<Task<Result<std::shared_ptr<Live>>>(std::shared_ptr<const MemoryImage>)> goOn;
-  base::json::object made_of;      // runtime, kernel, image, and a digest of all else
+  base::json::object made_of;  // runtime, kernel, and a digest of all else but the image
+  // The digest of the image, without which no memory is kept or goes on: waits for it.
+  std::function<Task<Result<std::string>>()> image;
   std::vector<std::string> files;  // Guest::imageFiles()
   uint64_t most_bytes = 0;         // of an image
 };

@@ -112,6 +112,7 @@ void SessionRun::stop(End end, std::string message) {
   if (cause_ || done_) return;
   cause_ = end;
   outcome_.message = std::move(message);
+  if (group_ != nullptr) io_.atLeast(group_->io());  // which its processes take with them
   kill();
   if (group_ != nullptr) {
     spawn(live_->executor(), killUntilReported(weak_from_this(), live_->executor()));
@@ -167,6 +168,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
                                ExecObserver& observer) {
   if (!attached_) line_ = board_->open();
   report_.reset();
+  program_ = command.argv.front();
   started_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
   armWall(wall_ + live_->startGrace());
@@ -190,6 +192,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
 Task<void> SessionRun::attach(ExecObserver& observer) {
   started_ = true;
   armWall(wall_);
+  line_->group = group_;
   observer.onStarted();
   co_await observer.onOutput(model::Stream::kStdout, wire::kernel::kReady);
 }
@@ -197,7 +200,9 @@ Task<void> SessionRun::attach(ExecObserver& observer) {
 // Its files, its command and its start, between which those of another may not come.
 Task<Result<>> SessionRun::start(const model::Command& command, bool with_input) {
   line_->use = useOf(spec_);
+  line_->group = group_;
   if (line_->use == LineUse::kKernel && command.argv.size() > 1) line_->kernel = command.argv[1];
+  if (line_->use == LineUse::kCell && command.argv.size() > 1) beginCell(command.argv[1]);
   const auto turn = co_await board_->turn();
   if (!std::exchange(files_sent_, true)) CO_TRY(co_await sendFiles());
   const bool with_terminal = with_input && spec_.terminal.has_value();
@@ -265,14 +270,7 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
   switch (frame.type) {
     case FromRunner::kStarted:
       if (!frame.payload.empty() || started_) break;
-      started_ = true;
-      if (cause_) kill();  // which came too early
-      if (!cause_) armWall(wall_);
-      if (compiling_) co_return true;
-      input_changed_.notify();
-      started_at_ = base::monotonicNow();
-      outcome_.started_at = base::wallMicros();
-      observer.onStarted();
+      onStarted(observer);
       co_return true;
     case FromRunner::kStdout:
     case FromRunner::kStderr:
@@ -290,13 +288,22 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
       const auto error = static_cast<int>(r.u32());
       const std::string what = model::safeText(r.bytes(), kMostSaid);
       if (!r.done() || started_) break;
-      stop(End::kStartFailed, base::errnoError(what, error).message);
       // After a file that failed comes the start, which is then too late.
-      co_return frame.type == FromRunner::kFileFailed;
+      const bool is_file = frame.type == FromRunner::kFileFailed;
+      const auto failure = is_file ? std::nullopt : notExecuted(what, error, program_);
+      if (failure && !cause_) {
+        onStarted(observer);
+        co_await onOutput(model::Stream::kStderr, failure->message, observer);
+        report_ = ExitReport{.value = failure->exit_code};
+      } else {
+        stop(End::kStartFailed, base::errnoError(what, error).message);
+      }
+      co_return is_file;
     }
     case FromRunner::kExited:
       report_ = decodeExited(frame.payload);
       if (!report_ || !started_) break;
+      reported_io_ += report_->io;
       co_return false;
     default:
       break;
@@ -304,6 +311,17 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
   stop(End::kRunnerLost, "the runner broke its protocol");
   live_->kill();
   co_return false;
+}
+
+void SessionRun::onStarted(ExecObserver& observer) {
+  started_ = true;
+  if (cause_) kill();  // which came too early
+  if (!cause_) armWall(wall_);
+  if (compiling_) return;
+  input_changed_.notify();
+  started_at_ = base::monotonicNow();
+  outcome_.started_at = base::wallMicros();
+  observer.onStarted();
 }
 
 Task<void> SessionRun::onOutput(model::Stream stream, std::string_view bytes,

@@ -48,6 +48,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   Task<Result<>> sendFiles();
   Task<void> relay(ExecObserver& observer);
   Task<bool> onFrame(const Line::Kept& frame, ExecObserver& observer);
+  void onStarted(ExecObserver& observer);
   Task<void> onOutput(model::Stream stream, std::string_view bytes, ExecObserver& observer);
   Task<void> feedFirst();
   Task<Result<>> feed(std::string_view bytes);
@@ -61,6 +62,9 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   void armWall(std::chrono::milliseconds after);
   void watchUsage(ExecObserver& observer);
   void checkUsage(ExecObserver& observer);
+  void beginCell(std::string_view kernel);
+  linux::CgroupUsage usedByCell(linux::IoBytes& io, bool with_io);
+  void measure(model::Usage& usage, bool with_io);
   [[nodiscard]] uint64_t outOfMemory() const;
   void compose();
   void judgeExit();
@@ -72,11 +76,25 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   model::Outcome outcome_;
   std::optional<model::End> cause_;
   std::optional<ExitReport> report_;  // of the command that ended last
+  std::string program_;               // of that command
   std::optional<Scratch> scratch_;
   std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
   linux::CgroupEvents before_;            // of the whole sandbox
-  std::shared_ptr<Line> line_;            // of the command that runs
-  bool attached_ = false;                 // which did before this
+  linux::IoBytes io_;                     // at the least
+  linux::IoBytes reported_io_;            // by the runner, of all commands
+  base::Monotonic io_due_{};
+  // Of a cell, whose work its kernel does: what that had used before it. Where programs are not
+  // told apart, the whole sandbox had.
+  struct Meter {
+    std::shared_ptr<linux::Cgroup> kernel;  // nullptr: the sandbox
+    linux::CgroupUsage before;
+    linux::CgroupUsage most;  // seen
+    linux::IoBytes io_before;
+    linux::IoBytes io_most;
+  };
+  std::optional<Meter> cell_;
+  std::shared_ptr<Line> line_;  // of the command that runs
+  bool attached_ = false;       // which did before this
   bool files_sent_ = false;
   bool compiling_ = false;
   bool started_ = false;

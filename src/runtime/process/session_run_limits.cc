@@ -54,11 +54,12 @@ void SessionRun::checkUsage(ExecObserver& observer) {
            "bytes", true);
     return stop(End::kLimit);
   }
+  const base::Monotonic at = base::monotonicNow();
+  const bool with_io = at >= io_due_;
+  if (with_io) io_due_ = at + kIoPeriod;
   model::Usage usage;
-  usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
-  usage.cpu_ms = static_cast<int64_t>(used);
-  usage.max_rss_bytes = now.memory_peak;
-  usage.processes = now.pids_peak;
+  measure(usage, with_io);
+  usage.memory_bytes = now.memory_now;
   if (started_ && !compiling_) observer.onUsage(usage);
 }
 
@@ -70,26 +71,61 @@ uint64_t SessionRun::outOfMemory() const {
   return own + all - std::min(all, before_.oom_kills);
 }
 
-void SessionRun::compose() {
-  outcome_.finished_at = base::wallMicros();
-  const linux::CgroupUsage used = group_ != nullptr ? group_->usage() : linux::CgroupUsage{};
-  model::Usage& usage = outcome_.usage;
+void SessionRun::beginCell(std::string_view kernel) {
+  const auto line = board_->kernelAt(kernel);
+  Meter& meter = cell_.emplace();
+  if (line) meter.kernel = line->group;
+  meter.before = meter.kernel ? meter.kernel->usage() : live_->usage();
+  meter.io_before = meter.kernel ? meter.kernel->io() : live_->io();
+}
+
+// A kernel that ends takes its group with it, which says nothing any more.
+linux::CgroupUsage SessionRun::usedByCell(linux::IoBytes& io, bool with_io) {
+  const linux::CgroupUsage now = cell_->kernel ? cell_->kernel->usage() : live_->usage();
+  linux::CgroupUsage& most = cell_->most;
+  most.cpu_micros = std::max(most.cpu_micros, now.cpu_micros);
+  most.memory_peak = std::max(most.memory_peak, now.memory_peak);
+  most.pids_peak = std::max(most.pids_peak, now.pids_peak);
+  if (with_io) cell_->io_most.atLeast(cell_->kernel ? cell_->kernel->io() : live_->io());
+  const auto since = [](uint64_t value, uint64_t before) {
+    return value - std::min(value, before);
+  };
+  io = {.read = since(cell_->io_most.read, cell_->io_before.read),
+        .written = since(cell_->io_most.written, cell_->io_before.written)};
+  linux::CgroupUsage used = most;
+  used.cpu_micros = since(most.cpu_micros, cell_->before.cpu_micros);
+  return used;
+}
+
+void SessionRun::measure(model::Usage& usage, bool with_io) {
+  linux::CgroupUsage used = group_ != nullptr ? group_->usage() : linux::CgroupUsage{};
+  if (with_io && group_ != nullptr) io_.atLeast(group_->io());
+  io_.atLeast(reported_io_);
+  linux::IoBytes io = io_;
+  if (cell_) used = usedByCell(io, with_io);
   usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - started_at_).count();
   usage.cpu_ms = static_cast<int64_t>(used.cpu_micros / 1000);
-  usage.io_read_bytes = used.io_read_bytes;
-  usage.io_write_bytes = used.io_write_bytes;
   usage.max_rss_bytes = used.memory_peak;
+  usage.io_read_bytes = io.read;
+  usage.io_write_bytes = io.written;
   usage.processes = used.pids_peak;
-  if (report_) {  // the runner's word, where the kernel tells nothing
-    if (group_ == nullptr) usage.cpu_ms = static_cast<int64_t>(report_->cpu_micros / 1000);
-    if (usage.max_rss_bytes == 0) usage.max_rss_bytes = report_->max_rss;
-    usage.processes = std::max(usage.processes, 1U);
-  }
+  if (!report_) return;
+  usage.processes = std::max(usage.processes, 1U);
+  if (cell_) return;
+  // The runner's word, where the kernel tells nothing.
+  if (group_ == nullptr) usage.cpu_ms = static_cast<int64_t>(report_->cpu_micros / 1000);
+  if (usage.max_rss_bytes == 0) usage.max_rss_bytes = report_->max_rss;
+}
+
+void SessionRun::compose() {
+  outcome_.finished_at = base::wallMicros();
+  measure(outcome_.usage, true);
   if (cause_) {
     outcome_.end = *cause_;
   } else {
     judgeExit();
   }
+  noteKill(outcome_);
   if (live_->events().pids_refused > before_.pids_refused) {
     const uint32_t pids = live_->limits().pids;
     addHit(outcome_, limit_name::kPids, pids, pids + 1, "processes");

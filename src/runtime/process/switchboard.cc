@@ -113,6 +113,15 @@ std::shared_ptr<Line> Switchboard::open() {
   return line;
 }
 
+std::shared_ptr<Line> Switchboard::kernelAt(std::string_view directory) const {
+  for (const auto& [number, weak] : lines_) {
+    auto line = weak.lock();
+    const bool runs = line && line->use == LineUse::kKernel && !line->over;
+    if (runs && line->kernel == directory) return line;
+  }
+  return nullptr;
+}
+
 void Switchboard::close(const std::shared_ptr<Line>& line) {
   lines_.erase(line->number);
 }

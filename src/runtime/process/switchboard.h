@@ -57,7 +57,8 @@ struct Line {
   uint32_t taken = 0;      // of these, read from the inbox
   uint32_t giving = 0;     // given back, but not written yet
   LineUse use = LineUse::kProgram;
-  std::string kernel{};  // LineState
+  std::string kernel{};                  // LineState
+  std::shared_ptr<linux::Cgroup> group;  // its program's, if that has one of its own
   bool started = false;
   bool over = false;  // its program has ended, as the runner knows
   uint32_t stdin_window = wire::kStdinWindow;
@@ -78,6 +79,8 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   void start();
 
   std::shared_ptr<Line> open();
+  // That of the kernel with this directory, while it runs; nullptr.
+  [[nodiscard]] std::shared_ptr<Line> kernelAt(std::string_view directory) const;
   // What still comes for it is dropped.
   void close(const std::shared_ptr<Line>& line);
   // The line's next frame; kUnavailable when nothing comes any more.

@@ -39,7 +39,7 @@ uint64_t cpuSeconds(const model::Limits& limits) {
 
 // As pid 1 of the guest is told them, who holds memory and processes by other means.
 std::vector<std::string> parametersFor(const model::Limits& limits, const SandboxSpec& spec,
-                                       bool runs_own) {
+                                       const WithinTraits& traits) {
   namespace name = wire::guest;
   const auto add = [](const char* key, const std::string& value) { return key + ("=" + value); };
   std::string each;
@@ -54,18 +54,23 @@ std::vector<std::string> parametersFor(const model::Limits& limits, const Sandbo
           add(name::kPids, std::to_string(limits.pids + 1)),
           add(name::kScratch, std::to_string(spec.scratch_bytes)),
           add(name::kInodes, std::to_string(spec.scratch_inodes)),
-          add(name::kNoExec, runs_own ? "0" : "1"),
+          add(name::kNoExec, traits.runs_own ? "0" : "1"),
+          add(name::kWrites, std::to_string(static_cast<unsigned>(traits.writes))),
           add(name::kLimits, each)};
 }
 
 class Within final : public Housing, public std::enable_shared_from_this<Within> {
  public:
   Within(std::shared_ptr<Live> live, const std::shared_ptr<Switchboard>& board,
-         const model::Limits& limits, bool runs_own)
-      : live_(std::move(live)), limits_(limits), ended_(live_->executor()) {
+         const WithinTraits& traits)
+      : live_(std::move(live)),
+        limits_(traits.limits),
+        writable_(traits.writable),
+        ended_(live_->executor()) {
+    const model::Limits& limits = limits_;
     model::ExecSpec tunnel;
     tunnel.run.argv = {wire::files::kNest};
-    for (std::string& each : parametersFor(limits, live_->specWithin(limits), runs_own))
+    for (std::string& each : parametersFor(limits, live_->specWithin(limits), traits))
       tunnel.run.argv.push_back(std::move(each));
     tunnel.for_files = true;
     tunnel.keep_input = true;
@@ -88,7 +93,9 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     });
     const auto frame = co_await channel_->read();
     if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + why_);
-    co_return checkHello(*frame);
+    CO_TRY(checkHello(*frame));
+    if (writable_.empty()) co_return Result<>();
+    co_return co_await channel_->write(frameOf(wire::ToRunner::kWritable, 0, writable_));
   }
 
   // Ends it, and waits until the way to it is gone.
@@ -111,7 +118,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   bool countedInside() const override { return true; }
   const linux::CgroupUsage& before() const override { return before_; }
   linux::CgroupUsage usage() const override { return {.memory_peak = told_.memory_peak}; }
-  linux::CgroupEvents events() const override {
+  [[nodiscard]] linux::CgroupEvents events() const override {
     linux::CgroupEvents events;
     events.pids_refused = told_.refused;
     events.oom_kills = told_.killed;
@@ -170,6 +177,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
 
   const std::shared_ptr<Live> live_;  // it is in that one's
   const model::Limits limits_;
+  const std::string writable_;  // kWritable's payload; "" for none
   std::shared_ptr<SessionRun> tunnel_;
   std::optional<RunnerChannel> channel_;
   std::optional<Socket> far_;  // the other end of the channel
@@ -240,7 +248,7 @@ class ExecWithin final : public Exec {
 std::unique_ptr<Exec> makeExecWithin(std::shared_ptr<Live> live,
                                      const std::shared_ptr<Switchboard>& board,
                                      model::ExecSpec spec, WithinTraits traits) {
-  auto within = std::make_shared<Within>(std::move(live), board, traits.limits, traits.runs_own);
+  auto within = std::make_shared<Within>(std::move(live), board, traits);
   return std::make_unique<ExecWithin>(std::move(within), std::move(spec), std::move(traits.place));
 }
 

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "model/exec_spec.h"
 #include "model/limits.h"
+#include "model/walls.h"
 #include "runtime/process/live.h"
 #include "runtime/process/switchboard.h"
 #include "runtime/runtime.h"
@@ -15,8 +17,10 @@
 namespace cloister::runtime {
 
 struct WithinTraits {
-  model::Limits limits;         // of all of it
-  bool runs_own = true;         // model::Walls
+  model::Limits limits;  // of all of it
+  bool runs_own = true;  // model::Walls, as the next
+  model::Walls::Writes writes = model::Walls::Writes::kAll;
+  std::string writable = {};    // writablePayload(); "" for none
   std::shared_ptr<void> place;  // of the session's programs; let go with the Exec
 };
 

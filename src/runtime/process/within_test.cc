@@ -86,7 +86,7 @@ TEST_F(WithinTest, WhatIsSaidBehindTheEndHoldsNobodyUp) {
   constexpr size_t kMuch = size_t{450} << 10;
   constexpr size_t kPiece = size_t{16} << 10;
   constexpr uint32_t kWay = 1;  // the first line
-  const std::string exited(1 + 4 + 3 * 8 + 4, '\0');
+  const std::string exited(1 + 4 + 3 * 8 + 4 + 2 * 8, '\0');
   std::thread runner([&] {
     const std::string inner = frame(FromRunner::kHello, 0, std::string("\1\0\0\0", 4)) +
                               frame(FromRunner::kStarted, kProgram) +

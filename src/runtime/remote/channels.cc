@@ -92,7 +92,13 @@ bool stepClosing(Channel& channel, FromNode type) {
 }
 
 bool stepIdle(Channel& channel, FromNode type, const Frame& frame) {
-  if (channel.kind != Channel::Kind::kSession || type != FromNode::kDied) return false;
+  if (channel.kind != Channel::Kind::kSession) return false;
+  if (type == FromNode::kUsage) {
+    const auto used = wire::decodeUsage(frame.payload);
+    if (used) channel.used = *used;
+    return used.has_value();
+  }
+  if (type != FromNode::kDied) return false;
   channel.state = State::kEnded;
   return !frame.payload.empty() && frame.payload.size() <= kMaxSmall;
 }
@@ -158,7 +164,9 @@ Result<> Channels::deliver(Frame frame) {
   const bool again = type == FromNode::kUsage && !channel->inbox.empty() &&
                      channel->inbox.back().type == frame.type;
   if (again) channel->inbox.pop_back();
-  const bool wanted = type != FromNode::kInputTaken && (!closing || channel->state == State::kGone);
+  const bool kept = type == FromNode::kInputTaken ||
+                    (type == FromNode::kUsage && channel->kind == Channel::Kind::kSession);
+  const bool wanted = !kept && (!closing || channel->state == State::kGone);
   if (wanted) channel->inbox.push_back(std::move(frame));
   channel->changed.notify();
   return {};

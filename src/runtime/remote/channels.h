@@ -28,7 +28,7 @@ struct Channel {
   };
   enum class State {
     kProvisioning,  // → kProvisioned, kFailed
-    kIdle,          // → kDied, of a session's; nothing is due
+    kIdle,          // → kUsage, kDied, of a session's; nothing is due
     kHeld,          // a program before kGo → kFailed; nothing is due
     kStarting,      // → kStarted, kFinished, kFailed
     kRunning,       // → kOutput, kFile…, kUsage, kInputTaken, kFinished, kFailed
@@ -46,10 +46,11 @@ struct Channel {
   uint32_t unacknowledged = 0;  // window units the node has used
   uint32_t input_window;        // bytes of input that may be sent
   bool in_file = false;
-  uint64_t file_left = 0;  // bytes of the present file still allowed
-  Millis patience{0};      // how long the node may be silent while something is due
-  base::Monotonic due{};   // when that time is over
-  Signal changed;          // a frame more, or the link has ended
+  uint64_t file_left = 0;            // bytes of the present file still allowed
+  std::optional<model::Usage> used;  // of a session's sandbox, as last told
+  Millis patience{0};                // how long the node may be silent while something is due
+  base::Monotonic due{};             // when that time is over
+  Signal changed;                    // a frame more, or the link has ended
 
   // Waits for the node's next word at most `allowed`.
   void expect(State next, Millis allowed) {

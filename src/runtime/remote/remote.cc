@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "runtime/remote/channels.h"
 #include "runtime/remote/heartbeat.h"
+#include "runtime/remote/told.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
 
@@ -34,18 +35,6 @@ constexpr Millis kPatience{60'000};  // beyond what the program itself may take
 // More than the node gives the slowest of its guests to start (runtime/microvm).
 constexpr Millis kProvisionPatience{150'000};
 constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
-
-// What the node says of its own faults: text for a reader, and never "the node is gone".
-Error toldByNode(const std::string& payload) {
-  auto told = wire::decodeError(payload);
-  if (!told) return {Code::kInternal, "the node failed without a readable reason", {}};
-  Error error = *std::move(told);
-  const bool usual = error.code == Code::kDenied || error.code == Code::kUnsupported ||
-                     error.code == Code::kQuota || error.code == Code::kNoSpace;
-  if (!usual) error.code = Code::kInternal;
-  error.field.clear();
-  return error;
-}
 
 // Who listens at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); 0: not known.
 pid_t processAt(Connection::Stream& stream) {
@@ -139,6 +128,7 @@ class Link : public std::enable_shared_from_this<Link> {
   [[nodiscard]] const model::NodeOffer& offer() const { return *offer_; }
   void onOffer(std::function<void()> changed) { on_offer_ = std::move(changed); }
   [[nodiscard]] const std::optional<model::PoolStats>& pool() const { return pool_; }
+  [[nodiscard]] const std::optional<model::ImageState>& image() const { return image_; }
   [[nodiscard]] std::unexpected<Error> lost() const {
     return fail(Code::kUnavailable,
                 "node lost: " + (reason_.empty() ? "the connection ended" : reason_));
@@ -161,6 +151,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Result<> take(Frame frame) {
     if (frame.type == static_cast<uint16_t>(FromNode::kOffer)) return takeOffer(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
+    if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kImage)) return takeImage(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPong)) return takePong(frame);
     if (offer_) return channels_.deliver(std::move(frame));
     return fail(Code::kInvalid, "reading the node's offer: another message came first");
@@ -182,6 +173,13 @@ class Link : public std::enable_shared_from_this<Link> {
       return fail(Code::kInvalid, "reading what the node keeps ready: out of its bounds");
     }
     pool_ = TRY(wire::decodePool(frame.payload));
+    return {};
+  }
+
+  Result<> takeImage(const Frame& frame) {
+    image_ = TRY(toldImage(frame));
+    offer_->image_digest = image_->digest;
+    if (on_offer_) on_offer_();
     return {};
   }
 
@@ -224,7 +222,8 @@ class Link : public std::enable_shared_from_this<Link> {
   base::Monotonic offer_due_;
   std::optional<model::NodeOffer> offer_;
   std::function<void()> on_offer_;
-  std::optional<model::PoolStats> pool_;  // as last told
+  std::optional<model::PoolStats> pool_;    // as last told
+  std::optional<model::ImageState> image_;  // as last told, its time by our clock
   bool opening_ = false;
   bool ended_ = false;
   std::string reason_;
@@ -491,6 +490,8 @@ class RemoteSandbox final : public Sandbox {
     co_return std::make_unique<RemoteExec>(Peer(link, number, channel), spec);
   }
 
+  std::optional<model::Usage> used() const override { return peer_.channel().used; }
+
   Task<model::SandboxEnd> died() override {
     const std::shared_ptr<Link> link = peer_.sharedLink();
     Channel& channel = peer_.channel();
@@ -527,6 +528,7 @@ class RemoteNodeImpl final : public RemoteNode {
   const model::NodeOffer& offer() const override { return link_->offer(); }
   void onOffer(std::function<void()> changed) override { link_->onOffer(std::move(changed)); }
   std::optional<model::PoolStats> pool() const override { return link_->pool(); }
+  std::optional<model::ImageState> image() const override { return link_->image(); }
   Task<void> closed() override { return Link::waitEnd(link_); }
 
   Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override {

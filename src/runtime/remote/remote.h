@@ -23,7 +23,8 @@ class RemoteNode : public Runtime {
  public:
   // As it was told last.
   [[nodiscard]] virtual const model::NodeOffer& offer() const = 0;
-  // From now on `changed` is called when another was told; it must not end the connection.
+  // From now on `changed` is called when another was told, or another state of the image; it must
+  // not end the connection.
   virtual void onOffer(std::function<void()> changed) = 0;
   // Completes when the connection has ended.
   virtual Task<void> closed() = 0;

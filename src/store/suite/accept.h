@@ -144,6 +144,7 @@ inline model::Execution fullExecution(model::Execution e) {
   e.results = {base::json::object{{"text/plain", "2"}, {"application/json", {1, nullptr}}}, {}};
   e.results_bytes = 9;
   e.results_truncated = true;
+  e.results_left_out = {base::json::object{{"result", 1}, {"type", "text/html"}}};
   e.started_at = 5;
   e.finished_at = 6;
   return e;
@@ -183,6 +184,7 @@ TEST_P(StoreSuite, GivesBackEveryField) {
   EXPECT_EQ(read->results, e.results);
   EXPECT_EQ(read->results_bytes, 9U);
   EXPECT_TRUE(read->results_truncated);
+  EXPECT_EQ(read->results_left_out, e.results_left_out);
   EXPECT_EQ(read->finished_at, 6);
 }
 

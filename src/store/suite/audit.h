@@ -64,6 +64,65 @@ TEST_P(StoreSuite, KeepsKeysByDigest) {
   EXPECT_EQ(auditAll().size(), 2U);
 }
 
+// Ten entries of two tenants, agents and keys.
+inline void appendForSearch(Store& store) {
+  for (int i = 0; i < 10; ++i) {
+    model::AuditEvent event{.action = i % 2 == 0 ? "escalation.approved" : "execution.started",
+                            .subject = "s" + std::to_string(i),
+                            .principal = testing::principal(i < 8 ? "acme" : "rival"),
+                            .details = {{"execution_id", "exec_" + std::to_string(i / 2)}}};
+    event.principal.user = i < 5 ? "ann" : "ben";
+    event.principal.key_id = "key_" + std::to_string(i);
+    event.principal.agent = i % 3 == 0 ? "bot" : "";
+    ASSERT_TRUE(
+        testing::await<void>([&](Done<void> done) { store.append(event, std::move(done)); }));
+  }
+}
+
+inline std::vector<uint64_t> numbersOf(const Result<AuditPage>& page) {
+  std::vector<uint64_t> out;
+  for (const model::AuditEntry& entry : page.value().entries)
+    out.push_back(entry.seq);
+  return out;
+}
+
+TEST_P(StoreSuite, SearchesTheAuditLog) {
+  using ::testing::ElementsAre;
+  appendForSearch(*store_);
+  const auto found = [&](const AuditSearch& search) {
+    return numbersOf(store_->searchAudit(all_, search));
+  };
+  EXPECT_THAT(found({.newest_first = true, .limit = 3}), ElementsAre(10, 9, 8));
+  EXPECT_THAT(found({.after = 8}), ElementsAre(9, 10));
+  EXPECT_THAT(found({.before = 3, .newest_first = true}), ElementsAre(2, 1));
+  EXPECT_THAT(found({.action = "escalation.approved"}), ElementsAre(1, 3, 5, 7, 9));
+  EXPECT_THAT(found({.action = "execution.*", .by = "ann"}), ElementsAre(2, 4));
+  EXPECT_THAT(found({.by = "key_6"}), ElementsAre(7));
+  EXPECT_THAT(found({.agent = "bot"}), ElementsAre(1, 4, 7, 10));
+  EXPECT_THAT(found({.subject = "s4"}), ElementsAre(5));
+  EXPECT_THAT(found({.execution = "exec_4"}), ElementsAre(9, 10));
+  const int64_t at = store_->audit(all_, 4, 1)->front().at;
+  for (const uint64_t each : found({.since = at}))
+    EXPECT_GE(store_->audit(all_, each - 1, 1)->front().at, at);
+  EXPECT_TRUE(found({.until = store_->audit(all_, 0, 1)->front().at}).empty());
+  EXPECT_THAT(numbersOf(store_->searchAudit(Scope::of(principal("rival")), {})),
+              ElementsAre(9, 10));
+}
+
+TEST_P(StoreSuite, GivesTheAuditLogPageByPage) {
+  appendForSearch(*store_);
+  AuditSearch search{.newest_first = true, .action = "escalation.*", .limit = 2};
+  std::vector<uint64_t> seen;
+  for (int pages = 0; pages < 4; ++pages) {
+    const auto page = store_->searchAudit(all_, search);
+    for (const uint64_t each : numbersOf(page))
+      seen.push_back(each);
+    if (!page->next) break;
+    search.before = *page->next;
+  }
+  EXPECT_THAT(seen, ::testing::ElementsAre(9, 7, 5, 3, 1));
+}
+
 TEST_P(StoreSuite, ChainsEveryEntryToTheOneBefore) {
   for (int i = 0; i < 25; ++i)
     ASSERT_TRUE(testing::append(*store_, std::to_string(i), "acme"));

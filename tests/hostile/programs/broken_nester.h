@@ -58,11 +58,11 @@ static int isGreeted(int stream, int millis) {
 #define WITHIN(text) (text), sizeof(text)  // with the NUL behind the last
 #define FINE                                                                                 \
   "cloister_memory=67108864\0cloister_pids=16\0cloister_scratch=1048576\0cloister_inodes=64" \
-  "\0cloister_noexec=0\0cloister_limits=7:64"
+  "\0cloister_noexec=0\0cloister_writes=0\0cloister_limits=7:64"
 
-#define NO_MEMORY                                                                                \
-  "cloister_pids=16\0cloister_scratch=1048576\0cloister_inodes=64\0cloister_noexec=0\0cloister_" \
-  "limits=7:64"
+#define NO_MEMORY                                                                     \
+  "cloister_pids=16\0cloister_scratch=1048576\0cloister_inodes=64\0cloister_noexec=0" \
+  "\0cloister_writes=0\0cloister_limits=7:64"
 
 // Each of them makes no sandbox, and harms nobody but who asked.
 static void askWildly(const char* noise, size_t noise_size) {

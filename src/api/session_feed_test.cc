@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/session_feed.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+#include <gtest/gtest.h>
+
+namespace cloister::api {
+namespace {
+
+// The type and the id of each event that a reader gets who has seen those up to `seen`.
+std::vector<std::string> eventsAfter(const std::string& seen, model::SessionStatus status) {
+  boost::asio::io_context io;
+  model::Session session;
+  session.id = "ses_1";
+  session.status = status;
+  auto log = orchestrator::SessionLog::ofRecord(io.get_executor(), session);
+  log->close();
+  SessionFeed feed(log, SessionPosition::parse(seen).value(), Millis(1000));
+  std::vector<std::string> events;
+  for (;;) {
+    auto next = boost::asio::co_spawn(io, feed.next(), boost::asio::use_future);
+    io.restart();
+    io.run();
+    const std::optional<Event> event = next.get();
+    if (!event) return events;
+    events.push_back(event->type + " " + event->id);
+  }
+}
+
+// After a restart the log is made from the record, and its numbers begin anew.
+TEST(SessionFeed, EveryReaderLearnsOfTheEndOnce) {
+  using Events = std::vector<std::string>;
+  const auto ended = [](const std::string& seen) {
+    return eventsAfter(seen, model::SessionStatus::kEnded);
+  };
+  EXPECT_EQ(ended("0"), Events{"status 1.end"});
+  EXPECT_EQ(ended("1"), Events{"status 1.end"});
+  EXPECT_EQ(ended("7"), Events{"status 1.end"});
+  EXPECT_EQ(ended("1.end"), Events{});
+  EXPECT_EQ(eventsAfter("1", model::SessionStatus::kRunning), Events{});
+}
+
+}  // namespace
+}  // namespace cloister::api

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// An entry of the audit log as one line for people, from the API's answer. Pure; safe for a
+// terminal.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+
+namespace cloister::cli {
+
+// "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (file_write /srv/data) for agent
+// junior-agent": when (UTC), who, what was done to what. Without a newline.
+std::string auditLine(const base::json::object& entry);
+
+}  // namespace cloister::cli

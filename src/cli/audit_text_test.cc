@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/audit_text.h"
+
+#include <gtest/gtest.h>
+
+namespace cloister::cli {
+namespace {
+
+namespace json = base::json;
+
+json::object entryOf(std::string_view action, const json::object& details) {
+  return {{"at", int64_t{1'769'856'127'000'000}},
+          {"action", action},
+          {"subject", "ESC-2026-003"},
+          {"tenant", "acme"},
+          {"agent", ""},
+          {"user", "security-lead"},
+          {"key", "key_1"},
+          {"details", details}};
+}
+
+TEST(AuditText, SaysWhoDidWhatToWhatForWhom) {
+  EXPECT_EQ(auditLine(entryOf("escalation.approved", {{"operation", "file_write"},
+                                                      {"what", "/srv/data"},
+                                                      {"requester", {{"agent", "junior-agent"}}}})),
+            "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (file_write /srv/data) for "
+            "agent junior-agent");
+}
+
+TEST(AuditText, LeavesOutWhatWasRedacted) {
+  EXPECT_EQ(auditLine(entryOf("escalation.denied",
+                              {{"operation", "command"}, {"what", {{"sealed", "00"}}}})),
+            "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 (command)");
+}
+
+TEST(AuditText, NamesAnActionThatItDoesNotKnow) {
+  EXPECT_EQ(auditLine(entryOf("tool.registered", {})),
+            "2026-01-31T10:42:07Z  security-lead tool.registered ESC-2026-003");
+}
+
+TEST(AuditText, SaysTheAgentOrTheServiceWhereThereIsNoPerson) {
+  json::object entry = entryOf("execution.started", {{"node", "local"}});
+  entry["user"] = "";
+  entry["agent"] = "bot";
+  EXPECT_EQ(auditLine(entry), "2026-01-31T10:42:07Z  bot got a sandbox for ESC-2026-003 (local)");
+  entry["agent"] = entry["key"] = "";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  cloister got a sandbox for ESC-2026-003 (local)");
+}
+
+TEST(AuditText, IsSafeForATerminal) {
+  json::object entry = entryOf("escalation.denied", {{"operation", "a\x1b]0;title\x07\nb"}});
+  EXPECT_FALSE(auditLine(entry).contains('\x1b'));
+  EXPECT_FALSE(auditLine(entry).contains('\n'));
+}
+
+}  // namespace
+}  // namespace cloister::cli

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileHashes: the SHA-256 of files' contents, computed by threads in the order in which the files
+// were added. The walk of a tree (tree_digest.h) adds files ahead of the place where it needs them.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::linux {
+
+// How much of one file is read ahead of its hash, in bytes.
+inline constexpr int64_t kFileAhead = int64_t{4} << 20;
+
+// One caller; the threads are an implementation detail and inherit its priority.
+class FileHashes {
+ public:
+  struct File;
+
+  // Without threads the caller computes each hash itself, in take().
+  explicit FileHashes(unsigned threads);
+  FileHashes(const FileHashes&) = delete;
+  FileHashes& operator=(const FileHashes&) = delete;
+  ~FileHashes();
+
+  // Takes `fd` over and has the kernel read the file's first megabytes ahead. `path` is for errors.
+  std::shared_ptr<File> add(Fd fd, std::string path);
+
+  struct Hashed {
+    std::string sha256;  // hex
+    std::string stamp;   // stampOf() the file once all of it was read
+    uint64_t bytes = 0;
+  };
+  // Waits for the hash of an added file; computes it where no thread has begun to.
+  Result<Hashed> take(File& file);
+
+ private:
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<File>> waiting_;
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace cloister::linux

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where files of a sandbox can be changed at all, and what a permission to change some lets
+// programs do. Without the heap, so that the runner can use it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cloister::model {
+
+// The only directories of a sandbox in which anything can be changed.
+inline constexpr std::string_view kWritablePlaces[] = {"/workspace", "/tmp", "/dev/shm"};
+
+// Bits. The kernel does not tell a file that is new from one that is not: beneath a directory, to
+// write lets programs make files too, and to create lets them write what is there.
+inline constexpr uint8_t kMayWrite = 1;
+inline constexpr uint8_t kMayCreate = 2;
+inline constexpr uint8_t kMayDelete = 4;  // beneath a directory only
+inline constexpr uint8_t kMayAll = kMayWrite | kMayCreate | kMayDelete;
+
+}  // namespace cloister::model

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the author of a policy document should know before it is applied: rules that can never
+// match, limits that are too small for any program, and names that this service does not know.
+// Nothing of it makes a document invalid. Pure; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policy/document.h"
+#include "policy/explain.h"
+
+namespace cloister::policy {
+
+// One sentence for each, in the order of the rules. Names of images are only judged where
+// `parts.runtimes` says that a node is connected.
+std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& parts);
+
+}  // namespace cloister::policy

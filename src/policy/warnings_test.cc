@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `policy check` warns of.
+#include "policy/warnings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "policy/policy_testing.h"  // which needs CLOISTER_SOURCE_DIR
+
+namespace cloister::policy {
+namespace {
+
+using ::testing::AllOf;
+using testing::asking;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::policyOf;
+
+std::vector<std::string> warnings(std::string_view rules, std::string_view settings = "") {
+  return warningsOf(policyOf(rules, settings), asking().parts());
+}
+
+TEST(PolicyWarnings, OneRuleBeforeItMatchesAllOfIt) {
+  EXPECT_THAT(warnings("  - {name: prod, why: w, effect: deny, match: {tenants: [\"prod-*\"]}}\n"
+                       "  - {name: eu, why: w, effect: allow, match: {tenants: [prod-eu, "
+                       "\"prod-us-*\"], session: true}}\n"
+                       "  - {name: rest, why: w, effect: allow}\n"),
+              ElementsAre(AllOf(HasSubstr("rule \"eu\" never decides: \"prod\" before it"))));
+}
+
+TEST(PolicyWarnings, SeveralRulesTogetherMatchAllOfIt) {
+  EXPECT_THAT(
+      warnings("  - {name: offline, why: w, effect: allow, match: {network_tiers: [none]}}\n"
+               "  - {name: online, why: w, effect: deny, match: {network_tiers: [restricted, "
+               "internal, api, full]}}\n"
+               "  - {name: late, why: w, effect: allow, match: {users: [ann]}}\n"),
+      ElementsAre(HasSubstr("rule \"late\" never decides: \"offline\", \"online\" before it")));
+  EXPECT_THAT(warnings("  - {name: in, why: w, effect: allow, match: {session: true}}\n"
+                       "  - {name: out, why: w, effect: deny, match: {session: false}}\n"
+                       "  - {name: late, why: w, effect: allow}\n"),
+              ElementsAre(HasSubstr("\"late\" never decides")));
+}
+
+TEST(PolicyWarnings, NoRequestIsLikeThat) {
+  EXPECT_THAT(warnings("  - {name: odd, why: w, effect: deny, match: {operations: [run], session: "
+                       "true}}\n  - {name: rest, why: w, effect: allow}\n"),
+              ElementsAre(HasSubstr("\"odd\" never decides: no request has both")));
+  EXPECT_THAT(warnings("  - {name: high, why: w, effect: deny, match: {risk: {at_least: 31}}}\n"
+                       "  - {name: rest, why: w, effect: allow}\n",
+                       "risk: {languages: {bash: 20}, dependencies: {each: 5, most: 10}}\n"),
+              ElementsAre(HasSubstr("\"high\" never decides: no score is more than 30")));
+}
+
+TEST(PolicyWarnings, RulesThatCanMatchAreNotNamed) {
+  EXPECT_THAT(
+      warnings(
+          "  - {name: a, why: w, effect: deny, match: {tenants: [\"prod-*\"], risk: {at_least: "
+          "10}}}\n"
+          "  - {name: b, why: w, effect: deny, match: {tenants: [\"*\"], session: true}}\n"
+          "  - {name: c, why: w, effect: deny, match: {roles: [agent], dependencies: any}}\n"
+          "  - {name: d, why: w, effect: deny, match: {dependencies: {any_of: [x]}}}\n"
+          "  - {name: e, why: w, effect: deny, match: {dependencies: {only: [x, y]}}}\n"
+          "  - {name: f, why: w, effect: allow, match: {tenants: [prod-1]}}\n"
+          "  - {name: g, why: w, effect: allow}\n",
+          "risk: {languages: {bash: 20}}\n"),
+      IsEmpty());
+}
+
+TEST(PolicyWarnings, DependenciesTooCanBeCovered) {
+  EXPECT_THAT(warnings("  - {name: a, why: w, effect: deny, match: {dependencies: {any_of: "
+                       "[\"tensor*\"]}}}\n"
+                       "  - {name: b, why: w, effect: allow, match: {dependencies: {any_of: "
+                       "[tensorflow]}}}\n"
+                       "  - {name: c, why: w, effect: allow}\n"),
+              ElementsAre(HasSubstr("rule \"b\" never decides: \"a\" before it")));
+}
+
+// --- limits and names ---
+
+TEST(PolicyWarnings, AMaxThatNothingFitsIn) {
+  EXPECT_THAT(
+      warnings("  - {name: tiny, why: w, effect: allow, max: {memory_mb: 8, pids: 1}}\n"),
+      ElementsAre(AllOf(HasSubstr("rule \"tiny\": max.memory_mb"), HasSubstr("at least 16")),
+                  HasSubstr("rule \"tiny\": max.pids")));
+}
+
+TEST(PolicyWarnings, NamesThatNobodyKnows) {
+  const std::string settings = "risk: {languages: {cobol: 3, other: 1}, roles: {king: 1}}\n";
+  EXPECT_THAT(
+      warnings(
+          "  - {name: a, why: w, effect: deny, match: {languages: [cobol, py, python, \"py*\", "
+          "command]}}\n"
+          "  - {name: b, why: w, effect: allow, image: gone, images: [\"old-*\", host, "
+          "\"*\"]}\n",
+          settings),
+      ElementsAre(HasSubstr("rule \"a\": match.languages: \"cobol\" is no language"),
+                  HasSubstr("rule \"a\": match.languages: \"py\" is another name of the language "
+                            "\"python\""),
+                  HasSubstr("rule \"b\": image: \"gone\" is not on this node"),
+                  HasSubstr("rule \"b\": images: \"old-*\" is not on this node"),
+                  HasSubstr("risk.languages: \"cobol\""), HasSubstr("risk.roles: \"king\"")));
+}
+
+}  // namespace
+}  // namespace cloister::policy

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files and directories that an agent may change although its level lets it change none
+// (kWritable in wire/runner.h): the list, and finding and making what it names. Programs may have
+// put anything where a name leads, so no link is followed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/fd.h"
+#include "wire/codec.h"
+#include "wire/runner.h"
+
+namespace cloister::runner {
+
+struct WritablePlace {
+  uint8_t operations = 0;  // model::Walls::Writable
+  bool beneath = false;
+  std::string_view path;  // absolute
+  bool* made = nullptr;   // by the runner
+
+  [[nodiscard]] bool writes() const;
+  [[nodiscard]] bool removes() const;
+  // A permission to make a file lets nobody change one that was there before.
+  [[nodiscard]] bool opensFile() const;
+};
+
+// What a place names, made if it is to be written or made and is not there: an empty file,
+// or a directory. The directories above it are made as well, and are not opened. No descriptor
+// where that cannot be, or a link is in the way.
+Fd openOrMake(const WritablePlace& place);
+
+class WritableList {
+ public:
+  static constexpr size_t kMost = 1024;
+
+  // False, and an empty list, where the payload is malformed.
+  bool take(std::string_view payload);
+
+  template <class Each>
+  void forEach(Each each) {
+    wire::Reader r({bytes_, size_});
+    const uint32_t count = size_ == 0 ? 0 : r.u32();
+    for (uint32_t i = 0; i < count; ++i) {
+      WritablePlace place = next(r);
+      place.made = &made_[i];
+      each(place);
+    }
+  }
+
+ private:
+  static WritablePlace next(wire::Reader& r);
+
+  // These are zero at first, which costs no memory until they are used.
+  char bytes_[wire::kRunnerMaxPayload] = {};
+  size_t size_ = 0;
+  bool made_[kMost] = {};
+};
+
+}  // namespace cloister::runner

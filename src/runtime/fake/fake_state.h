@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fake runtime and its sandboxes have in common.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/fake/fake_runtime.h"
+
+namespace cloister::runtime {
+
+struct FakeRuntime::State {
+  explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
+
+  boost::asio::any_io_executor executor;
+  Signal changed;  // released, or a sandbox more
+  std::vector<std::function<void(const model::SandboxEnd&)>>
+      kills;  // one per sandbox that was made
+  bool released = false;
+  size_t live = 0;
+  std::vector<std::string> provisioned;
+  std::optional<Error> provision_error;
+  bool provisions_held = false;
+  std::optional<model::PoolStats> pool;
+  std::optional<model::ImageState> image;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node says, checked.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/image_state.h"
+#include "runtime/remote/connection.h"
+
+namespace cloister::runtime {
+
+// What the node says of its own faults: text for a reader, and never "the node is gone".
+Error toldByNode(const std::string& payload);
+
+// The state of the content of its own image, from a kImage; its time by our clock. kInvalid for
+// what no node of ours says.
+Result<model::ImageState> toldImage(const Frame& frame);
+
+}  // namespace cloister::runtime

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The audit log's names in the ledger: its checkpoints, a search, and the page that it gives
+// (Store).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/audit_entry.h"
+#include "model/checkpoint.h"
+
+namespace cloister::store {
+
+using model::Checkpoint;
+using model::checkpointText;
+
+// Which entries of the audit log are wanted; "" is any.
+struct AuditSearch {
+  uint64_t after = 0;                     // only entries whose seq is greater
+  uint64_t before = uint64_t{INT64_MAX};  // only entries whose seq is less
+  bool newest_first = false;
+  std::string action = {};  // one action, or all that begin so: "escalation.*"
+  std::string by = {};      // the user or the key's id
+  std::string agent = {};
+  std::string subject = {};
+  std::string execution = {};  // its id is the subject, or stands in the details
+  int64_t since = 0;           // wall-clock microseconds, as `until`
+  int64_t until = INT64_MAX;   // exclusive
+  uint32_t limit = 100;        // 1..1000
+
+  // A search looks at so many entries at most; the next page goes on from there.
+  static constexpr uint64_t kLookedAt = 50'000;
+};
+
+struct AuditPage {
+  std::vector<model::AuditEntry> entries;
+  std::optional<uint64_t> next;  // `after`, or `before`, of the next page; none: this was the last
+};
+
+}  // namespace cloister::store

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which folders of src/ a change can affect, for a developer's run of the landing tier.
+
+Such a run builds and runs the sanitized units of the folders that changed since a base, and of the folders above them:
+those that may include them, directly or through others (src/layers.txt). The base is CLOISTER_BASE, a commit; without
+it, the last tag. CI, and a clone without a base, build all units.
+"""
+
+import fnmatch
+import os
+import re
+
+import results
+from suites import REPO
+
+VARIABLE = "CLOISTER_BASE"
+# No unit is built from these, and no unit reads them, but for those that a test names (READS).
+OUTSIDE = ("*.md", ".ci/*", ".clang-*", ".gitignore", "LICENSE", "bench/*", "deploy/*", "dev", "docs/*", "fuzz/*",
+           "tests/*.py", "tests/*.tsv", "tests/data/*", "tests/skips.txt", "tools/*")
+READS = re.compile(r'CLOISTER_SOURCE_DIR\)?[\s+]*"/([^"\s]+)')
+# The units of these folders run programs that are made of these other folders.
+RUNS = {"runtime": {"bin", "runner", "guest", "vmm", "krun", "zygote"}}
+
+
+class BadBase(Exception):
+    """CLOISTER_BASE names no commit."""
+
+
+def layers(repo=REPO):
+    """{folder: the folders that it may include}, lowest first."""
+    allowed = {}
+    for line in (repo / "src" / "layers.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, _, rest = line.partition(":")
+            allowed[name.strip()] = rest.split()
+    return allowed
+
+
+def base(repo=REPO):
+    """(commit or None, the words that say which one, or why there is none)."""
+    if os.environ.get("CI"):
+        return None, "CI builds all"
+    name = os.environ.get(VARIABLE, "")
+    if not name:
+        tag = results.git("describe", "--tags", "--abbrev=0", repo=repo)
+        return (tag, f"the tag {tag}") if tag else (None, f"{VARIABLE} is not set, and there is no tag")
+    found = results.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", repo=repo)
+    if found is None:
+        raise BadBase(f"{VARIABLE}={name}: this clone has no such commit; set it to one that it has, such as origin/main "
+                      "or HEAD~1, or unset it to compare with the last tag")
+    return found, f"{VARIABLE}={name}"
+
+
+def changed(commit, repo=REPO):
+    """Paths of the files that differ from that commit, with those that are not committed or not even added."""
+    differ = results.git("diff", "--name-only", "--no-renames", "-z", commit, "--", repo=repo)
+    added = results.git("ls-files", "--others", "--exclude-standard", "-z", repo=repo)
+    if differ is None or added is None:
+        raise BadBase(f"comparing with {commit}: git failed; unset {VARIABLE} and delete no objects of the clone")
+    return [path for path in (differ + "\0" + added).split("\0") if path]
+
+
+def readers(path, tests):
+    """The folders whose units read this file. `tests`: {folder: the text of its tests}."""
+    return {folder for folder, text in tests.items()
+            if any(f"{path}/".startswith(name.rstrip("/") + "/") for name in READS.findall(text))}
+
+
+def affected(paths, repo=REPO):
+    """(folders whose units these changed files can affect, ""), or (None, the file that affects all)."""
+    allowed = layers(repo)
+    tests = {name: "".join(file.read_text() for file in sorted((repo / "src" / name).rglob("*_test.cc"))) for name in allowed}
+    touched = set()
+    for path in paths:
+        parts = path.split("/")
+        if parts[0] == "src" and len(parts) > 2:
+            touched.add(parts[1])
+        elif any(fnmatch.fnmatchcase(path, pattern) for pattern in OUTSIDE):
+            touched |= readers(path, tests)
+        else:
+            return None, path
+    running = {name for name, programs in RUNS.items() if touched & programs}
+    for name, lower in allowed.items():  # lowest first, so once is enough
+        if touched & set(lower):
+            touched.add(name)
+    return touched | running, ""
+
+
+def narrow(chosen, repo=REPO):
+    """(the suites of the landing tier that remain, a line that says which units are left out and why)."""
+    commit, which = base(repo)
+    if commit is None:
+        return chosen, f"asan units of all folders: {which}"
+    folders, everything = affected(changed(commit, repo), repo)
+    if folders is None:
+        return chosen, f"asan units of all folders: {everything} changed since {which}"
+    out = [suite for suite in chosen if suite.preset == "asan" and suite.unit and suite.unit not in folders]
+    left = [suite for suite in chosen if suite not in out]
+    names = ", ".join(sorted({suite.unit for suite in out})) or "none"
+    return left, f"asan units left out: {names}; no change since {which} affects them"
