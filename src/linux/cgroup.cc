@@ -198,23 +198,40 @@ std::vector<std::string> subdirectories(const std::string& path) {
 constexpr useconds_t kRemovePause = 2000;  // microseconds
 constexpr int kRemoveRounds = 1000;        // 2 s: killed processes take so long on a busy machine
 
-// Kills the processes of the group and of those below it, and removes the groups, children first. A
-// group that is in use for longer stays for the next sweep.
-bool removeTree(const std::string& path, bool v2) {
+// Kills the processes of `dir`, frozen ones too: those die once they are thawed.
+void killAll(const GroupDir& dir, bool v2) {
+  if (!v2 || !dir.write("cgroup.kill", "1")) {
+    for (const pid_t pid : dir.processes())
+      ::kill(pid, SIGKILL);
+  }
+  if (dir.has("freezer.state")) std::ignore = dir.write("freezer.state", "THAWED");
+}
+
+// Removes the group and those below it, children first. A group whose processes do not end in time
+// stays for the next sweep.
+bool removeGroups(const std::string& path, bool v2) {
   for (const std::string& name : subdirectories(path))
-    removeTree(path + "/" + name, v2);
+    removeGroups(path + "/" + name, v2);
   for (int round = 0; round < kRemoveRounds; ++round) {
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
     auto dir = GroupDir::open(path);
     if (!dir) return true;
-    if (!v2 || !dir->write("cgroup.kill", "1")) {
-      for (const pid_t pid : dir->processes())
-        ::kill(pid, SIGKILL);
-    }
-    if (dir->has("freezer.state")) std::ignore = dir->write("freezer.state", "THAWED");
+    killAll(*dir, v2);
     ::usleep(kRemovePause);
   }
   return false;
+}
+
+// From above to below: with a group of v1 all below it are frozen.
+void killGroups(const std::string& path, bool v2) {
+  if (const auto dir = GroupDir::open(path)) killAll(*dir, v2);
+  for (const std::string& name : subdirectories(path))
+    killGroups(path + "/" + name, v2);
+}
+
+bool removeTree(const std::string& path, bool v2) {
+  killGroups(path, v2);
+  return removeGroups(path, v2);
 }
 
 }  // namespace

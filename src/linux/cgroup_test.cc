@@ -5,10 +5,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +58,32 @@ TEST(CgroupText, AddsUp) {
   EXPECT_EQ(sumOf("", "rbytes="), 0U);
 }
 
+// The groups of nodes, in each hierarchy, below the own group or at the root.
+std::set<std::string> nodeGroups() {
+  const std::string own = base::readFile("/proc/self/cgroup").value_or("");
+  std::set<std::string> found;
+  for (const CgroupMount& mount :
+       parseCgroupMounts(base::readFile("/proc/self/mountinfo").value_or(""))) {
+    const std::string controller = mount.v2 ? "" : mount.controllers.back();
+    const std::string group = findOwnGroup(own, controller).value_or("/");
+    for (const std::string& top : {directoryOf(mount, group), mount.path}) {
+      std::error_code none;
+      for (const auto& entry : std::filesystem::directory_iterator(top + "/cloister-unit", none)) {
+        if (entry.path().filename().string().starts_with("node-")) found.insert(entry.path());
+      }
+    }
+  }
+  return found;
+}
+
+bool freeze(const std::string& group) {
+  for (const auto& [file, value] : {std::pair("freezer.state", "FROZEN"), {"cgroup.freeze", "1"}}) {
+    const Fd fd(::open((group + "/" + file).c_str(), O_WRONLY | O_CLOEXEC));
+    if (fd && ::write(fd.get(), value, ::strlen(value)) > 0) return true;
+  }
+  return false;
+}
+
 class CgroupTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -81,6 +111,29 @@ class CgroupTest : public testing::Test {
     }
     for (;;)
       ::pause();
+  }
+
+  // What a node does until it is killed, with a process in a part of a group that is frozen. To be
+  // called in a process that ends then: 0 is well.
+  int leaveFrozen() {
+    auto tree = CgroupTree::open("cloister-unit");
+    if (!tree) return 1;
+    auto group = (*tree)->create("four", {uint64_t{16} << 20, 1000, 3});
+    if (!group) return 2;
+    auto part = (*group)->split("part");
+    if (!part) return 3;
+    const Cloned child = startIn(**part, [] {
+      if (!closeFrom(3)) ::_exit(1);  // the tree's lock is not for sandboxes
+      for (;;)
+        ::pause();
+    });
+    const std::string inherited = "/proc/" + std::to_string(child.pid) + "/fd/3";
+    while (::access(inherited.c_str(), F_OK) == 0)  // until it has joined, and let go
+      ::usleep(1000);
+    for (const std::string& node : nodeGroups()) {
+      if (freeze(node + "/four")) ::_exit(0);  // nothing is cleared
+    }
+    return 4;
   }
 
   static bool removeSoon(Cgroup& group) {
@@ -176,25 +229,21 @@ TEST_F(CgroupTest, APartIsCountedAndKilledByItself) {
   EXPECT_TRUE(removeSoon(**group));
 }
 
+// Killed as it was ending a sandbox: it has frozen what is in it, and in its parts.
 TEST_F(CgroupTest, SweepsWhatADeadNodeLeft) {
-  auto group = tree_->create("four", {uint64_t{16} << 20, 1000, 3});
-  ASSERT_TRUE(group) << group.error().message;
-  const Cloned child = startIn(**group, [] {
-    if (!closeFrom(3)) ::_exit(1);  // the tree's lock is not for sandboxes
-    for (;;)
-      ::pause();
-  });
-  // Wait until it has joined and let go, then leave the tree as a killed node would: not cleared.
-  const std::string inherited = "/proc/" + std::to_string(child.pid) + "/fd/3";
-  ASSERT_EQ(::access("/proc/self/fd/3", F_OK), 0);
-  while (::access(inherited.c_str(), F_OK) == 0)
-    ::usleep(1000);
   tree_.reset();
-  group->reset();
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  ASSERT_EQ(nodeGroups(), std::set<std::string>());
+  ASSERT_EQ(inChild([this] { return leaveFrozen(); }), 0);
+  const auto left = nodeGroups();
+  ASSERT_FALSE(left.empty());
   auto next = CgroupTree::open("cloister-unit");
   ASSERT_TRUE(next) << next.error().message;
-  EXPECT_TRUE(reapPidfd(child.pidfd.get())) << "killed by the sweep";
-  EXPECT_FALSE(base::readFile("/proc/" + std::to_string(child.pid) + "/cgroup"));
+  int status = 0;
+  ASSERT_GT(::waitpid(-1, &status, 0), 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  for (const std::string& node : left)
+    EXPECT_NE(::access(node.c_str(), F_OK), 0) << node;
 }
 
 TEST_F(CgroupTest, SaysWhatItWrites) {

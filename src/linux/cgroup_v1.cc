@@ -239,10 +239,24 @@ class TreeV1 : public CgroupTree {
   std::vector<Directory> dirs_;
 };
 
-Result<Directory> prepare(const CgroupMount& mount, std::vector<std::string> controllers,
-                          const std::string& own, const std::string& parent,
+// Where the groups of all nodes are in the hierarchy of `mount`, one of which is `controller`'s.
+std::string baseOf(const CgroupMount& mount, std::string_view own, std::string_view controller,
+                   const std::string& parent) {
+  return directoryOf(mount, findOwnGroup(own, controller).value_or("/")) + "/" + parent;
+}
+
+// What a node was ending when it was killed is frozen, and dies only in the freezer's hierarchy.
+// Until then its groups cannot be removed in any of them.
+void thawDeadNodes(const std::vector<CgroupMount>& mounts, std::string_view own,
+                   const std::string& parent) {
+  for (const CgroupMount& mount : mounts) {
+    if (!mount.v2 && contains(mount.controllers, "freezer"))
+      sweepDeadNodes(baseOf(mount, own, "freezer", parent), false);
+  }
+}
+
+Result<Directory> prepare(const std::string& base, std::vector<std::string> controllers,
                           const std::string& node) {
-  const std::string base = directoryOf(mount, own) + "/" + parent;
   const GroupDir dir = TRY(GroupDir::make(base));
   if (dir.has("cpu.shares")) TRY(dir.write("cpu.shares", kCpuShares));
   // Before it has children, so that it needs no other permission than this directory's.
@@ -255,6 +269,7 @@ Result<Directory> prepare(const CgroupMount& mount, std::vector<std::string> con
 
 Result<std::unique_ptr<CgroupTree>> openV1(const std::vector<CgroupMount>& mounts,
                                            std::string_view own, const std::string& parent) {
+  thawDeadNodes(mounts, own, parent);
   const std::string node = "node-" + base::randomHex(4);
   std::vector<Directory> dirs;
   for (const CgroupMount& mount : mounts) {
@@ -263,8 +278,8 @@ Result<std::unique_ptr<CgroupTree>> openV1(const std::vector<CgroupMount>& mount
       if (contains(mount.controllers, name)) controllers.emplace_back(name);
     }
     if (mount.v2 || controllers.empty() || find(dirs, controllers.front()) != nullptr) continue;
-    const auto group = findOwnGroup(own, controllers.front());
-    dirs.push_back(TRY(prepare(mount, controllers, group.value_or("/"), parent, node)));
+    const std::string base = baseOf(mount, own, controllers.front(), parent);
+    dirs.push_back(TRY(prepare(base, std::move(controllers), node)));
   }
   if (find(dirs, "memory") == nullptr && find(dirs, "pids") == nullptr) {
     return fail(Code::kUnsupported, "neither the memory nor the pids controller is mounted");
