@@ -19,7 +19,8 @@ struct Finder {
   bool find(const char* name, Function*& function) const {
     void* const symbol = ::dlsym(library, name);
     static_assert(sizeof function == sizeof symbol);
-    std::memcpy(&function, &symbol, sizeof symbol);  // POSIX: dlsym()
+    std::memcpy(static_cast<void*>(&function), static_cast<const void*>(&symbol),
+                sizeof symbol);  // POSIX: dlsym()
     return symbol != nullptr;
   }
 
