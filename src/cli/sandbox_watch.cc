@@ -44,6 +44,8 @@ std::string usageText(const json::object& usage) {
     const bool bounded = value.if_contains("limit") != nullptr && !value.at("limit").is_null();
     text += "   " + std::string(gauge.title) + ": " + gauge.shown(integerOf(value, "used"));
     if (bounded) text += " / " + gauge.shown(integerOf(value, "limit"));
+    const int64_t reserved = integerOf(value, "reserved");
+    if (reserved > 0) text += ", " + gauge.shown(reserved) + " reserved";
     if (boolOf(value, "warning")) {
       text += " (" + std::to_string(integerOf(value, "percent")) + "% - Warning)";
       warnings += "\n⚠️  WARNING: " + std::string(gauge.title) + " usage approaching limit\n";
@@ -182,13 +184,16 @@ Result<int> stats(const Invocation& invocation) {
     printJson(json::object{{"agents", all}});
     return 0;
   }
-  Rows rows = {{"AGENT", "TENANT", "LEVEL", "RUNS", "DENIED", "SESSIONS", "VIOLATIONS", "LAST"}};
+  Rows rows = {{"AGENT", "TENANT", "LEVEL", "RUNS", "DENIED", "SESSIONS", "RUNNING", "MEMORY",
+                "CPU", "VIOLATIONS", "LAST"}};
   for (const json::value& item : all) {
     const json::object& one = item.get_object();
     rows.push_back({textOf(one, "agent"), textOf(one, "tenant"), textOf(one, "level"),
                     textOf(one, "executions_total"),
                     std::to_string(integerOf(objectOf(one, "executions"), "denied")),
-                    textOf(one, "sessions"), textOf(one, "violations"),
+                    textOf(one, "sessions"), textOf(one, "running"),
+                    shownMemory(integerOf(one, "memory_mb")),
+                    percentText(integerOf(one, "cpu_percent")), textOf(one, "violations"),
                     textOf(one, "last_violation_at")});
   }
   writeTo(STDOUT_FILENO, table(rows));
@@ -243,8 +248,8 @@ const Command kSandboxMonitor = {
     .name = "sandbox monitor",
     .summary = "show what an agent uses of its limits",
     .details =
-        "Memory and CPU are the limits of all that it runs now, which is what counts against "
-        "its own.",
+        "Memory and CPU are what all that it runs uses now. What is reserved are the limits of "
+        "that; new work is admitted by the memory that is left of those.",
     .flags = kMonitorFlags,
     .examples =
         "cloister sandbox monitor --agent alice\n"

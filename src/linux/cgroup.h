@@ -67,6 +67,8 @@ class Cgroup {
   [[nodiscard]] virtual int oomFd() const { return -1; }
   // Changes its limits, whatever they were.
   virtual Result<> limit(const CgroupLimits& limits) = 0;
+  // Changes that of processors alone.
+  virtual Result<> limitCpu(uint32_t cpu_millis) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
   // With that of the groups split off. v1 has what was not buffered; the rest is that of its

@@ -35,6 +35,13 @@ const GroupDir* find(const std::vector<Directory>& dirs, std::string_view contro
 constexpr const char* kSockets = "memory.kmem.tcp.limit_in_bytes";
 constexpr uint64_t kSocketsShare = 16;  // of the memory, one part for them on top
 
+constexpr const char* kQuota = "cpu.cfs_quota_us";
+
+// Of a period of 100 ms.
+std::string quotaOf(uint32_t cpu_millis) {
+  return std::to_string(uint64_t{cpu_millis} * 100);
+}
+
 // What `limits` come down to.
 std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
   const std::string memory = std::to_string(limits.memory_bytes);
@@ -46,7 +53,7 @@ std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
           {"memory", kSockets, sockets, true},  // absent where the kernel was built without
           {"pids", "pids.max", std::to_string(limits.pids), false},
           {"cpu", "cpu.cfs_period_us", "100000", false},
-          {"cpu", "cpu.cfs_quota_us", std::to_string(uint64_t{limits.cpu_millis} * 100), false}};
+          {"cpu", kQuota, quotaOf(limits.cpu_millis), false}};
 }
 
 class CgroupV1 : public Cgroup {
@@ -85,6 +92,11 @@ class CgroupV1 : public Cgroup {
         TRY(applyValues(directory.dir, values, controller));
     }
     return {};
+  }
+
+  Result<> limitCpu(uint32_t cpu_millis) override {
+    const GroupDir* cpu = find(dirs_, "cpu");
+    return cpu == nullptr ? Result<>() : cpu->write(kQuota, quotaOf(cpu_millis));
   }
 
   [[nodiscard]] CgroupUsage usage() const override {

@@ -20,13 +20,18 @@ namespace {
 constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
 constexpr std::string_view kCpuWeight = "25";  // of 100, which everything else has by default
 
+// Of a period of 100 ms.
+std::string quotaOf(uint32_t cpu_millis) {
+  return std::to_string(uint64_t{cpu_millis} * 100) + " 100000";
+}
+
 // What `limits` come down to.
 std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
   return {{"", "memory.max", std::to_string(limits.memory_bytes), false},
           {"", "memory.swap.max", "0", true},  // absent without swap accounting
           {"", "memory.oom.group", "1", false},
           {"", "pids.max", std::to_string(limits.pids), false},
-          {"", "cpu.max", std::to_string(uint64_t{limits.cpu_millis} * 100) + " 100000", false}};
+          {"", "cpu.max", quotaOf(limits.cpu_millis), false}};
 }
 
 class CgroupV2 : public Cgroup {
@@ -41,6 +46,10 @@ class CgroupV2 : public Cgroup {
 
   Result<> limit(const CgroupLimits& limits) override {
     return applyValues(dir_, valuesOf(limits), "");
+  }
+
+  Result<> limitCpu(uint32_t cpu_millis) override {
+    return dir_.write("cpu.max", quotaOf(cpu_millis));
   }
 
   void openCounters() override {

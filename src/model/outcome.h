@@ -21,6 +21,7 @@ struct Usage {
   int64_t cpu_ms = 0;
   uint64_t max_rss_bytes = 0;  // the sandbox's peak charge where the kernel tells it
   uint64_t memory_bytes = 0;   // charged now, of what still runs; 0 in a record of what has ended
+  uint32_t cpu_millis = 0;     // of processors now, in thousandths; likewise
   uint64_t io_read_bytes = 0;  // of storage; what memory or the page cache holds is not counted
   uint64_t io_write_bytes = 0;
   uint32_t processes = 0;  // at the peak
@@ -37,6 +38,7 @@ struct Usage {
     sum(cpu_ms, later.cpu_ms);
     max_rss_bytes = std::max(max_rss_bytes, later.max_rss_bytes);
     memory_bytes = later.memory_bytes;
+    cpu_millis = later.cpu_millis;
     sum(io_read_bytes, later.io_read_bytes);
     sum(io_write_bytes, later.io_write_bytes);
     processes = std::max(processes, later.processes);

@@ -23,8 +23,11 @@ struct PermitFields {
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
   Walls walls = {};          // of the agent that it is for; of a sandbox, not of a program in one
-  std::string spec_sha256;   // hex digest of the encoded ExecSpec; "" where it makes a session
-  std::string prestart;      // model::prestartKey(), "" where the program starts with its code
+  // What all sandboxes of this agent have of processors together, in thousandths; 0: no such bound.
+  std::string agent = {};
+  uint32_t agent_cpu_millis = 0;
+  std::string spec_sha256;  // hex digest of the encoded ExecSpec; "" where it makes a session
+  std::string prestart;     // model::prestartKey(), "" where the program starts with its code
   // Of a session: sandboxes can be made within its own. Of a program in one: it has one of those,
   // of which `limits` are then the whole's.
   bool nested = false;

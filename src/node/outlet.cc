@@ -65,7 +65,9 @@ Task<void> Outlet::onFileEnd() {
 }
 
 void Outlet::onUsage(const model::Usage& usage) {
-  if (!connection_->congested()) post(FromNode::kUsage, wire::encodeUsage(usage));
+  model::Usage said = usage;
+  said.cpu_millis = cpuNow(usage.cpu_ms);
+  if (!connection_->congested()) post(FromNode::kUsage, wire::encodeUsage(said));
 }
 
 Task<void> Outlet::sendWindowed(FromNode type, std::string payload) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "node/cpu_rate.h"
 #include "runtime/remote/connection.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
@@ -23,7 +24,10 @@ class Outlet final : public runtime::ExecObserver {
   runtime::Task<void> onFileBegin(std::string path, uint64_t size) override;
   runtime::Task<void> onFileData(std::string_view bytes) override;
   runtime::Task<void> onFileEnd() override;
+  // Says besides what it uses of processors now.
   void onUsage(const model::Usage& usage) override;
+  // That, of what has used `cpu_ms` so far.
+  uint32_t cpuNow(int64_t cpu_ms) { return cpu_.tell(cpu_ms, base::monotonicNow()); }
 
   // Without the window.
   void post(wire::FromNode type, std::string payload = {});
@@ -43,6 +47,7 @@ class Outlet final : public runtime::ExecObserver {
   uint32_t channel_;
   uint32_t in_flight_ = 0;  // window units sent and not yet acknowledged
   bool shut_ = false;
+  CpuRate cpu_;
   runtime::Signal changed_;
 };
 

@@ -77,8 +77,10 @@ Task<void> Slot::tellUsage(std::shared_ptr<Slot> self) {
 
 void Slot::tellUsed() {
   if (!sandbox_ || closing() || dead_) return;
-  const std::optional<model::Usage> used = sandbox_->used();
-  if (!used || (told_ && !differs(*used, *told_))) return;
+  std::optional<model::Usage> used = sandbox_->used();
+  if (!used) return;
+  used->cpu_millis = outlet_.cpuNow(used->cpu_ms);
+  if (told_ && !differs(*used, *told_)) return;
   outlet_.onUsage(*used);
   told_ = used;
 }

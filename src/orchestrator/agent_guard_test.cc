@@ -198,8 +198,8 @@ TEST_F(AgentsTest, LimitsAreOfAllThatRuns) {
   const auto first = await(service_->run(principal(), large, ""));
   ASSERT_TRUE(first);
   EXPECT_EQ(first->status, Status::kRunning);
-  EXPECT_EQ(service_->usedBy(principal()).memory_bytes, uint64_t{400} << 20);
-  EXPECT_EQ(service_->usedBy(principal()).cpu_millis, 500U)
+  EXPECT_EQ(service_->reservedBy(principal()).memory_bytes, uint64_t{400} << 20);
+  EXPECT_EQ(service_->reservedBy(principal()).cpu_millis, 500U)
       << "of a whole one, as the level has it";
   const auto second = await(service_->run(principal(), large, ""));
   ASSERT_TRUE(second);

@@ -10,29 +10,32 @@
 namespace cloister::orchestrator {
 
 // What is accepted counts, whether it has started or not: it will.
-policy::Resources RunService::Impl::usedBy(const model::Principal& principal) const {
-  policy::Resources used;
+AgentUse RunService::Impl::usedBy(const model::Principal& principal) const {
+  AgentUse used;
   for (const auto& [id, run] : live) {
     const model::Principal& of = run->execution.principal;
     if (!run->execution.session_id.empty()) continue;        // its session counts
     if (model::isTerminal(run->execution.status)) continue;  // as whoever asked may know
     if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
-    used.memory_bytes += run->facts.limits.memory_bytes;
-    used.cpu_millis += run->facts.limits.cpu_millis;
-    used.running++;
+    used.add(run->facts.limits, run->execution.usage);
   }
   if (session_use) session_use(principal, used);
   return used;
 }
 
-policy::Resources RunService::usedBy(const model::Principal& agent) const {
-  return impl_->usedBy(agent);
+policy::Resources RunService::reservedBy(const model::Principal& agent) const {
+  return impl_->usedBy(agent).reserved;
+}
+
+policy::Resources RunService::measuredOf(const model::Principal& agent) const {
+  return impl_->usedBy(agent).measured;
 }
 
 Result<AgentJudgement> RunService::Impl::heldBack(const model::Principal& principal,
                                                   Asked& asked) const {
   if (parts.agents == nullptr) return AgentJudgement{};
-  return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr, usedBy(principal));
+  return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr,
+                                usedBy(principal).reserved);
 }
 
 Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
@@ -43,7 +46,7 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   request.run = TRY(model::parseRunRequest(stored, storedBounds()));
   const model::Limits approved = request.run.limits;
   const model::Principal& by = run.execution.principal;
-  policy::Resources used = usedBy(by);  // with itself, which is to be counted once
+  policy::Resources used = usedBy(by).reserved;  // with itself, which is to be counted once
   used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
   used.running -= std::min(used.running, 1U);

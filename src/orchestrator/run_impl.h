@@ -74,6 +74,21 @@ bool isUnverified(const model::Provenance& provenance);
 // Of an image without a digest, for approvals: another when packages were installed or removed.
 std::string unverifiedName(const model::ImageState& image);
 
+// Of all that an agent has running: what it was promised, and what it really uses.
+struct AgentUse {
+  policy::Resources reserved;
+  policy::Resources measured;
+
+  void add(const model::Limits& limits, const model::Usage& usage) {
+    reserved.memory_bytes += limits.memory_bytes;
+    reserved.cpu_millis += limits.cpu_millis;
+    reserved.running++;
+    measured.memory_bytes += usage.memory_bytes;
+    measured.cpu_millis += usage.cpu_millis;
+    measured.running++;
+  }
+};
+
 // What is asked for: a run, or a program of a session.
 struct Asked {
   model::ExecRequest request;
@@ -117,7 +132,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
-  [[nodiscard]] policy::Resources usedBy(const model::Principal& principal) const;
+  [[nodiscard]] AgentUse usedBy(const model::Principal& principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
   bool begin(Live& live);
   Task<void> abandon(LivePtr live);
@@ -228,7 +243,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void()> image_verified;  // tells the sessions
   std::function<void()> node_lost;       // tells the sessions
   // Adds what an agent's sessions use.
-  std::function<void(const model::Principal&, policy::Resources&)> session_use;
+  std::function<void(const model::Principal&, AgentUse&)> session_use;
   std::function<void()> node_back;  // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
   runtime::Signal changed;          // a run or a sandbox less

@@ -155,6 +155,7 @@ policy::Question RunService::Impl::question(const Live& run, const std::string& 
           .images = &node.offer.images,
           .inside = run.home == nullptr ? "" : run.home->runtimeName(),
           .walls = run.held ? &run.held->walls : nullptr,
+          .agent_cpu_millis = run.held ? run.held->cpu_millis : 0,
           .operation = run.execution.session_id.empty() ? "run" : "exec",
           .risk_facts = &run.risk_facts};
 }

@@ -154,7 +154,9 @@ class RunService {
 
   // What an agent has running, sessions too: the sum of their limits, as they are counted against
   // its own.
-  [[nodiscard]] policy::Resources usedBy(const model::Principal& agent) const;
+  [[nodiscard]] policy::Resources reservedBy(const model::Principal& agent) const;
+  // What all that uses now, of memory and processors, as the nodes measured it last.
+  [[nodiscard]] policy::Resources measuredOf(const model::Principal& agent) const;
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();

@@ -10,7 +10,8 @@ namespace cloister::orchestrator {
 Result<AgentJudgement> Sessions::Impl::heldBack(const model::Principal& principal,
                                                 model::SessionRequest& request) const {
   if (runs->parts.agents == nullptr) return AgentJudgement{};
-  return runs->parts.agents->judgeSession(principal, request.settings, runs->usedBy(principal));
+  return runs->parts.agents->judgeSession(principal, request.settings,
+                                          runs->usedBy(principal).reserved);
 }
 
 Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
@@ -51,13 +52,11 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
 }
 
-void Sessions::Impl::addUse(const model::Principal& principal, policy::Resources& used) const {
+void Sessions::Impl::addUse(const model::Principal& principal, AgentUse& used) const {
   for (const auto& [id, session] : live) {
     const model::Principal& of = session->record.principal;
     if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
-    used.memory_bytes += session->record.limits.memory_bytes;
-    used.cpu_millis += session->record.limits.cpu_millis;
-    used.running++;
+    used.add(session->record.limits, session->measured());
   }
 }
 

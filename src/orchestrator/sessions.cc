@@ -100,6 +100,10 @@ Session LiveSession::now() const {
   return session;
 }
 
+model::Usage LiveSession::measured() const {
+  return box ? box->used().value_or(model::Usage{}) : model::Usage{};
+}
+
 model::Usage LiveSession::usage() const {
   model::Usage all = earlier;
   if (const auto used = box ? box->used() : std::nullopt) all.add(*used);
@@ -118,7 +122,7 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
     if (const auto impl = weak.lock()) impl->imageVerified();
   };
   runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal& principal,
-                                                          policy::Resources& used) {
+                                                          AgentUse& used) {
     if (const auto impl = weak.lock()) impl->addUse(principal, used);
   };
 }
@@ -258,6 +262,7 @@ policy::Question Sessions::Impl::question(const LiveSession& session,
           .images = &runs->node.offer.images,
           .inside = session.runtime,
           .walls = session.held ? &session.held->walls : nullptr,
+          .agent_cpu_millis = session.held ? session.held->cpu_millis : 0,
           .operation = "session",
           .risk_facts = &session.risk_facts};
 }

@@ -46,6 +46,8 @@ struct LiveSession final : Home {
   [[nodiscard]] model::Session now() const;
   // By all its boxes so far.
   [[nodiscard]] model::Usage usage() const;
+  // By the one that it has, as told last.
+  [[nodiscard]] model::Usage measured() const;
 
   model::Session record;  // as the ledger has it, or will have it
   model::RunRequest request;
@@ -116,7 +118,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                                          FileRequest request);
   Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
                              const std::vector<std::string>& argv);
-  void addUse(const model::Principal& principal, policy::Resources& used) const;
+  void addUse(const model::Principal& principal, AgentUse& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
   Task<Result<>> fillIn(SessionPtr session);

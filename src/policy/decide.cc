@@ -266,6 +266,9 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .network_tier = question.request.network_tier,
       .limits = made.limits,
       .walls = question.walls == nullptr ? none : *question.walls,
+      // People and services without an agent's name have nothing together.
+      .agent = question.agent_cpu_millis > 0 ? question.principal.agent : "",
+      .agent_cpu_millis = question.principal.agent.empty() ? 0 : question.agent_cpu_millis,
       .spec_sha256 = question.spec_sha256,
       // Interpreters that start ahead of their code are the host's.
       .prestart = made.image == nullptr ? question.prestart : "",

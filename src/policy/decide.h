@@ -65,6 +65,7 @@ struct Question {
   const std::vector<model::OfferedImage>* images = nullptr;  // likewise: only the host's
   std::string inside = {};  // the runtime of its session's sandbox; "": there is none yet
   const model::Walls* walls = nullptr;  // that a sandbox gets for the agent; null: none
+  uint32_t agent_cpu_millis = 0;        // see PermitFields
   bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
   std::string_view operation = "run";     // one of kOperations
   const RiskFacts* risk_facts = nullptr;  // null: as if there were none

@@ -65,6 +65,8 @@ model::PermitFields samplePermit() {
   p.walls.writes = model::Walls::Writes::kTemporary;
   p.walls.writable = {{model::kMayWrite | model::kMayCreate, false, "/workspace/notes"},
                       {model::kMayDelete, true, "/workspace/out"}};
+  p.agent = "alice";
+  p.agent_cpu_millis = 250;
   p.spec_sha256 = std::string(64, 'a');
   p.prestart = std::string(64, 'b');
   p.not_before = 1'700'000'000'000'000;
@@ -90,7 +92,14 @@ model::ExecSpec sampleSpec() {
 }
 
 model::Usage sampleUsage() {
-  return {12, 9, 9'437'184, 1, 2, 3};
+  return {.wall_ms = 12,
+          .cpu_ms = 9,
+          .max_rss_bytes = 9'437'184,
+          .memory_bytes = 1,
+          .cpu_millis = 250,
+          .io_read_bytes = 2,
+          .io_write_bytes = 3,
+          .processes = 4};
 }
 
 model::Outcome sampleOutcome() {

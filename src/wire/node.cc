@@ -73,6 +73,8 @@ void describe(A& a, T& v) {
   a.text(v.network_tier, kName);
   describe(a, v.limits);
   describe(a, v.walls);
+  a.text(v.agent, kName);
+  a.number(v.agent_cpu_millis);
   a.text(v.spec_sha256, kName);
   a.text(v.prestart, kName);
   a.flag(v.nested);
@@ -125,6 +127,7 @@ void describe(A& a, T& v) {
   a.number(v.cpu_ms);
   a.number(v.max_rss_bytes);
   a.number(v.memory_bytes);
+  a.number(v.cpu_millis);
   a.number(v.io_read_bytes);
   a.number(v.io_write_bytes);
   a.number(v.processes);

@@ -459,7 +459,7 @@ class Runs(AgentCase):
         first = self.call("POST", "/v1/executions", {"command": "sleep 60", "memory_mb": 400, "timeout_seconds": 60},
                           key=key, status=201).json()
         usage = self.call("GET", self.path + "/usage", status=200).json()
-        self.assertEqual((usage["memory_mb"]["used"], usage["cpu_percent"]["used"]), (400, 50))
+        self.assertEqual([usage[name]["reserved"] for name in ("memory_mb", "cpu_percent")], [400, 50])
         more = self.denied(self.run_as(key, command="true", memory_mb=200))
         self.assertEqual(more["exceeded_limits"][0]["used"], 400)
         self.call("DELETE", f"/v1/executions/{first['id']}", key=key)
@@ -577,7 +577,7 @@ class InSessions(AgentCase):
         key = self.secret()
         self.assertProblem(self.call("POST", "/v1/sessions", {"memory_mb": 1024}, key=key), 403, "PERMISSION_DENIED")
         session = self.call("POST", "/v1/sessions", {"memory_mb": 400}, key=key, status=201).json()["id"]
-        self.assertEqual(self.call("GET", self.path + "/usage", status=200).json()["memory_mb"]["used"], 400)
+        self.assertEqual(self.call("GET", self.path + "/usage", status=200).json()["memory_mb"]["reserved"], 400)
         self.denied(self.run_as(key, command="true"))
         self.call("DELETE", f"/v1/sessions/{session}", key=key)
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import tempfile
+import time
 import unittest
 
 import harness
@@ -40,7 +41,7 @@ class Day(unittest.TestCase):
         cls.folder = folder
         cls.keys = {"admin": None}
         for name, role in (("boss", "tenant-admin"), ("security-lead", "approver"), ("junior-agent", "agent"),
-                           ("alice", "agent")):
+                           ("alice", "agent"), ("measured", "agent"), ("busy", "agent")):
             who = {"agent": name} if role == "agent" else {"user": name}
             made = cls.server.request("POST", "/v1/keys", {"tenant": "acme", "name": name, "roles": [role], **who})
             cls.keys[name] = made.json()["secret"]
@@ -100,9 +101,9 @@ class Day(unittest.TestCase):
                   ("sandbox", "limit", "--agent", "alice", "--cpu", "50%"),
                   ("sandbox", "limit", "--agent", "alice", "--time", "30min"))
         session = self.as_("alice", "session", "create", "-l", "bash", "--memory", "1900").strip()
-        shown = self.as_("boss", "sandbox", "monitor", "--agent", "alice")
-        self.assertRegex(shown, r"→ Agent alice resource usage:\n   Memory: 1\.9GB / 2\.0GB \(9\d% - Warning\)\n")
-        self.assertIn("⚠️  WARNING: Memory usage approaching limit", shown)
+        self.assertRegex(self.as_("boss", "sandbox", "monitor", "--agent", "alice"),
+                         r"→ Agent alice resource usage:\n   Memory: [1-5]?\dMB / 2\.0GB, 1\.9GB reserved\n"
+                         r"   CPU: \d+% / 50%, 50% reserved\n")
         blocked = self.as_("alice", "run", "-l", "bash", "-c", "echo tests", "--memory", "1536", status=125)
         self.assertIn("insufficient memory_mb: requires 1536, only 148 of 2048 are available to agent alice", blocked)
         self.assertIn("wait for what the agent runs to end", blocked)
@@ -110,6 +111,71 @@ class Day(unittest.TestCase):
         harness.wait_for("its memory to be given back", lambda: "Memory: 0MB" in self.as_(
             "boss", "sandbox", "monitor", "--agent", "alice"))
         self.assertEqual(self.as_("alice", "run", "-l", "bash", "-c", "echo tests", "--memory", "1536"), "tests\n")
+
+    def usage(self, agent):
+        return self.server.request("GET", f"/v1/agents/{agent}/sandbox/usage?tenant=acme").json()
+
+    def start(self, agent, **request):
+        """A run that goes on until the test's end."""
+        answer = self.server.request("POST", "/v1/executions", {"timeout_seconds": 600, **request},
+                                     key=self.keys[agent])
+        self.assertEqual(answer.status, 201, answer.body)
+        execution = answer.json()["id"]
+        self.addCleanup(self.server.wait_end, execution)
+        self.addCleanup(self.server.request, "DELETE", f"/v1/executions/{execution}")
+        return execution
+
+    def test_5_monitoring_measures(self):
+        self.said("boss", ("sandbox", "create", "--agent", "measured", "--level", "standard"),
+                  ("sandbox", "limit", "--agent", "measured", "--memory", "1000MB"))
+        idle = self.start("measured", language="python", memory_mb=200, code="import time; time.sleep(600)")
+        self.server.wait_status(idle, "running")
+        self.assertLess(self.usage("measured")["memory_mb"]["used"], 60)
+        self.start("measured", language="python", memory_mb=800, code="""if True:
+            import time
+            block = b"x" * (700 << 20)
+            time.sleep(600)""")
+        used = harness.wait_for("700 MB to be seen", lambda: (
+            found := self.usage("measured")["memory_mb"])["used"] >= 680 and found, 60)
+        self.assertLessEqual(used["used"], 760)
+        self.assertEqual(used["reserved"], 1000)
+        self.assertFalse(used["warning"])
+        self.said("boss", ("sandbox", "limit", "--agent", "measured", "--memory", "760MB"))
+        shown = self.as_("boss", "sandbox", "monitor", "--agent", "measured")
+        self.assertRegex(shown, r"\(9\d% - Warning\)\n")
+        self.assertIn("⚠️  WARNING: Memory usage approaching limit", shown)
+        self.assertRegex(self.as_("boss", "sandbox", "stats", "--agent", "measured"), r"\b(6[89]|7[0-6])\dMB\b")
+
+    def test_6_the_processor_is_for_all_that_an_agent_runs(self):
+        self.said("boss", ("sandbox", "create", "--agent", "busy", "--level", "standard"),
+                  ("sandbox", "limit", "--agent", "busy", "--cpu", "25%"))
+        runs = [self.start("busy", language="bash", memory_mb=64, code="while :; do :; done") for _ in range(4)]
+        for execution in runs:
+            self.server.wait_status(execution, "running")
+
+        def used():
+            return sum(self.server.get(execution)["resource_usage"]["cpu_ms"] for execution in runs)
+
+        def window():
+            """What they use of one processor in four seconds, in percent: never more than their limit."""
+            began, before = time.monotonic(), used()
+            time.sleep(4)  # the time over which it is measured
+            percent = (used() - before) / 10 / (time.monotonic() - began)
+            self.assertLessEqual(percent, 30)
+            self.assertLessEqual(self.usage("busy")["cpu_percent"]["used"], 32)
+            return percent >= 20
+
+        harness.wait_for("their part, on a busy machine", window, 60)
+        harness.wait_for("it to be shown", lambda: self.usage("busy")["cpu_percent"]["used"] >= 20, 60)
+        for execution in runs[1:]:
+            self.server.request("DELETE", f"/v1/executions/{execution}")
+
+        def alone():
+            before = self.server.get(runs[0])["resource_usage"]["cpu_ms"]
+            time.sleep(2)  # the same
+            return self.server.get(runs[0])["resource_usage"]["cpu_ms"] - before >= 300
+
+        harness.wait_for("one to have what the others left", alone, 60)
 
     def test_3_a_task_goes_on_once_it_is_approved(self):
         asked = self.server.request("POST", "/v1/executions", {

@@ -71,12 +71,14 @@ Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
       200, json::object{{"entries", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
 
-json::object gauge(uint64_t used, std::optional<uint64_t> most) {
+json::object gauge(uint64_t used, std::optional<uint64_t> most,
+                   std::optional<uint64_t> reserved = std::nullopt) {
   json::object out = {{"used", used}};
   out["limit"] = most ? json::value(*most) : json::value(nullptr);
   const uint64_t percent = most && *most > 0 ? used * 100 / *most : 0;
   out["percent"] = most ? json::value(percent) : json::value(nullptr);
   out["warning"] = most && percent >= kWarnPercent;
+  if (reserved) out["reserved"] = *reserved;
   return out;
 }
 
@@ -101,7 +103,8 @@ Task<Result<Response>> usage(RestParts& parts, Request& request) {
   const model::AgentSandbox sandbox =
       CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
   const policy::AgentRules rules = CO_TRY(policy::makeAgentRules(levels, sandbox));
-  const policy::Resources used = parts.service.usedBy(asAgent(name));
+  const policy::Resources reserved = parts.service.reservedBy(asAgent(name));
+  const policy::Resources used = parts.service.measuredOf(asAgent(name));
   const int64_t oldest = CO_TRY(oldestStart(parts, request, name));
   const int64_t now = base::wallMicros();
   const auto seconds =
@@ -111,12 +114,15 @@ Task<Result<Response>> usage(RestParts& parts, Request& request) {
                         {"level", sandbox.level},
                         {"at", base::formatTime(now)},
                         {"running", gauge(used.running, rules.limits.concurrent)},
-                        {"memory_mb", gauge(used.memory_bytes / kMiB, rules.limits.memory_mb)},
-                        {"cpu_percent", gauge(used.cpu_millis / 10, rules.limits.cpu_percent)},
+                        {"memory_mb", gauge(used.memory_bytes / kMiB, rules.limits.memory_mb,
+                                            reserved.memory_bytes / kMiB)},
+                        {"cpu_percent", gauge(used.cpu_millis / 10, rules.limits.cpu_percent,
+                                              reserved.cpu_millis / 10)},
                         {"time_seconds", gauge(seconds, rules.limits.time_seconds)}});
 }
 
-json::object statsObject(const model::AgentSandbox& sandbox, const store::AgentStats& stats) {
+json::object statsObject(const model::AgentSandbox& sandbox, const store::AgentStats& stats,
+                         const policy::Resources& now) {
   json::object executions;
   uint64_t total = 0;
   for (const auto& [status, count] : stats.executions) {
@@ -129,6 +135,9 @@ json::object statsObject(const model::AgentSandbox& sandbox, const store::AgentS
           {"executions", std::move(executions)},
           {"executions_total", total},
           {"sessions", stats.sessions},
+          {"running", now.running},
+          {"memory_mb", now.memory_bytes / kMiB},
+          {"cpu_percent", now.cpu_millis / 10},
           {"violations", stats.violations},
           {"last_violation_at", stats.last_violation == 0
                                     ? json::value(nullptr)
@@ -139,8 +148,8 @@ Task<Result<Response>> stats(RestParts& parts, Request& request) {
   const store::AgentName name = CO_TRY(agentOf(request));
   const auto scope = store::Scope::of(request.principal);
   const auto sandbox = CO_TRY(parts.store.agents().sandbox(scope, name));
-  co_return jsonResponse(200,
-                         statsObject(sandbox, CO_TRY(parts.store.agents().stats(scope, name))));
+  co_return jsonResponse(200, statsObject(sandbox, CO_TRY(parts.store.agents().stats(scope, name)),
+                                          parts.service.measuredOf(asAgent(name))));
 }
 
 // Every sandbox within the scope, for one that may have thousands: not on the io thread.

@@ -66,6 +66,13 @@ Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
   });
 }
 
+// Rules that no sandbox could hold would refuse all that the agent asks.
+Result<> mayBeHeld(const policy::Levels& levels, const model::AgentSandbox& sandbox) {
+  const policy::AgentRules rules = TRY(policy::makeAgentRules(levels, sandbox));
+  TRY(policy::wallsOf(rules, base::wallMicros()));
+  return {};
+}
+
 Task<Result<Response>> create(RestParts& parts, Request& request) {
   const policy::Levels& levels = *CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
@@ -76,7 +83,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   sandbox.created_by = nameOf(request.principal);
   sandbox.created_at = sandbox.last_modified = sandbox.level_since = base::wallMicros();
   CO_TRY(readAgentSandbox(body, sandbox));
-  CO_TRY(policy::makeAgentRules(levels, sandbox));
+  CO_TRY(mayBeHeld(levels, sandbox));
   auto stored = co_await put(parts, request, sandbox, 0,
                              eventOf("agent.created", request, name, {{"sandbox", body}}));
   if (!stored) co_return std::unexpected(stored.error());
@@ -95,7 +102,7 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
     const uint64_t version = sandbox.version;
     const std::string before = sandbox.level;
     CO_TRY(readAgentUpdate(body, sandbox));
-    CO_TRY(policy::makeAgentRules(levels, sandbox));
+    CO_TRY(mayBeHeld(levels, sandbox));
     sandbox.last_modified = base::wallMicros();
     auto stored = co_await put(
         parts, request, sandbox, version,
@@ -222,7 +229,7 @@ Task<Result<Response>> validate(RestParts& parts, Request& request) {
   if (!rules || (scope.tenant() && *scope.tenant() != name.tenant)) {
     co_return std::unexpected(parts.store.agents().sandbox(scope, name).error());
   }
-  const policy::Resources used = parts.service.usedBy(agent);
+  const policy::Resources used = parts.service.reservedBy(agent);
   if (plan.size() <= kInPlace) co_return jsonResponse(200, judgePlan(*rules, plan, used));
   const auto shared = std::make_shared<const std::vector<policy::Operation>>(std::move(plan));
   json::object judged = co_await inBackground<json::object>(

@@ -38,6 +38,10 @@ class Builder {
       addPath(rule);
     addPrograms();
     held_.walls.writes = writes();
+    if (const auto percent = rules_.limits.cpu_percent) {
+      constexpr uint32_t kMost = UINT32_MAX / 10;
+      held_.cpu_millis = std::clamp(*percent, 1U, kMost) * 10;
+    }
     addWritable();
     return std::move(held_);
   }

@@ -4,6 +4,7 @@
 // which rules. Pure: no I/O and no clock; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace cloister::policy {
 struct HeldRules {
   model::Walls walls;
   std::vector<std::string> by_text;  // rules that no kernel can hold, for a reader
+  // Of a processor, in thousandths, for all its sandboxes together; 0: as much as each may have.
+  uint32_t cpu_millis = 0;
 };
 
 // `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. What is approved

@@ -98,29 +98,48 @@ bool Live::waiting() const {
   return ::poll(fds, 2, 0) == 0;
 }
 
+linux::CgroupLimits Live::groupLimits(const model::Limits& limits) const {
+  return parts_.host->planFor(limits, parts_.slot, parts_.guest.get()).cgroup;
+}
+
+Result<> Live::limitGroup(linux::CgroupLimits limits) {
+  if (shared_cpu_) limits.cpu_millis = std::min(limits.cpu_millis, *shared_cpu_);
+  return parts_.group->limit(limits);
+}
+
 Result<> Live::limit(const model::Limits& limits) {
   if (parts_.group && parts_.limits != limits) {
-    const auto in_group = [this](const model::Limits& of) {
-      return parts_.host->planFor(of, parts_.slot, parts_.guest.get()).cgroup;
-    };
-    const linux::CgroupLimits after = in_group(limits);
-    if (in_group(parts_.limits) != after) TRY(parts_.group->limit(after));
+    const linux::CgroupLimits after = groupLimits(limits);
+    if (groupLimits(parts_.limits) != after) TRY(limitGroup(after));
   }
   parts_.limits = limits;
   settle();
   return {};
 }
 
+void Live::shareCpu(CpuShares& shares, const std::string& owner, uint32_t together) {
+  if (parts_.group && !burying_) cpu_place_ = shares.add(owner, together, *this);
+}
+
+bool Live::giveCpu(uint32_t millis) {
+  const auto given = parts_.group->limitCpu(std::min(millis, cpuMost()));
+  if (given) {
+    shared_cpu_ = millis;
+  } else {
+    base::log(base::Level::kWarn, "processor not shared out", {{"error", given.error().message}});
+  }
+  return given.has_value();
+}
+
 uint64_t Live::memoryBytes() const {
-  return parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup.memory_bytes;
+  return groupLimits(parts_.limits).memory_bytes;
 }
 
 Result<std::shared_ptr<void>> Live::lendMemory() {
   if (!parts_.group) return std::shared_ptr<void>();
-  linux::CgroupLimits more =
-      parts_.host->planFor(parts_.limits, parts_.slot, parts_.guest.get()).cgroup;
+  linux::CgroupLimits more = groupLimits(parts_.limits);
   more.memory_bytes *= 2;
-  TRY(parts_.group->limit(more));
+  TRY(limitGroup(more));
   lent_++;
   return std::shared_ptr<void>(this, [self = shared_from_this()](void*) {
     runtime::spawn(self->executor_, takeMemoryBack(self));
@@ -130,12 +149,10 @@ Result<std::shared_ptr<void>> Live::lendMemory() {
 // What was in the image takes a moment to be free.
 Task<void> Live::takeMemoryBack(std::shared_ptr<Live> self) {
   if (--self->lent_ > 0) co_return;
-  const linux::CgroupLimits usual =
-      self->parts_.host->planFor(self->parts_.limits, self->parts_.slot, self->parts_.guest.get())
-          .cgroup;
+  const linux::CgroupLimits usual = self->groupLimits(self->parts_.limits);
   asio::steady_timer pause(self->executor_);
   for (auto wait = std::chrono::milliseconds(1); wait < kBusyFor; wait *= 2) {
-    if (self->burying_ || self->lent_ > 0 || self->parts_.group->limit(usual)) co_return;
+    if (self->burying_ || self->lent_ > 0 || self->limitGroup(usual)) co_return;
     pause.expires_after(wait);
     co_await pause.async_wait(kUse);
   }
@@ -302,6 +319,7 @@ Task<Result<>> Live::bury() {
   burying_ = true;
   const auto self = shared_from_this();
   kill();
+  cpu_place_.reset();
   if (disk_) disk_->expectEnd();
   runtime::spawn(executor_, remove(self));
   const auto until = base::monotonicNow() + kBurialPatience;

@@ -17,6 +17,7 @@
 #include "linux/cgroup.h"
 #include "model/limits.h"
 #include "model/outcome.h"
+#include "runtime/process/cpu_shares.h"
 #include "runtime/process/guest_words.h"
 #include "runtime/process/host.h"
 #include "runtime/process/housing.h"
@@ -29,7 +30,10 @@ namespace cloister::runtime {
 // it waits for a disk that does not answer.
 inline constexpr auto kBurialPatience = std::chrono::seconds(20);
 
-class Live : public Housing, public LockHolder, public std::enable_shared_from_this<Live> {
+class Live : public Housing,
+             public LockHolder,
+             public CpuSharer,
+             public std::enable_shared_from_this<Live> {
  public:
   struct Parts {
     std::shared_ptr<ProcessHost> host;
@@ -58,6 +62,12 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   [[nodiscard]] pid_t firstProcess() const override;
   void endFor(const LocksOver& locks) override;
   [[nodiscard]] const std::optional<LocksOver>& locksOver() const override { return locks_over_; }
+  // Its processor is shared out with others' from now on, until it is buried; not where there is no
+  // control group.
+  void shareCpu(CpuShares& shares, const std::string& owner, uint32_t together);
+  [[nodiscard]] uint64_t cpuMicros() const override { return rawUsage().cpu_micros; }
+  [[nodiscard]] uint32_t cpuMost() const override { return groupLimits(parts_.limits).cpu_millis; }
+  bool giveCpu(uint32_t millis) override;
   // With a guest's last words.
   [[nodiscard]] std::string lost(std::string what) const override;
   // What it has used until now is not the program's; what it has read, only where that is asked
@@ -131,6 +141,8 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   [[nodiscard]] linux::CgroupEvents events() const override;
 
  private:
+  [[nodiscard]] linux::CgroupLimits groupLimits(const model::Limits& limits) const;
+  Result<> limitGroup(linux::CgroupLimits limits);
   static Task<void> remove(std::shared_ptr<Live> self);
   Task<Result<>> empty();
   Task<Result<>> waitForEnd();
@@ -152,7 +164,9 @@ class Live : public Housing, public LockHolder, public std::enable_shared_from_t
   std::vector<Part> split_;
   std::unique_ptr<linux::Cgroup> spare_part_;
   uint32_t split_count_ = 0;
-  uint32_t lent_ = 0;  // times as much again
+  uint32_t lent_ = 0;                   // times as much again
+  std::optional<uint32_t> shared_cpu_;  // of a processor, where others share it (giveCpu)
+  std::shared_ptr<void> cpu_place_;     // among those
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "model/image_name.h"
 #include "model/prestart.h"
+#include "runtime/process/cpu_shares.h"
 #include "runtime/process/host.h"
 #include "runtime/process/image_place.h"
 #include "runtime/process/image_watch.h"
@@ -93,7 +94,8 @@ class ProcessRuntime : public Runtime {
                  std::shared_ptr<ImageSource> images)
       : host_(std::move(host)),
         own_(hostPlace(executor, host_)),
-        places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))) {
+        places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))),
+        cpu_shares_(std::make_shared<CpuShares>(executor)) {
     const auto changed = [own = own_] { renew(*own); };
     const ProcessConfig& config = host_->config();
     watch_ = std::make_shared<ImageWatch>(executor,
@@ -136,6 +138,7 @@ class ProcessRuntime : public Runtime {
   std::shared_ptr<ImagePlace> own_;
   std::shared_ptr<ImagePlaces> places_;
   std::shared_ptr<ImageWatch> watch_;
+  std::shared_ptr<CpuShares> cpu_shares_;
 };
 
 // Only a kernel of their own lets a session's programs have sandboxes that it does not share.
@@ -190,6 +193,22 @@ std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& s
   return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
 }
 
+// What its agent has of processors is for all its sandboxes.
+void addShare(CpuShares& shares, const model::PermitFields& permit,
+              const std::shared_ptr<Live>& live) {
+  if (permit.agent_cpu_millis == 0) return;
+  live->shareCpu(shares, permit.tenant + '\0' + permit.agent, permit.agent_cpu_millis);
+}
+
+Task<Result<std::shared_ptr<Live>>> goOnSharing(std::shared_ptr<Pool> pool,
+                                                model::PermitFields permit, Pool::Alike alike,
+                                                std::shared_ptr<CpuShares> shares,
+                                                std::shared_ptr<const MemoryImage> from) {
+  auto live = CO_TRY(co_await pool->goOn(permit.limits, std::move(alike), std::move(from)));
+  addShare(*shares, permit, live);
+  co_return live;
+}
+
 // How the memory of a session is kept.
 void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& permit,
                                const Pool::Alike& alike, const ImageWatch::Now& image,
@@ -206,8 +225,8 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
   traits.memory = std::make_shared<MemoryKeeper>(MemoryKeeper{
       .keep = [pool](std::shared_ptr<Live> live) { return pool->keepMemory(std::move(live)); },
       .goOn =
-          [pool, limits = permit.limits, alike](std::shared_ptr<const MemoryImage> from) {
-            return pool->goOn(limits, alike, std::move(from));
+          [pool, permit, alike, shares = cpu_shares_](std::shared_ptr<const MemoryImage> from) {
+            return goOnSharing(pool, permit, alike, shares, std::move(from));
           },
       .made_of = {{"runtime", permit.runtime},
                   {"kernel", guest->kernelVersion()},
@@ -231,6 +250,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   live->watchLocks();
+  addShare(*cpu_shares_, fields, live);
   SandboxInfo info{fields.runtime, host_->config().node, target.image.name, image.digest,
                    of.weakened};
   if (image.digest.empty()) info.weakened.emplace_back(model::kWeakerUnverified);
