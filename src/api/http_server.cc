@@ -237,6 +237,11 @@ Result<std::string> HttpServer::adopt(Fd listener) {
   return impl_->add(std::move(own));
 }
 
+std::optional<int64_t> HttpServer::certificateExpires() const {
+  if (!impl_->tls) return std::nullopt;
+  return impl_->tls->expires();
+}
+
 bool HttpServer::allLocal() const {
   return std::ranges::all_of(impl_->listeners, [](const auto& each) { return each->local; });
 }

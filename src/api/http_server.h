@@ -60,6 +60,9 @@ class HttpServer {
   // Whether only this machine can connect: loopback addresses and Unix sockets.
   [[nodiscard]] bool allLocal() const;
 
+  // When its certificate expires, in seconds since the epoch; nothing without one.
+  [[nodiscard]] std::optional<int64_t> certificateExpires() const;
+
   // Begins to accept on all listeners. `handler` outlives the server.
   void start(HttpHandler& handler);
   // Stops accepting, closes what is idle, and waits at most `grace` for answers being given. May be

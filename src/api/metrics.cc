@@ -25,9 +25,17 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 const Buckets kShort = {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30};
 const Buckets kLong = {.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600};
 
+// A node says the name: what is none of ours makes no series of its own.
+std::string runtimeLabel(const std::string& runtime) {
+  if (runtime.empty()) return "none";  // it got no sandbox
+  constexpr std::string_view kKnown[] = {"process", "gvisor", "microvm"};
+  return std::ranges::find(kKnown, runtime) != std::end(kKnown) ? runtime : "other";
+}
+
 }  // namespace
 
 struct ServiceMetrics::State {
+  std::optional<int64_t> certificate_expires;
   std::optional<model::ImageState> image;
   std::optional<model::PoolStats> pool;
   prometheus::Registry registry;
@@ -43,8 +51,35 @@ struct ServiceMetrics::State {
   prometheus::Family<prometheus::Counter>& executions =
       BuildCounter()
           .Name("cloister_executions_total")
-          .Help("Executions that have ended, by status and error type")
+          .Help("Executions that have ended, by status, error type and runtime")
           .Register(registry);
+  prometheus::Family<prometheus::Counter>& denied =
+      BuildCounter()
+          .Name("cloister_denied_total")
+          .Help("What policy or an agent's rules denied, by operation")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& escalations =
+      BuildGauge().Name("cloister_escalations").Help("Escalations, by status").Register(registry);
+  prometheus::Gauge& memory_reserved = BuildGauge()
+                                           .Name("cloister_memory_reserved_bytes")
+                                           .Help("Memory limits of what runs, sessions too")
+                                           .Register(registry)
+                                           .Add({});
+  prometheus::Gauge& memory_used = BuildGauge()
+                                       .Name("cloister_memory_used_bytes")
+                                       .Help("Memory that this uses")
+                                       .Register(registry)
+                                       .Add({});
+  prometheus::Gauge& state_size = BuildGauge()
+                                      .Name("cloister_state_disk_bytes")
+                                      .Help("Size of the file system of the service's state")
+                                      .Register(registry)
+                                      .Add({});
+  prometheus::Gauge& state_available = BuildGauge()
+                                           .Name("cloister_state_disk_available_bytes")
+                                           .Help("What of it the service can still write")
+                                           .Register(registry)
+                                           .Add({});
   prometheus::Family<prometheus::Gauge>& published =
       BuildGauge()
           .Name("cloister_audit_published_entry")
@@ -55,16 +90,16 @@ struct ServiceMetrics::State {
           .Name("cloister_audit_publish_failures_total")
           .Help("Attempts to publish a checkpoint that failed, by place")
           .Register(registry);
-  prometheus::Histogram& start = BuildHistogram()
-                                     .Name("cloister_start_seconds")
-                                     .Help("From acceptance to the program's start")
-                                     .Register(registry)
-                                     .Add({}, kShort);
-  prometheus::Histogram& run = BuildHistogram()
-                                   .Name("cloister_run_seconds")
-                                   .Help("Wall time of programs that were started")
-                                   .Register(registry)
-                                   .Add({}, kLong);
+  prometheus::Family<prometheus::Histogram>& start =
+      BuildHistogram()
+          .Name("cloister_start_seconds")
+          .Help("From acceptance to the program's start, by runtime")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& run =
+      BuildHistogram()
+          .Name("cloister_run_seconds")
+          .Help("Wall time of programs that were started, by runtime")
+          .Register(registry);
   prometheus::Gauge& waiting = BuildGauge()
                                    .Name("cloister_queue_depth")
                                    .Help("Executions accepted and waiting for a sandbox")
@@ -82,21 +117,21 @@ struct ServiceMetrics::State {
                                 .Add({});
   prometheus::Family<prometheus::Gauge>& sessions =
       BuildGauge().Name("cloister_sessions").Help("Sessions, by status").Register(registry);
-  prometheus::Counter& sessions_made = BuildCounter()
-                                           .Name("cloister_sessions_created_total")
-                                           .Help("Sessions that got their sandbox")
-                                           .Register(registry)
-                                           .Add({});
+  prometheus::Family<prometheus::Counter>& sessions_made =
+      BuildCounter()
+          .Name("cloister_sessions_created_total")
+          .Help("Sessions that got their sandbox, by runtime")
+          .Register(registry);
   prometheus::Family<prometheus::Counter>& sessions_ended =
       BuildCounter()
           .Name("cloister_sessions_ended_total")
-          .Help("Sessions that have ended, by error type")
+          .Help("Sessions that have ended, by error type and runtime")
           .Register(registry);
-  prometheus::Histogram& session_start = BuildHistogram()
-                                             .Name("cloister_session_start_seconds")
-                                             .Help("From a session's acceptance to its sandbox")
-                                             .Register(registry)
-                                             .Add({}, kShort);
+  prometheus::Family<prometheus::Histogram>& session_start =
+      BuildHistogram()
+          .Name("cloister_session_start_seconds")
+          .Help("From a session's acceptance to its sandbox, by runtime")
+          .Register(registry);
   prometheus::Gauge& node = BuildGauge()
                                 .Name("cloister_node_connected")
                                 .Help("1 while a node is connected")
@@ -130,16 +165,23 @@ void ServiceMetrics::refused(std::string_view reason) {
   state_->refused.Add({{"reason", std::string(reason)}}).Increment();
 }
 
-void ServiceMetrics::started(double start_seconds) {
-  state_->start.Observe(start_seconds);
+void ServiceMetrics::denied(std::string_view what) {
+  state_->denied.Add({{"operation", std::string(what)}}).Increment();
+}
+
+void ServiceMetrics::started(double start_seconds, const std::string& runtime) {
+  state_->start.Add({{"runtime", runtimeLabel(runtime)}}, kShort).Observe(start_seconds);
 }
 
 void ServiceMetrics::finished(const model::Execution& execution) {
   const std::string status(model::statusName(execution.status));
   const std::string reason = execution.error ? execution.error->type : "none";
-  state_->executions.Add({{"status", status}, {"reason", reason}}).Increment();
+  const std::string runtime = runtimeLabel(execution.provenance.runtime);
+  state_->executions.Add({{"status", status}, {"reason", reason}, {"runtime", runtime}})
+      .Increment();
   if (execution.started_at != 0) {
-    state_->run.Observe(static_cast<double>(execution.usage.wall_ms) / 1000);
+    state_->run.Add({{"runtime", runtime}}, kLong)
+        .Observe(static_cast<double>(execution.usage.wall_ms) / 1000);
   }
 }
 
@@ -152,14 +194,16 @@ void ServiceMetrics::diskTaken(uint64_t bytes) {
   state_->disk.Set(static_cast<double>(bytes));
 }
 
-void ServiceMetrics::sessionStarted(double create_seconds) {
-  state_->sessions_made.Increment();
-  state_->session_start.Observe(create_seconds);
+void ServiceMetrics::sessionStarted(double create_seconds, const std::string& runtime) {
+  state_->sessions_made.Add({{"runtime", runtimeLabel(runtime)}}).Increment();
+  state_->session_start.Add({{"runtime", runtimeLabel(runtime)}}, kShort).Observe(create_seconds);
 }
 
 void ServiceMetrics::sessionEnded(const model::Session& session) {
   const std::string reason = session.end ? session.end->type : "none";
-  state_->sessions_ended.Add({{"reason", reason}}).Increment();
+  state_->sessions_ended
+      .Add({{"reason", reason}, {"runtime", runtimeLabel(session.provenance.runtime)}})
+      .Increment();
 }
 
 void ServiceMetrics::sessionCount(size_t creating, size_t running) {
@@ -201,6 +245,29 @@ void ServiceMetrics::image(const std::optional<model::ImageState>& state) {
   state_->image = state;
 }
 
+void ServiceMetrics::memory(uint64_t reserved, uint64_t used) {
+  state_->memory_reserved.Set(static_cast<double>(reserved));
+  state_->memory_used.Set(static_cast<double>(used));
+}
+
+void ServiceMetrics::escalations(const std::map<model::EscalationStatus, uint64_t>& counts) {
+  using enum model::EscalationStatus;
+  for (const auto status : {kPending, kApproved, kDenied, kExpired, kUsed}) {
+    const auto found = counts.find(status);
+    state_->escalations.Add({{"status", std::string(model::statusName(status))}})
+        .Set(found == counts.end() ? 0 : static_cast<double>(found->second));
+  }
+}
+
+void ServiceMetrics::stateDisk(uint64_t size, uint64_t available) {
+  state_->state_size.Set(static_cast<double>(size));
+  state_->state_available.Set(static_cast<double>(available));
+}
+
+void ServiceMetrics::certificateExpires(std::optional<int64_t> when) {
+  state_->certificate_expires = when;
+}
+
 namespace {
 
 prometheus::MetricFamily gauge(std::string name, std::string help, double value) {
@@ -227,6 +294,11 @@ std::string ServiceMetrics::text() const {
     families.push_back(gauge("cloister_image_files_read",
                              "Of those, the files whose content had to be read for it",
                              static_cast<double>(image->files_read)));
+  }
+  if (const auto& expires = state_->certificate_expires) {
+    families.push_back(gauge("cloister_certificate_expiry_timestamp_seconds",
+                             "When the server's own certificate expires, since the epoch",
+                             static_cast<double>(*expires)));
   }
   return prometheus::TextSerializer().Serialize(families);
 }

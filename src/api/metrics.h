@@ -3,11 +3,13 @@
 // so the number of series is bounded. One thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "model/escalation.h"
 #include "model/image_state.h"
 #include "model/pool_stats.h"
 #include "orchestrator/run_service.h"
@@ -23,11 +25,12 @@ class ServiceMetrics : public orchestrator::Metrics {
 
   void accepted() override;
   void refused(std::string_view reason) override;
-  void started(double start_seconds) override;
+  void denied(std::string_view what) override;
+  void started(double start_seconds, const std::string& runtime) override;
   void finished(const model::Execution& execution) override;
   void queueDepth(size_t waiting, size_t running) override;
   void diskTaken(uint64_t bytes) override;
-  void sessionStarted(double create_seconds) override;
+  void sessionStarted(double create_seconds, const std::string& runtime) override;
   void sessionEnded(const model::Session& session) override;
   void sessionCount(size_t creating, size_t running) override;
 
@@ -42,6 +45,14 @@ class ServiceMetrics : public orchestrator::Metrics {
 
   // What the node knows of the content of its own image; without, its series are left out.
   void image(const std::optional<model::ImageState>& state);
+
+  // Of all that runs, in bytes: its limits, and what it uses.
+  void memory(uint64_t reserved, uint64_t used);
+  void escalations(const std::map<model::EscalationStatus, uint64_t>& counts);
+  // Of the file system that has the service's state, in bytes.
+  void stateDisk(uint64_t size, uint64_t available);
+  // Seconds since the epoch; without a certificate the series is left out.
+  void certificateExpires(std::optional<int64_t> when);
 
   // Text exposition format 0.0.4.
   [[nodiscard]] std::string text() const;

@@ -163,6 +163,11 @@ std::shared_ptr<ssl::context> ServerTls::context() {
   return context_;
 }
 
+int64_t ServerTls::expires() {
+  const X509* own = SSL_CTX_get0_certificate(context()->native_handle());
+  return own == nullptr ? 0 : microsOf(X509_get0_notAfter(own)) / kMicros;
+}
+
 std::shared_ptr<const auth::ClientCertificate> shownCertificate(SSL* connection) {
   X509* shown = SSL_get0_peer_certificate(connection);
   if (shown == nullptr || SSL_get_verify_result(connection) != X509_V_OK) return nullptr;

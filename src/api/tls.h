@@ -27,6 +27,8 @@ class ServerTls {
   static Result<std::unique_ptr<ServerTls>> open(const model::Config::Tls& config);
 
   std::shared_ptr<boost::asio::ssl::context> context();
+  // When the certificate in force can no longer be used; seconds since the epoch.
+  int64_t expires();
 
  private:
   using Stamp = std::array<int64_t, 3>;  // inode, size, time of the last change

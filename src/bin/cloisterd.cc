@@ -448,6 +448,7 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
 // What of the API is configuration and data.
 void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.checkpoint_file = checkpointFile(options);
+  parts.state = options.state;
   parts.bounds = requestBounds(options.config);
   parts.session_bounds = sessionBounds(options.config);
   parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
@@ -534,6 +535,7 @@ Result<> serve(const Options& options) {
                        .agents = &agents,
                        .policies = &policies};
   setUp(options, data, parts);
+  parts.certificate_expires = [&server] { return server.certificateExpires(); };
   return answerAll(io, server, parts, data, options, addresses.front());
 }
 

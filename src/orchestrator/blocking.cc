@@ -216,7 +216,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     blocked.insert(run->execution.id);
     show(run);
   } else {
-    parts.metrics.refused("denied");
+    countDenial(*run);
   }
   co_return run->execution;
 }

@@ -197,7 +197,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                              run.execution.started_at = base::wallMicros();
                              const std::chrono::duration<double> took =
                                  base::monotonicNow() - run.accepted_at;
-                             parts.metrics.started(took.count());
+                             parts.metrics.started(took.count(), run.execution.provenance.runtime);
                              run.settled.notify();
                            },
                        .usage =

@@ -10,13 +10,12 @@
 namespace cloister::orchestrator {
 
 // What is accepted counts, whether it has started or not: it will.
-AgentUse RunService::Impl::usedBy(const model::Principal& principal) const {
+AgentUse RunService::Impl::usedBy(const model::Principal* principal) const {
   AgentUse used;
   for (const auto& [id, run] : live) {
-    const model::Principal& of = run->execution.principal;
     if (!run->execution.session_id.empty()) continue;        // its session counts
     if (model::isTerminal(run->execution.status)) continue;  // as whoever asked may know
-    if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
+    if (!AgentUse::isOf(run->execution.principal, principal)) continue;
     used.add(run->facts.limits, run->execution.usage);
   }
   if (session_use) session_use(principal, used);
@@ -24,18 +23,26 @@ AgentUse RunService::Impl::usedBy(const model::Principal& principal) const {
 }
 
 policy::Resources RunService::reservedBy(const model::Principal& agent) const {
-  return impl_->usedBy(agent).reserved;
+  return impl_->usedBy(&agent).reserved;
 }
 
 policy::Resources RunService::measuredOf(const model::Principal& agent) const {
-  return impl_->usedBy(agent).measured;
+  return impl_->usedBy(&agent).measured;
+}
+
+policy::Resources RunService::reservedByAll() const {
+  return impl_->usedBy(nullptr).reserved;
+}
+
+policy::Resources RunService::measuredOfAll() const {
+  return impl_->usedBy(nullptr).measured;
 }
 
 Result<AgentJudgement> RunService::Impl::heldBack(const model::Principal& principal,
                                                   Asked& asked) const {
   if (parts.agents == nullptr) return AgentJudgement{};
   return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr,
-                                usedBy(principal).reserved);
+                                usedBy(&principal).reserved);
 }
 
 Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
@@ -46,7 +53,7 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   request.run = TRY(model::parseRunRequest(stored, storedBounds()));
   const model::Limits approved = request.run.limits;
   const model::Principal& by = run.execution.principal;
-  policy::Resources used = usedBy(by).reserved;  // with itself, which is to be counted once
+  policy::Resources used = usedBy(&by).reserved;  // with itself, which is to be counted once
   used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
   used.running -= std::min(used.running, 1U);

@@ -74,10 +74,14 @@ bool isUnverified(const model::Provenance& provenance);
 // Of an image without a digest, for approvals: another when packages were installed or removed.
 std::string unverifiedName(const model::ImageState& image);
 
-// Of all that an agent has running: what it was promised, and what it really uses.
+// Of all that an agent, or anybody, has running: what it was promised, and what it really uses.
 struct AgentUse {
   policy::Resources reserved;
   policy::Resources measured;
+
+  static bool isOf(const model::Principal& whose, const model::Principal* of) {
+    return of == nullptr || (whose.tenant == of->tenant && whose.agent == of->agent);
+  }
 
   void add(const model::Limits& limits, const model::Usage& usage) {
     reserved.memory_bytes += limits.memory_bytes;
@@ -115,6 +119,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
                                               base::json::object details = {});
+  void countDenial(const Live& live) const;
   Result<> countRun(const Live& live, uint64_t memory_bytes);
   void uncountRun(const Live& live);
   Result<> admit(const Live& live);
@@ -132,7 +137,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
-  [[nodiscard]] AgentUse usedBy(const model::Principal& principal) const;
+  // Null: by all.
+  [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
   bool begin(Live& live);
   Task<void> abandon(LivePtr live);
@@ -243,7 +249,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void()> image_verified;  // tells the sessions
   std::function<void()> node_lost;       // tells the sessions
   // Adds what an agent's sessions use.
-  std::function<void(const model::Principal&, AgentUse&)> session_use;
+  std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void()> node_back;  // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
   runtime::Signal changed;          // a run or a sandbox less

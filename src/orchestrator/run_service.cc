@@ -179,8 +179,13 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
       std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling));
   if (!accepted || accepted->replayed) uncountRun(*run);
   if (!accepted) co_return std::unexpected(std::move(accepted).error());
-  if (!accepted->replayed) parts.metrics.refused("denied");
+  if (!accepted->replayed) countDenial(*run);
   co_return std::move(accepted->execution);
+}
+
+void RunService::Impl::countDenial(const Live& run) const {
+  parts.metrics.refused("denied");
+  parts.metrics.denied(run.execution.session_id.empty() ? "run" : "exec");
 }
 
 // Counts it, if the quotas of whoever asks have room for one more.

@@ -77,11 +77,15 @@ struct Metrics {
   virtual ~Metrics() = default;
   virtual void accepted() = 0;
   virtual void refused(std::string_view reason) = 0;
-  virtual void started(double start_seconds) = 0;  // from acceptance to the program's start
+  // By policy or an agent's rules, for good: a "run", an "exec", a "session".
+  virtual void denied(std::string_view what) = 0;
+  // From acceptance to the program's start, in a sandbox of that runtime.
+  virtual void started(double start_seconds, const std::string& runtime) = 0;
   virtual void finished(const model::Execution& execution) = 0;
   virtual void queueDepth(size_t waiting, size_t running) = 0;
   virtual void diskTaken(uint64_t bytes) = 0;  // by workspaces on disk, of runs and sessions
-  virtual void sessionStarted(double create_seconds) = 0;  // from acceptance to its sandbox
+  // From acceptance to its sandbox.
+  virtual void sessionStarted(double create_seconds, const std::string& runtime) = 0;
   virtual void sessionEnded(const model::Session& session) = 0;
   virtual void sessionCount(size_t creating, size_t running) = 0;
 };
@@ -157,6 +161,9 @@ class RunService {
   [[nodiscard]] policy::Resources reservedBy(const model::Principal& agent) const;
   // What all that uses now, of memory and processors, as the nodes measured it last.
   [[nodiscard]] policy::Resources measuredOf(const model::Principal& agent) const;
+  // Both, of all that runs, whoever's it is.
+  [[nodiscard]] policy::Resources reservedByAll() const;
+  [[nodiscard]] policy::Resources measuredOfAll() const;
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();

@@ -25,8 +25,10 @@ namespace cloister::orchestrator {
 struct CountingMetrics final : Metrics {
   void accepted() override { accepted_runs++; }
   void refused(std::string_view reason) override { refusals[std::string(reason)]++; }
-  void started(double seconds) override {
+  void denied(std::string_view what) override { denials[std::string(what)]++; }
+  void started(double seconds, const std::string& runtime) override {
     EXPECT_GE(seconds, 0);
+    EXPECT_FALSE(runtime.empty());
     started_runs++;
   }
   void finished(const model::Execution&) override { finished_runs++; }
@@ -37,8 +39,9 @@ struct CountingMetrics final : Metrics {
   }
 
   void diskTaken(uint64_t bytes) override { disk = bytes; }
-  void sessionStarted(double seconds) override {
+  void sessionStarted(double seconds, const std::string& runtime) override {
     EXPECT_GE(seconds, 0);
+    EXPECT_FALSE(runtime.empty());
     started_sessions++;
   }
   void sessionEnded(const model::Session& session) override {
@@ -49,6 +52,7 @@ struct CountingMetrics final : Metrics {
     running_sessions = open;
   }
 
+  std::map<std::string, int> denials;
   int started_sessions = 0;
   std::map<std::string, int> ends;  // of sessions, by reason
   size_t creating_sessions = 0;

@@ -11,7 +11,7 @@ Result<AgentJudgement> Sessions::Impl::heldBack(const model::Principal& principa
                                                 model::SessionRequest& request) const {
   if (runs->parts.agents == nullptr) return AgentJudgement{};
   return runs->parts.agents->judgeSession(principal, request.settings,
-                                          runs->usedBy(principal).reserved);
+                                          runs->usedBy(&principal).reserved);
 }
 
 Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
@@ -52,10 +52,9 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
 }
 
-void Sessions::Impl::addUse(const model::Principal& principal, AgentUse& used) const {
+void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {
   for (const auto& [id, session] : live) {
-    const model::Principal& of = session->record.principal;
-    if (of.tenant != principal.tenant || of.agent != principal.agent) continue;
+    if (!AgentUse::isOf(session->record.principal, principal)) continue;
     used.add(session->record.limits, session->measured());
   }
 }

@@ -121,7 +121,7 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->imageVerified();
   };
-  runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal& principal,
+  runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
                                                           AgentUse& used) {
     if (const auto impl = weak.lock()) impl->addUse(principal, used);
   };
@@ -278,6 +278,7 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
       CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
   if (created.replayed) co_return created.session;
   runs->parts.metrics.refused("denied");
+  runs->parts.metrics.denied("session");
   const SessionEnd end = endByDenial(denied);
   session->ending = end;
   session->ended_by = session->record.principal;
@@ -359,7 +360,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   if (session->ending) co_return;
   session->log->publish(session->now());
   const std::chrono::duration<double> took = base::monotonicNow() - session->accepted_at;
-  runs->parts.metrics.sessionStarted(took.count());
+  runs->parts.metrics.sessionStarted(took.count(), session->record.provenance.runtime);
   count();
   runtime::spawn(runs->executor, watchSandbox(session, session->box));
   runtime::spawn(runs->executor, watchLease(session));

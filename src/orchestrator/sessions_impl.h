@@ -118,7 +118,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                                          FileRequest request);
   Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
                              const std::vector<std::string>& argv);
-  void addUse(const model::Principal& principal, AgentUse& used) const;
+  void addUse(const model::Principal* principal, AgentUse& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
   Task<Result<>> fillIn(SessionPtr session);

@@ -215,6 +215,16 @@ Result<model::Escalation> getEscalation(Database& db, const Scope& scope, const 
   return found;
 }
 
+Result<std::map<model::EscalationStatus, uint64_t>> countEscalations(Database& db) {
+  Statement rows = TRY(db.use("SELECT status, count(*) FROM escalations GROUP BY status"));
+  std::map<model::EscalationStatus, uint64_t> counts;
+  while (TRY(rows.step())) {
+    if (const auto status = model::escalationStatusFromName(rows.text(0)))
+      counts[*status] = static_cast<uint64_t>(rows.integer(1));
+  }
+  return counts;
+}
+
 Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope& scope,
                                                        const EscalationQuery& query) {
   std::string sql = "SELECT seq, record FROM escalations WHERE seq<?";

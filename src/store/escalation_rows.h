@@ -3,6 +3,7 @@
 // they are given.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit);
 Result<model::Escalation> getEscalation(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope& scope,
                                                        const EscalationQuery& query);
+Result<std::map<model::EscalationStatus, uint64_t>> countEscalations(Database& db);
 Result<std::optional<model::Escalation>> escalationOfExecution(Database& db, const Scope& scope,
                                                                const std::string& execution_id);
 Result<std::optional<int64_t>> usualWait(Database& db, const Scope& scope);

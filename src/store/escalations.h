@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -90,6 +91,8 @@ class Escalations {
   // The default where none was set.
   virtual Result<model::EscalationPolicy> policy(const std::string& tenant,
                                                  const std::string& agent) = 0;
+  // How many there are in each status, of every tenant.
+  virtual Result<std::map<model::EscalationStatus, uint64_t>> count() = 0;
   // Of every tenant: those whose status is to change by itself, the first first.
   virtual Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit) = 0;
   // `channel`: "" for all of them.

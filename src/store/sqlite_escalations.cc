@@ -96,6 +96,10 @@ Result<model::EscalationPolicy> SqliteEscalations::policy(const std::string& ten
   return read([&](Database& db) { return getEscalationPolicy(db, tenant, agent); });
 }
 
+Result<std::map<model::EscalationStatus, uint64_t>> SqliteEscalations::count() {
+  return read([](Database& db) { return countEscalations(db); });
+}
+
 Result<std::vector<model::Escalation>> SqliteEscalations::dueEscalations(int64_t now,
                                                                          uint32_t limit) {
   return read([&](Database& db) { return dueEscalationRows(db, now, limit); });

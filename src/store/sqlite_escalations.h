@@ -2,6 +2,8 @@
 // Escalations in the SQLite ledger: its writer, its readers, its syncer.
 #pragma once
 
+#include <map>
+
 #include "store/escalations.h"
 #include "store/readers.h"
 #include "store/syncer.h"
@@ -32,6 +34,7 @@ class SqliteEscalations final : public Escalations {
   Result<std::optional<int64_t>> usualWait(const Scope& scope) override;
   Result<model::EscalationPolicy> policy(const std::string& tenant,
                                          const std::string& agent) override;
+  Result<std::map<model::EscalationStatus, uint64_t>> count() override;
   Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit) override;
   Result<std::vector<Notification>> dueNotifications(const std::string& channel, int64_t now,
                                                      uint32_t limit) override;

@@ -16,6 +16,7 @@ import unittest
 import harness
 import websocket
 from api_case import DOCUMENT, ApiTest, start_server
+from session_case import Session
 
 setUpModule = start_server
 
@@ -360,13 +361,56 @@ class Operations(ApiTest):
         def grown(name):
             return after.get(name, 0) - before.get(name, 0)
 
-        self.assertEqual(grown('cloister_executions_total{reason="none",status="completed"}'), 1)
-        self.assertEqual(grown("cloister_start_seconds_count"), 1)
-        self.assertEqual(grown("cloister_run_seconds_count"), 1)
+        self.assertEqual(grown('cloister_executions_total{reason="none",runtime="process",status="completed"}'), 1)
+        self.assertEqual(grown('cloister_start_seconds_count{runtime="process"}'), 1)
+        self.assertEqual(grown('cloister_run_seconds_count{runtime="process"}'), 1)
         self.assertIn("cloister_queue_depth", after)
         self.assertIn("cloister_running", after)
         self.assertEqual(grown('cloister_http_requests_total{method="POST",'
                                'route="/v1/executions",status="200"}'), 1)
+
+    def test_metrics_of_what_there_is(self):
+        """Memory, disk, denials and escalations: each follows what is done."""
+        def now(name):
+            return self.server.metrics().get(name, 0)
+
+        self.assertEqual(now("cloister_state_disk_bytes"), self.disk().f_blocks * self.disk().f_frsize)
+        self.assertLessEqual(now("cloister_state_disk_available_bytes"), now("cloister_state_disk_bytes"))
+        denied = now('cloister_denied_total{operation="run"}')
+        self.call("POST", "/v1/executions", {"command": "true", "network_policy": {"tier": "full"}})
+        self.assertEqual(now('cloister_denied_total{operation="run"}'), denied + 1)
+        reserved = now("cloister_memory_reserved_bytes")
+        pending = now('cloister_escalations{status="pending"}')
+        run = self.call("POST", "/v1/executions", {"language": "python", "memory_mb": 300, "timeout_seconds": 600,
+                        "code": "import time\nblock = b'x' * (200 << 20)\ntime.sleep(600)"}, status=201).json()
+        self.assertEqual(now("cloister_memory_reserved_bytes"), reserved + (300 << 20))
+        harness.wait_for("its memory to be seen",
+                         lambda: 190 << 20 < now("cloister_memory_used_bytes") < 300 << 20, 60)
+        self.call("DELETE", f"/v1/executions/{run['id']}")
+        self.server.wait_end(run["id"])
+        self.assertEqual(now("cloister_memory_reserved_bytes"), reserved)
+        self.call("POST", "/v1/escalations", {"operation": "run", "reason": "please",
+                  "request": {"language": "bash", "code": "echo x"}}, status=201)
+        self.assertEqual(now('cloister_escalations{status="pending"}'), pending + 1)
+
+    def disk(self):
+        return os.statvfs(self.server.state)
+
+    def test_metrics_are_listed(self):
+        """docs/METRICS.md has each metric, and no other, but those that need what this server has not."""
+        self.call("POST", "/v1/executions", {"command": "true", "network_policy": {"tier": "full"}})
+        self.run_code(":", "bash")
+        with Session(self.server, language="bash"):
+            pass
+        text = (harness.REPO / "docs" / "METRICS.md").read_text()
+        rows = re.findall(r"^\| `(cloister_\w+)` \| (\w+) \|([^|]*)\|", text, re.MULTILINE)
+        listed = {name: kind for name, kind, _ in rows}
+        kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", self.server.request("GET", "/metrics").text, re.MULTILINE))
+        own = {name: kind for name, kind in kinds.items() if name.startswith("cloister_")}
+        self.assertEqual({name: listed.get(name) for name in own}, own)
+        elsewhere = {"cloister_certificate_expiry_timestamp_seconds", "cloister_audit_published_entry",
+                     "cloister_audit_publish_failures_total"}
+        self.assertLessEqual(set(listed) - set(own), elsewhere)
 
     def test_pool(self):
         def pool_when(condition):

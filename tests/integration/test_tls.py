@@ -90,7 +90,7 @@ class Https(unittest.TestCase):
     def setUpClass(cls):
         cls.authority = cls.enterClassContext(Authority("the company"))
         cls.stranger = cls.enterClassContext(Authority("the company"))
-        server = cls.authority.issue("server", SERVER_NAMES, "serverAuth")
+        server = cls.own = cls.authority.issue("server", SERVER_NAMES, "serverAuth")
         cls.alice = cls.authority.issue("alice", "URI:spiffe://corp/alice,DNS:alice.example")
         cls.eve = cls.authority.issue("eve", "DNS:eve.example,URI:spiffe://corp/revoked")
         cls.authority.revoke()
@@ -119,6 +119,11 @@ class Https(unittest.TestCase):
                        body={"language": "python", "code": "print(2)"}).json()
         self.assertEqual(ran["stdout"], "2\n")
         self.assertEqual(ran["principal"]["agent"], "alice")
+
+    def test_its_expiry_is_a_metric(self):
+        shown = self.server.metrics()["cloister_certificate_expiry_timestamp_seconds"]
+        said = subprocess.check_output(["openssl", "x509", "-noout", "-enddate", "-in", self.own[0]], text=True)
+        self.assertEqual(shown, ssl.cert_time_to_seconds(said.strip().removeprefix("notAfter=")))
 
     def test_its_roles_are_its_roles(self):
         viewer = self.authority.issue("viewer", "DNS:viewer.example")

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operators and tools ask: health, readiness, metrics, the node, the languages, the API
 // itself.
+#include <sys/statvfs.h>
+
 #include <algorithm>
+#include <map>
 
 #include "api/problem.h"
 #include "api/rest/rest.h"
@@ -51,7 +54,24 @@ Task<Result<Response>> readyz(RestParts& parts, Request& request) {
   co_return response;
 }
 
+// What a look at the disk tells, for which the io thread does not wait.
+struct Looked {
+  Result<std::map<model::EscalationStatus, uint64_t>> escalations;
+  struct statvfs disk{};
+};
+
 Task<Result<Response>> metrics(RestParts& parts, Request&) {
+  const auto looked = co_await inBackground<Looked>(parts.background, [&parts] {
+    Looked found{.escalations = parts.store.escalations().count()};
+    if (::statvfs(parts.state.c_str(), &found.disk) != 0) found.disk = {};
+    return found;
+  });
+  if (looked.escalations) parts.metrics.escalations(*looked.escalations);
+  parts.metrics.stateDisk(uint64_t{looked.disk.f_blocks} * looked.disk.f_frsize,
+                          uint64_t{looked.disk.f_bavail} * looked.disk.f_frsize);
+  parts.metrics.memory(parts.service.reservedByAll().memory_bytes,
+                       parts.service.measuredOfAll().memory_bytes);
+  if (parts.certificate_expires) parts.metrics.certificateExpires(parts.certificate_expires());
   parts.metrics.nodeConnected(parts.service.node().runtime != nullptr);
   parts.metrics.pool(poolStats(parts));
   parts.metrics.image(parts.service.image());

@@ -55,6 +55,9 @@ struct RestParts {
   ServiceMetrics& metrics;
   const base::SigningKey& audit_key;
   std::string checkpoint_file = {};
+  std::string state = {};  // the service's directory
+  // HttpServer::certificateExpires()
+  std::function<std::optional<int64_t>()> certificate_expires = {};
   model::RequestBounds bounds = {};
   model::SessionBounds session_bounds = {};
   Millis answer_within{300'000};  // a server in a session
