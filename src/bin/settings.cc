@@ -155,6 +155,7 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
                    .keep_at_most = config.retention.keep_at_most};
   run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
+  run.end_revoked = config.agents.end_revoked;
   return run;
 }
 

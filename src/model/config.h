@@ -164,6 +164,7 @@ struct Config {
     std::string levels;         // path; "" = policies/levels.yaml of the installation
     std::string default_level;  // of whoever has no sandbox of their own; "": they are held to none
     uint32_t per_tenant = 10'000;  // sandboxes of agents
+    bool end_revoked = true;       // what runs with a permission that its agent has no longer
   } agents;
 
   // What each may use that has no value of its own (docs/QUOTAS.md); 0: no bound.
@@ -179,8 +180,7 @@ struct Config {
     Each agent;
   } quotas;
 
-  // Answers to agents, over MCP.
-  struct Mcp {
+  struct Mcp {                                // answers to agents
     uint32_t wait_seconds = 45;               // for a program, where the client takes no progress
     uint32_t heartbeat_seconds = 5;           // between notifications of progress, at most
     uint64_t output_bytes = 16'384;           // of each output stream in one answer

@@ -82,6 +82,13 @@ model::AuditEvent finishedEvent(const model::Execution& execution) {
   return about("execution.finished", execution, std::move(details));
 }
 
+model::AuditEvent revokedEvent(const model::Execution& execution, bool ended) {
+  return {.action = "execution.revoked",
+          .subject = execution.id,
+          .principal = execution.principal,
+          .details = {{"ended", ended}}};
+}
+
 model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by) {
   model::AuditEvent event = about(
       "execution.cancel_requested", execution,

@@ -29,6 +29,8 @@ model::AuditEvent blockedEvent(const model::Execution& execution, const RunFacts
 model::AuditEvent resumedEvent(const model::Execution& execution, const std::string& escalation);
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node);
 model::AuditEvent finishedEvent(const model::Execution& execution);
+// Its agent may no longer do what its sandbox lets it do; `ended`: so it was ended.
+model::AuditEvent revokedEvent(const model::Execution& execution, bool ended);
 // `by` asked for it.
 model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by);
 

@@ -143,6 +143,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit)
 // The start is durable before the node gets the program: that makes it at most one.
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
+  CO_TRY(co_await holdAsOfNow(run));
   co_await consult(run);
   policy::Decision decision = decide(run, permit_id);
   Execution& execution = run.execution;

@@ -29,6 +29,11 @@
 
 namespace cloister::orchestrator {
 
+class RulesNow;
+
+// Looks at rules that cannot be read, after which what they held is ended.
+inline constexpr uint32_t kMostUnreadable = 20;
+
 // One run from its acceptance to its final record.
 struct Live {
   explicit Live(const boost::asio::any_io_executor& executor) : settled(executor) {}
@@ -40,11 +45,13 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
-  Held held;           // of its agent, in the sandbox that it gets
-  Quotas::Use use;     // while it has a place
-  std::string weaker;  // policy::weakerOf(), as it was started
-  Ruling ruling;       // of the engine, when it was asked last: decide() goes by it
-  size_t bytes = 0;    // what it holds while it waits
+  Held held;                // of its agent, in the sandbox that it gets
+  Quotas::Use use;          // while it has a place
+  bool revoked = false;     // its agent may no longer do what its sandbox lets it do
+  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
+  std::string weaker;       // policy::weakerOf(), as it was started
+  Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
+  size_t bytes = 0;         // what it holds while it waits
   base::Monotonic accepted_at;
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
@@ -137,6 +144,12 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
+  // Rules that change while it runs (run_rules.cc).
+  Task<void> lookAtRulesRegularly();
+  void endWhatIsRevoked(RulesNow& now);
+  // Of a run that waited.
+  Task<Result<>> holdAsOfNow(Live& run);
+  Task<void> recordRevoked(LivePtr run);
   // Null: by all.
   [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
@@ -250,6 +263,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void()> node_lost;       // tells the sessions
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal*, AgentUse&)> session_use;
+  std::function<void(RulesNow&)> rules_looked;
   std::function<void()> node_back;  // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
   runtime::Signal changed;          // a run or a sandbox less

@@ -66,6 +66,7 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
 RunService::RunService(asio::any_io_executor executor, Parts parts, RunConfig config)
     : impl_(std::make_shared<Impl>(executor, parts, config)) {
   runtime::spawn(executor, impl_->retainRegularly());
+  runtime::spawn(executor, impl_->lookAtRulesRegularly());
 }
 
 RunService::~RunService() {

@@ -63,6 +63,8 @@ struct RunConfig {
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
   EscalationConfig escalation;
+  bool end_revoked = true;  // what runs with a permission that its agent has no longer
+  std::chrono::milliseconds rules_every{500};  // they are looked at
 };
 
 // The node as the service sees it; null runtime while none is connected, with the runtimes that the

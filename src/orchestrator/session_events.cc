@@ -117,6 +117,13 @@ SessionEnd endByFault(const Error& fault) {
   return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, answered, retryable);
 }
 
+SessionEnd endByRules(const Error& fault) {
+  return end(error_type::kPermissionDenied,
+             "the rules of its agent have changed, and no sandbox that holds them could be made: " +
+                 fault.message,
+             Cause::kRevoked, Code::kDenied, false);
+}
+
 Error endedError(const std::string& doing, const model::RunError& reason) {
   return {Code::kConflict, doing + ": the session has ended: " + reason.message, {}};
 }
@@ -147,10 +154,10 @@ model::AuditEvent startedEvent(const model::Session& session) {
                 {"weakened", json::array(provenance.weakened.begin(), provenance.weakened.end())}});
 }
 
-model::AuditEvent movedEvent(const model::Session& session, const std::string& from,
-                             const model::Principal& by) {
+model::AuditEvent movedEvent(const char* action, const model::Session& session,
+                             const std::string& from, const model::Principal& by) {
   model::AuditEvent event = startedEvent(session);
-  event.action = "session.moved";
+  event.action = action;
   event.principal = by;
   event.details["from"] = from;
   event.details["to"] = session.provenance.runtime;

@@ -31,6 +31,8 @@ SessionEnd endOfService();
 SessionEnd endByDenial(const policy::Denied& denied);
 // Its sandbox could not be had.
 SessionEnd endByFault(const Error& fault);
+// Something was taken from its agent, and no sandbox without that could be had.
+SessionEnd endByRules(const Error& fault);
 
 // What an ended session answers: "doing: …".
 Error endedError(const std::string& doing, const model::RunError& reason);
@@ -38,9 +40,9 @@ Error endedError(const std::string& doing, const model::RunError& reason);
 model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
                                const std::string& rule);
 model::AuditEvent startedEvent(const model::Session& session);
-// To the sandbox that its record has now, from one of the runtime `from`.
-model::AuditEvent movedEvent(const model::Session& session, const std::string& from,
-                             const model::Principal& by);
+// To the sandbox that its record has now, from one of the runtime `from`; `action`: why.
+model::AuditEvent movedEvent(const char* action, const model::Session& session,
+                             const std::string& from, const model::Principal& by);
 // The digest of its image, which its record has now, was not known before.
 model::AuditEvent imageVerifiedEvent(const model::Session& session);
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);

@@ -15,6 +15,7 @@ namespace {
 using model::Session;
 
 constexpr char kDoing[] = "moving a session";
+constexpr Millis kEndAgain{50};
 
 std::unexpected<Error> conflict(const std::string& why) {
   return fail(Code::kConflict, std::string(kDoing) + ": " + why);
@@ -68,48 +69,77 @@ class Sessions::Impl::OnItsWay {
   SessionPtr session_;
 };
 
+std::shared_ptr<void> Sessions::Impl::holdSecondPlace(const SessionPtr& session) {
+  return std::make_shared<OnItsWay>(*this, session);
+}
+
+Result<> Sessions::Impl::hasRoomToMove() const {
+  if (runs->places.sessions() < runs->places.forSessions()) return {};
+  return fail(Code::kQuota, std::string(kDoing) +
+                                ": it needs a second sandbox for a moment, and all that are for "
+                                "sessions are taken; come back later");
+}
+
 Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
                                      model::SessionMove to) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, kDoing));
   CO_TRY(session->admit());
-  const Places& places = impl->runs->places;
-  if (places.sessions() >= places.forSessions()) {
-    co_return fail(Code::kQuota, std::string(kDoing) +
-                                     ": it needs a second sandbox for a moment, and all that are "
-                                     "for sessions are taken; come back later");
-  }
-  const Impl::OnItsWay moving(*impl, session);
-  CO_TRY(co_await impl->clear(session, to.end_programs));
-  Impl::Moved moved = CO_TRY(co_await impl->makeStronger(*session, to));
-  CO_TRY(co_await impl->carryOver(session, principal, std::move(moved)));
+  CO_TRY(impl->hasRoomToMove());
+  const auto moving = impl->holdSecondPlace(session);
+  CO_TRY(co_await impl->clear(session, to.end_programs, Cause::kCancelled));
+  CO_TRY(co_await impl->goOnInAnother(session, principal, to, Impl::kMoved));
   session->log->publish(session->now());
   co_return session->now();
 }
 
+Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principal by,
+                                             model::SessionMove to, const char* why) {
+  const auto self = shared_from_this();
+  const Held before = session->held;
+  if (runs->parts.agents != nullptr)
+    session->held = CO_TRY(runs->parts.agents->heldFor(session->record.principal));
+  auto made = co_await makeAnother(*session, to, why);
+  auto done = made ? co_await carryOver(session, std::move(by), *std::move(made))
+                   : Result<>(std::unexpected(std::move(made).error()));
+  if (!done) session->held = before;
+  co_return done;
+}
+
 // Of everything that runs in it, and of every request to it.
-Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs) {
+Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Cause cause) {
   if (session->programs > 0 && !end_programs) {
     co_return conflict(
         "programs, or requests for files, are under way in it; end them, or ask for "
         "that with end_programs");
   }
-  runs->endPrograms(session->record.id, Cause::kCancelled);
-  for (const auto& each : session->calls) {
-    if (const auto call = each.lock()) call->abandon();
-  }
-  for (const auto& [name, kernel] : session->kernels) {
+  const auto end_all = [&] {
+    runs->endPrograms(session->record.id, cause);
+    for (const auto& each : session->calls) {
+      if (const auto call = each.lock()) call->abandon();
+    }
+  };
+  end_all();
+  const auto kernels = session->kernels;
+  for (const auto& [name, kernel] : kernels) {
     kernel->stop();
     co_await kernel->stopped();
   }
-  co_await emptied(*session, base::monotonicNow() + config.patience.programs);
+  // One that was let in just before may have no record yet by which it could be ended.
+  const base::Monotonic until = base::monotonicNow() + config.patience.programs;
+  for (base::Monotonic now; session->programs > 0 && (now = base::monotonicNow()) < until;) {
+    end_all();
+    co_await emptied(*session, std::min(until, now + kEndAgain));
+  }
   if (session->programs == 0) co_return Result<>{};
   co_return conflict("what runs in it did not end in time");
 }
 
-// A sandbox that policy lets it have, behind stronger walls than those it has.
-Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeStronger(LiveSession& session,
-                                                                 const model::SessionMove& to) {
+// A sandbox that policy lets it have; of a session that moves, behind stronger walls than those it
+// has.
+Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& session,
+                                                                const model::SessionMove& to,
+                                                                const char* why) {
   CO_TRY(co_await waitForPlace(session));
   model::RunRequest request = session.request;
   if (!to.runtime.empty()) request.runtime = to.runtime;
@@ -126,7 +156,9 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeStronger(LiveSession& se
   }
   const auto& permit = std::get<model::Permit>(decision);
   const std::string& runtime = permit.fields().runtime;
-  if (policy::runtimeStrength(runtime) <= policy::runtimeStrength(session.runtime)) {
+  const auto given = policy::runtimeStrength(runtime);
+  const auto had = policy::runtimeStrength(session.runtime);
+  if (given < had || (given == had && why == kMoved)) {
     co_return conflict("it is in runtime \"" + session.runtime + "\", and \"" + runtime +
                        "\" is no stronger; ask for a stronger runtime or tier");
   }
@@ -136,8 +168,12 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeStronger(LiveSession& se
   auto made = co_await runs->node.runtime->provision(runs->sign(permit));
   if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
   std::string weaker = policy::weakerOf(*ruling.policy, asked);
-  co_return Moved{*std::move(made), permit.fields(), std::move(request), std::move(ruling),
-                  std::move(weaker)};
+  co_return Moved{.why = why,
+                  .box = *std::move(made),
+                  .permit = permit.fields(),
+                  .request = std::move(request),
+                  .ruling = std::move(ruling),
+                  .weaker = std::move(weaker)};
 }
 
 // Which of both is given up at the end is known only then.
@@ -188,8 +224,8 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   describe(moved.box->info(), moved.permit, record.provenance);
   if (!moved.weaker.empty()) record.provenance.weakened.push_back(moved.weaker);
   const model::Provenance provenance = record.provenance;
-  model::AuditEvent event =
-      withRuling(movedEvent(record, session.record.provenance.runtime, by), moved.ruling);
+  model::AuditEvent event = withRuling(
+      movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);
   auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
   session.changing = false;
   if (written) {

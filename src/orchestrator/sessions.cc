@@ -54,6 +54,14 @@ Result<> LiveSession::admit() {
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
+  if (revoked) {
+    Error busy{Code::kUnavailable,
+               "running in a session: the rules of its agent have changed, and it is given a "
+               "sandbox that holds them",
+               ""};
+    busy.retry_after_seconds = 1;
+    return std::unexpected(std::move(busy));
+  }
   if (moving) {
     Error busy{Code::kUnavailable, "running in a session: it is being moved", ""};
     busy.retry_after_seconds = 1;
@@ -120,6 +128,9 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   };
   runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->imageVerified();
+  };
+  runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
+    if (const auto impl = weak.lock()) impl->lookAtRules(now);
   };
   runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
                                                           AgentUse& used) {

@@ -80,8 +80,12 @@ struct LiveSession final : Home {
   bool start_refused = false;  // by the ledger
   bool saving = false;         // its workspace is read for a snapshot
   bool moving = false;         // to another sandbox
-  bool changing = false;       // a change of its record is being written, one after the other
-  bool closed = false;         // its end is recorded
+  bool revoked = false;        // its sandbox lets programs do what its agent may no longer do
+  bool under_rules = false;    // it is on its way to one that does not
+  base::Monotonic rules_since = base::Monotonic::max();  // nothing is waited for but such a one
+  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
+  bool changing = false;    // a change of its record is being written, one after the other
+  bool closed = false;      // its end is recorded
   runtime::Signal changed;
 };
 using SessionPtr = std::shared_ptr<LiveSession>;
@@ -127,7 +131,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<model::Session>> begun(SessionPtr session);
 
   // A move, step by step (session_move.cc).
+  static constexpr char kMoved[] = "session.moved";
+  static constexpr char kUnderRules[] = "session.rules_applied";
   struct Moved {
+    const char* why = kMoved;  // what the audit log calls it
     std::shared_ptr<runtime::Sandbox> box;
     model::PermitFields permit;
     model::RunRequest request;
@@ -136,12 +143,25 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
     bool entered = false;  // it is the session's, if only for the time being
   };
   class OnItsWay;
-  Task<Result<>> clear(SessionPtr session, bool end_programs);
-  Task<Result<Moved>> makeStronger(LiveSession& session, const model::SessionMove& to);
+  [[nodiscard]] Result<> hasRoomToMove() const;
+  // Until what is returned goes, nothing is started in it, and it has a second place.
+  std::shared_ptr<void> holdSecondPlace(const SessionPtr& session);
+  Task<Result<>> clear(SessionPtr session, bool end_programs, Cause cause);
+  // With its workspace, under the rules that its agent is held to now.
+  Task<Result<>> goOnInAnother(SessionPtr session, model::Principal by, model::SessionMove to,
+                               const char* why);
+  Task<Result<Moved>> makeAnother(LiveSession& session, const model::SessionMove& to,
+                                  const char* why);
   Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
   Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, Moved& moved);
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
+
+  // What was taken from its agent is taken from a session (session_rules.cc).
+  void lookAtRules(RulesNow& now);
+  void lookAtRulesOf(const SessionPtr& session, bool stricter);
+  Task<void> applyRules(SessionPtr session);
+  Task<Result<>> goOnUnderRules(SessionPtr session);
 
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();

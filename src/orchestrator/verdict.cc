@@ -196,6 +196,11 @@ void applyCause(Execution& execution, Cause cause) {
     case Cause::kSessionLost:
       return set(execution, Status::kFailed, error_type::kRunnerLost,
                  "its session's sandbox was lost; the program may have run in part", true);
+    case Cause::kRevoked:
+      set(execution, Status::kFailed, error_type::kPermissionDenied,
+          "a permission of its agent ended while it ran; the program may have run in part", false);
+      execution.error->details["reason"] = "revoked";
+      return;
   }
 }
 

@@ -25,6 +25,7 @@ enum class Cause : uint8_t {
   kSessionMemory,   // at the memory limit of its sandbox
   kSessionLocks,    // for the locks on files of its sandbox
   kSessionLost,     // with its sandbox's runner
+  kRevoked,         // its agent may no longer do what its sandbox lets it do
 };
 
 // The sandbox's outcome → status, exit code, signal, usage, compile result and error. `cause`

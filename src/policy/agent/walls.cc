@@ -38,6 +38,7 @@ class Builder {
       addPath(rule);
     addPrograms();
     held_.walls.writes = writes();
+    held_.runs = !rules_.revoked.contains("command_execution");
     if (const auto percent = rules_.limits.cpu_percent) {
       constexpr uint32_t kMost = UINT32_MAX / 10;
       held_.cpu_millis = std::clamp(*percent, 1U, kMost) * 10;

@@ -17,6 +17,7 @@ namespace cloister::policy {
 struct HeldRules {
   model::Walls walls;
   std::vector<std::string> by_text;  // rules that no kernel can hold, for a reader
+  bool runs = true;                  // programs may be run at all: that was not revoked
   // Of a processor, in thousandths, for all its sandboxes together; 0: as much as each may have.
   uint32_t cpu_millis = 0;
 };

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of an agent change while its session lives. What was taken from the agent is taken from
+// the session: its programs end, or come to their end, and it goes on in another sandbox, with the
+// same workspace, under the rules in force. Until then nothing is let in.
+#include <utility>
+
+#include "base/log.h"
+#include "orchestrator/rules_now.h"
+#include "orchestrator/sessions_impl.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+// From when nothing is waited for but such a sandbox. Then the session ends: what its programs left
+// running in the one that it has may do what it may no longer.
+constexpr std::chrono::seconds kPatience{60};
+
+}  // namespace
+
+void Sessions::Impl::lookAtRules(RulesNow& now) {
+  const auto sessions = live;
+  for (const auto& [id, session] : sessions) {
+    if (!session->begun || !session->box || session->ending) continue;
+    const auto stricter = now.stricter(session->record.principal, session->held);
+    session->unreadable = stricter ? 0 : session->unreadable + 1;
+    if (stricter) {
+      lookAtRulesOf(session, *stricter != nullptr);
+    } else if (session->unreadable >= kMostUnreadable) {
+      beginEnd(session, endByRules(stricter.error()));
+    }
+  }
+}
+
+void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
+  session->revoked = stricter;
+  if (!stricter) {
+    session->rules_since = base::Monotonic::max();
+    session->changed.notify();
+    return;
+  }
+  const base::Monotonic now = base::monotonicNow();
+  if (runs->config.end_revoked) session->rules_since = std::min(session->rules_since, now);
+  if (session->rules_since < now - kPatience) {
+    beginEnd(session, endByRules({Code::kUnavailable, "there was none within a minute", ""}));
+  } else if (!session->under_rules && !session->saving && !session->moving) {
+    session->under_rules = true;
+    runtime::spawn(runs->executor, applyRules(session));
+  }
+}
+
+Task<void> Sessions::Impl::applyRules(SessionPtr session) {
+  const auto self = shared_from_this();
+  const auto needed = [&] { return session->revoked && !session->ending; };
+  while (!runs->config.end_revoked && session->programs > 0 && needed())
+    co_await session->changed.wait();
+  Result<> done;
+  if (needed()) {
+    session->rules_since = std::min(session->rules_since, base::monotonicNow());
+    done = co_await goOnUnderRules(session);
+  }
+  session->under_rules = false;
+  if (!needed()) co_return;
+  if (!done) {
+    base::log(base::Level::kWarn, "a session waits for a sandbox under the rules in force",
+              {{"session", session->record.id}, {"reason", done.error().message}});
+    co_return;
+  }
+  session->revoked = false;
+  session->rules_since = base::Monotonic::max();
+  session->log->publish(session->now());
+}
+
+// The sandbox that it had is kept until another has its workspace.
+Task<Result<>> Sessions::Impl::goOnUnderRules(SessionPtr session) {
+  CO_TRY(co_await clear(session, true, Cause::kRevoked));
+  CO_TRY(hasRoomToMove());
+  const auto second = holdSecondPlace(session);
+  co_return co_await goOnInAnother(session, session->record.principal, {}, kUnderRules);
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is taken from an agent ends, also in what was made before: by programs inside."""
+
+import unittest
+
+import harness
+from agent_case import AgentCase
+from api_case import start_server
+from session_case import Session
+
+WRITES = """
+import time
+n = 0
+while True:
+    with open("/workspace/notes", "a") as out:
+        out.write("x")
+    n += 1
+    if n == 1:
+        print("begun", flush=True)
+    time.sleep(0.01)
+"""
+WRITE = """
+try:
+    open("/workspace/notes", "a").close()
+    print("ok")
+except OSError as error:
+    print(type(error).__name__)
+"""
+FOREVER = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+
+
+def setUpModule():
+    start_server()
+
+
+class Rules(AgentCase):
+    def audit(self, subject, action):
+        entries = self.call("GET", f"/v1/audit?action={action}&limit=100&order=newest", status=200).json()["entries"]
+        return [entry for entry in entries if entry["subject"] == subject]
+
+    def session(self, key, **request):
+        made = Session(self.server, key=key, language="python", **request)
+        self.addCleanup(made.end)
+        return made
+
+    def stopped(self, execution):
+        self.assertEqual((execution["status"], execution["error"]["type"], execution["error"]["details"].get("reason")),
+                         ("failed", "PERMISSION_DENIED", "revoked"), execution)
+
+    def settled(self, session):
+        """Once it lets programs in again; where it does not, it is answered with the remedy."""
+        def answered():
+            answer = session.post(WRITE, "?wait=60")
+            if answer.status == 503:
+                self.assertIn("rules of its agent have changed", answer.json()["detail"])
+                return None
+            self.assertEqual(answer.status, 200, answer.body)
+            return answer.json()
+
+        return harness.wait_for("the session to go on under the rules in force", answered, 30)
+
+    def test_a_permission_that_is_taken_back(self):
+        self.give("isolated", allowed_commands=["python3 *"])
+        key = self.secret()
+        self.approve_python(key)
+        escalation, approver = self.approve(key, "file_write", "/workspace/notes")
+        session = self.session(key)
+        writing = session.start(WRITES)
+        session.wait_output(writing, "begun")
+        self.assertEqual(session.exec(WRITE)["stdout"], "ok\n")
+        self.call("POST", f"/v1/escalations/{escalation}:deny", {"reason": "done with it"}, key=approver, status=200)
+        self.stopped(session.wait(writing))
+        self.assertEqual(self.settled(session)["stdout"], "PermissionError\n")
+        kept = session.call("GET", "/files/notes", status=200).body
+        self.assertTrue(kept.startswith(b"x"), "its workspace came along")
+        applied = self.audit(session.id, "session.rules_applied")
+        self.assertEqual(len(applied), 1)
+
+    def test_a_lower_level(self):
+        self.give("standard", allowed_commands=["python3 *"])
+        key = self.secret()
+        session = self.session(key)
+        self.assertEqual(session.exec(WRITE)["stdout"], "ok\n")
+        cell = session.call("POST", "/exec?wait=60", {"code": "kept = 7\nprint(kept)"}, status=200).json()
+        self.assertEqual(cell["stdout"], "7\n")
+        self.call("POST", self.path + ":update", {"level": "training"}, status=200)
+        harness.wait_for("the session to go on", lambda: self.audit(session.id, "session.rules_applied"), 30)
+        self.assertEqual(self.settled(session)["stdout"], "PermissionError\n")
+        lost = session.call("POST", "/exec?wait=60", {"code": "print('kept' in globals())"}, status=200).json()
+        self.assertEqual(lost["stdout"], "False\n", "an interpreter of the old sandbox goes on")
+
+    def test_a_run(self):
+        self.give("standard", allowed_commands=["python3 *"])
+        key = self.secret()
+        asked = {"language": "python", "code": FOREVER, "timeout_seconds": 600}
+        run = self.call("POST", "/v1/executions", asked, key=key, status=201).json()["id"]
+        harness.wait_for("it to run", lambda: "begun" in self.server.get(run)["stdout"], 30)
+        other = self.call("POST", "/v1/executions", asked, status=201).json()["id"]
+        self.call("POST", self.path + ":update", {"add": {"forbidden_paths": ["/etc/ssl/*", "/usr/share/doc/*"]}},
+                  status=200)
+        self.stopped(self.server.wait_end(run, 30))
+        self.assertEqual([entry["details"]["ended"] for entry in self.audit(run, "execution.revoked")], [True])
+        self.assertEqual(self.server.get(other)["status"], "running", "nobody's rules changed")
+        self.call("DELETE", f"/v1/executions/{other}")
+        self.server.wait_end(other)
+
+    def test_what_is_given_ends_nothing(self):
+        self.give("training", allowed_commands=["python3 *"])
+        key = self.secret()
+        session = self.session(key)
+        running = session.start(FOREVER)
+        session.wait_output(running, "begun")
+        self.call("POST", self.path + ":update", {"level": "standard"}, status=200)
+        marker = self.session(key)
+        self.assertEqual(marker.exec(WRITE)["stdout"], "ok\n")
+        self.call("POST", self.path + ":update", {"level": "training"}, status=200)
+        harness.wait_for("the rules to be looked at", lambda: self.audit(marker.id, "session.rules_applied"), 30)
+        self.assertEqual(session.get(running)["status"], "running")
+        self.assertEqual(self.audit(session.id, "session.rules_applied"), [])
+
+
+class LetItFinish(unittest.TestCase):
+    def test_what_runs_comes_to_its_end(self):
+        with harness.Server(config="agents:\n  end_revoked: false\n") as server:
+            path = "/v1/agents/slow/sandbox"
+            made = server.request("POST", path, {"level": "standard", "allowed_commands": ["python3 *"]})
+            self.assertEqual(made.status, 201, made.body)
+            key = server.request("POST", "/v1/keys", {"tenant": "default", "name": "slow", "roles": ["agent"],
+                                                      "agent": "slow"}).json()["secret"]
+            with Session(server, key=key, language="python") as session:
+                running = session.start("print('begun', flush=True)\ninput()\n" + WRITE, keep_input=True)
+                session.wait_output(running, "begun")
+                self.assertEqual(server.request("POST", path + ":update", {"level": "training"}).status, 200)
+                harness.wait_for("nothing more to be let in",
+                                 lambda: session.post(WRITE, "?wait=60").status == 503, 30)
+                self.assertEqual(session.get(running)["status"], "running")
+                session.send(running, b"go on\n", eof=True)
+                done = session.wait(running)
+                self.assertEqual((done["status"], done["stdout"]), ("completed", "begun\nok\n"))
+                after = harness.wait_for("the session to go on under the rules in force", lambda: (
+                    answer := session.post(WRITE, "?wait=60")).status == 200 and answer, 30)
+                self.assertEqual(after.json()["stdout"], "PermissionError\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
