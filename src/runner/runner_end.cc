@@ -176,7 +176,7 @@ void Runner::keepOutput(Channel& channel) {
 
 void Runner::finish(Channel& channel) {
   keepOutput(channel);
-  sendScratch(channel.number);
+  sendScratch(channel);
   const bool signaled = WIFSIGNALED(channel.status);
   wire::Writer w(link_.payload(), wire::kRunnerMaxPayload);
   w.u8(signaled ? 1 : 0);
@@ -196,7 +196,8 @@ void Runner::finish(Channel& channel) {
   channel.used = false;
 }
 
-void Runner::sendScratch(uint32_t channel) {
+// Which programs ignore SIGXFSZ only their failure and what they leave can tell.
+void Runner::sendScratch(const Channel& channel) {
   struct statfs fs{};
   fstatfs(workspace_.get(), &fs);
   const auto block = static_cast<uint64_t>(fs.f_bsize);
@@ -205,7 +206,9 @@ void Runner::sendScratch(uint32_t channel) {
   w.u64(fs.f_blocks * block);
   w.u64(fs.f_files - fs.f_ffree);
   w.u64(fs.f_files);
-  link_.commit(FromRunner::kScratch, channel, w.view().size());
+  const bool failed = WIFEXITED(channel.status) && WEXITSTATUS(channel.status) != 0;
+  w.u64(failed ? largestFile(workspace_.get()) : 0);
+  link_.commit(FromRunner::kScratch, channel.number, w.view().size());
 }
 
 }  // namespace cloister::runner

@@ -83,7 +83,7 @@ class Runner {
   void killRest();
   void finish(Channel& channel);
   void keepOutput(Channel& channel);
-  void sendScratch(uint32_t channel);
+  void sendScratch(const Channel& channel);
 
   Channel* find(uint32_t number);
   Channel* freeChannel();

@@ -191,6 +191,17 @@ bool FileWriter::write(std::string_view bytes, int& error) {
   return true;
 }
 
+uint64_t largestFile(int workspace) {
+  uint64_t largest = 0;
+  forEachFile(workspace, [&](int directory, const char* name, std::string_view) {
+    struct stat status{};
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (S_ISREG(status.st_mode)) largest = std::max(largest, static_cast<uint64_t>(status.st_size));
+    return true;
+  });
+  return largest;
+}
+
 void markFiles(int workspace, FileTable& table) {
   table.clear();
   files.clear();

@@ -46,6 +46,9 @@ struct CollectRules {
 // Remembers the regular files beneath `workspace` as they are now.
 void markFiles(int workspace, FileTable& table);
 
+// The size of the largest of them.
+uint64_t largestFile(int workspace);
+
 // Sends the regular files that match and are new or changed since `table`: kFileBegin, kFileContent
 // … and kCollected at the end. Dot directories, __pycache__ and node_modules are left out, as are
 // directories nested deeper than 32 or beyond the first 16,384 files and directories.

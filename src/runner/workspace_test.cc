@@ -184,6 +184,23 @@ TEST_F(WorkspaceTest, TellsHowFullTheScratchIs) {
     EXPECT_EQ(r.u64(), uint64_t{16} << 20);
     EXPECT_GE(r.u64(), 2U);
     EXPECT_EQ(r.u64(), 1000U);
+    EXPECT_EQ(r.u64(), 0U) << "it did not fail";
+    EXPECT_TRUE(r.done());
+    return;
+  }
+}
+
+TEST_F(WorkspaceTest, TellsTheLargestFileOfAProgramThatFailed) {
+  jail_->startProgram(1, {"sh", "-c", "yes | head -c 70000 > large; echo x > small; exit 3"},
+                      wire::kStartKillRest);
+  for (;;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    if (frame->type != FromRunner::kScratch) continue;
+    wire::Reader r(frame->payload);
+    for (int i = 0; i < 4; ++i)
+      r.u64();
+    EXPECT_EQ(r.u64(), 70'000U);
     EXPECT_TRUE(r.done());
     return;
   }

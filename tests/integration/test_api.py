@@ -76,6 +76,19 @@ class Executions(ApiTest):
         late = self.run_code("sleep 60", "bash", timeout_seconds=0.3)
         self.assertEqual((late["status"], late["error"]["type"]), ("timed_out", "TIMEOUT"))
 
+    def test_a_file_at_its_limit_that_the_program_met_itself(self):
+        """Python ignores SIGXFSZ: it fails at the write, and leaves a file that is as large as one may be."""
+        write = "open('/workspace/big', 'wb', 0).write(b'x' * (3 << 20))"
+        twice = f"import sys\nfor _ in range(2):\n    if {write} < 3 << 20: sys.exit(4)"
+        met = self.run_code(twice.replace("'wb'", "'ab'"), "python", file_size_mb=2)
+        self.assertEqual((met["status"], met["exit_code"]), ("completed", 4), met)
+        self.assertEqual((met["error"]["type"], met["error"]["details"]["limit"], met["error"]["details"]["value"]),
+                         ("RESOURCE_LIMIT_EXCEEDED", "file_size_mb", 2 << 20))
+        fits = self.run_code(twice + "\nsys.exit(4)", "python", file_size_mb=4)
+        self.assertEqual((fits["exit_code"], fits["error"]), (4, None))
+        well = self.run_code(f"import os\nassert {write} == 2 << 20", "python", file_size_mb=2)
+        self.assertEqual((well["exit_code"], well["error"]), (0, None), "a program that did well met nothing")
+
     def test_wait(self):
         answer = self.call("POST", "/v1/executions", {"language": "bash", "code": "sleep 30"},
                            status=201)

@@ -57,6 +57,11 @@ class Gvisor(ApiTest):
                                                                "runtime": "gvisor"}, status=200).json()
             self.assertEqual((done["stdout"], done["provenance"]["runtime"]), (f"{i}\n", "gvisor"), done)
 
+    def test_a_file_at_its_limit(self):
+        met = self.run_code("trap '' XFSZ; head -c 2000000 /dev/zero > big", "bash", runtime="gvisor", file_size_mb=1)
+        self.assertNotEqual(met["exit_code"], 0, met)
+        self.assertEqual(met["error"]["details"]["limit"], "file_size_mb")
+
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="gvisor") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "gvisor")

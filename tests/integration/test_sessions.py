@@ -490,6 +490,12 @@ class Programs(SessionTest):
         self.assertEqual(session.exec("head -c 1000 /dev/zero | tr '\\0' x", max_output_bytes=1000)["stdout"], "x" * 1000)
         self.assertEqual(session.show()["status"], "running")
 
+    def test_a_file_at_its_limit(self):
+        session = self.open(file_size_mb=1)
+        met = session.exec("trap '' XFSZ; head -c 2000000 /dev/zero > big")
+        self.assertNotEqual(met["exit_code"], 0, met)
+        self.assertEqual((met["error"]["type"], met["error"]["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "file_size_mb"))
+
     def test_too_many_at_once(self):
         session = self.open()
         for _ in range(8):

@@ -25,10 +25,15 @@ void noteKill(model::Outcome& outcome) {
   if (killed && outcome.signal == 0 && outcome.exit_code == 0) outcome.signal = SIGKILL;
 }
 
-void addScratchHits(model::Outcome& outcome, const Scratch& scratch) {
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits) {
   constexpr uint64_t kPage = 4096;
   if (scratch.bytes_total > 0 && scratch.bytes + kPage > scratch.bytes_total) {
     addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes, "bytes");
+  }
+  // A program that ignores SIGXFSZ, as Python's do, fails at a write and leaves the file.
+  const bool failed = outcome.end == model::End::kExited && outcome.exit_code != 0;
+  if (failed && limits.file_bytes > 0 && scratch.largest_file >= limits.file_bytes) {
+    addHit(outcome, limit_name::kFileSize, limits.file_bytes, scratch.largest_file, "bytes");
   }
   if (scratch.inodes_total > 0 && scratch.inodes >= scratch.inodes_total) {
     addHit(outcome, limit_name::kInodes, scratch.inodes_total, scratch.inodes, "files");

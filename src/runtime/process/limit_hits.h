@@ -24,7 +24,7 @@ void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
 // What was killed at its time or another limit carries SIGKILL, unless its own end is known.
 void noteKill(model::Outcome& outcome);
 // Those of the scratch file system that are used up; not fatal.
-void addScratchHits(model::Outcome& outcome, const Scratch& scratch);
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits);
 
 inline uint64_t millisOf(std::chrono::milliseconds time) {
   return static_cast<uint64_t>(time.count());

@@ -142,7 +142,7 @@ void Run::addHits(const linux::CgroupEvents& events) {
   if (events.pids_refused > 0 || peak_.pids_peak > limits.pids) {
     addHit(outcome_, limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
-  addScratchHits(outcome_, scratch_);
+  addScratchHits(outcome_, scratch_, limits);
 }
 
 void Run::measure() {

@@ -142,7 +142,8 @@ std::optional<ExitReport> decodeExited(std::string_view payload) {
 
 std::optional<Scratch> decodeScratch(std::string_view payload) {
   wire::Reader r(payload);
-  const Scratch scratch{r.u64(), r.u64(), r.u64(), r.u64()};
+  Scratch scratch{r.u64(), r.u64(), r.u64(), r.u64()};
+  if (!r.done()) scratch.largest_file = r.u64();
   return r.done() ? std::optional(scratch) : std::nullopt;
 }
 

@@ -43,6 +43,7 @@ struct Scratch {
   uint64_t bytes_total = 0;
   uint64_t inodes = 0;
   uint64_t inodes_total = 0;
+  uint64_t largest_file = 0;  // bytes, of a program that failed
 };
 // kCounts: of a guest's control group.
 struct Counts {

@@ -130,7 +130,7 @@ void SessionRun::compose() {
     const uint32_t pids = live_->limits().pids;
     addHit(outcome_, limit_name::kPids, pids, pids + 1, "processes");
   }
-  if (scratch_) addScratchHits(outcome_, *scratch_);
+  if (scratch_) addScratchHits(outcome_, *scratch_, live_->limits());
 }
 
 void SessionRun::judgeExit() {
