@@ -9,6 +9,7 @@
 #include "base/crypto.h"
 #include "cli/api.h"
 #include "cli/transfer.h"
+#include "cli/verdict.h"
 #include "model/execution.h"
 
 namespace cloister::cli {
@@ -49,10 +50,10 @@ Result<bool> Follower::handle(const SseEvent& event) {
   const auto status = model::statusFromName(textOf(execution_, "status"));
   if (status == model::Status::kBlocked && !std::exchange(said_blocked_, true)) {
     progress_.clear();
-    const std::string why = textOf(objectOf(execution_, "error"), "message");
-    writeTo(STDERR_FILENO, "cloister: blocked: " + printable(why) + "\n");
+    writeTo(STDERR_FILENO, blockedText(execution_, options_.wait_approval));
   }
-  return status && model::isTerminal(*status);
+  const bool left = status == model::Status::kBlocked && !options_.wait_approval;
+  return left || (status && model::isTerminal(*status));
 }
 
 Millis Follower::tick() {

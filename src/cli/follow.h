@@ -14,16 +14,18 @@
 namespace cloister::cli {
 
 struct FollowOptions {
-  bool print = true;     // stdout and stderr of the program to ours
-  bool raw = false;      // control sequences reach a terminal as they are
-  bool progress = true;  // a spinner until the first output
+  bool print = true;          // stdout and stderr of the program to ours
+  bool raw = false;           // control sequences reach a terminal as they are
+  bool progress = true;       // a spinner until the first output
+  bool wait_approval = true;  // of one that is blocked; otherwise it is left so
 };
 
 class Follower {
  public:
   Follower(HttpClient& client, const std::string& id, FollowOptions options);
 
-  // The execution as its last status event showed it (without output). Errors as
+  // The execution as its last status event showed it (without output); one that is blocked is left
+  // so, unless its approval is to be waited for. Errors as
   // EventStream::read().
   Result<base::json::object> toEnd();
 

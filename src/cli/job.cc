@@ -76,6 +76,8 @@ Result<Outcome> follow(Job& job, HttpClient& client, const std::string& id) {
     if (client.interrupted() || follower.readerGone()) return status;
     return std::unexpected(ended.error());
   }
+  const bool blocked = textOf(*ended, "status") == model::statusName(model::Status::kBlocked);
+  if (blocked) return *std::move(ended);
   if (auto whole = follower.rest(client, *ended); !whole) return kStatusBrokenPipe;
   if (!job.output.print) return TRY(call(client, "GET", targetOf(id)));
   return *std::move(ended);

@@ -44,7 +44,8 @@ bool isDenied(const base::json::object& execution);
 
 // The accepted execution. A signal meanwhile cancels it.
 Result<Outcome> start(Job& job);
-// Follows an accepted execution to its end over `client`. It is cancelled if that fails.
+// Follows an accepted execution over `client` to its end, or until it is blocked (FollowOptions).
+// It is cancelled if that fails.
 Result<Outcome> follow(Job& job, HttpClient& client, const std::string& id);
 
 // The ended execution for the user: all of it in JSON, else why it ended if there is more to say.

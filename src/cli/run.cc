@@ -87,7 +87,10 @@ Result<int> runCommand(const Invocation& invocation) {
   Job job{.endpoint = service->endpoint,
           .signals = signals,
           .submission = {.target = "/v1/executions", .body = std::move(body)},
-          .output = {.print = !json, .raw = flags.has("raw"), .progress = !json}};
+          .output = {.print = !json,
+                     .raw = flags.has("raw"),
+                     .progress = !json,
+                     .wait_approval = flags.has("wait-approval")}};
   return flags.has("dry-run") ? dryRun(job, json) : execute(job, invocation);
 }
 
@@ -101,7 +104,8 @@ const Command kRun = {
     .details =
         "The program's output streams here, and its exit status becomes this command's. Input\n"
         "that is not a terminal is passed on. Other statuses: 124 the time was over, 137 killed\n"
-        "by the memory limit, 128+N ended by signal N, 125 the service refused or failed. With no\n"
+        "by the memory limit, 128+N ended by signal N, 125 the service refused or failed, or the\n"
+        "program waits for an approval: --wait-approval stays until that is decided. With no\n"
         "server on this account, a private one runs for as long as this command.",
     .flags = runFlags(),
     .examples =

@@ -43,6 +43,11 @@ constexpr Flag kFlags[] = {
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
+    {.name = "tier",
+     .value = "NAME",
+     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one"},
+    {.name = "approval", .value = "ID", .help = "the escalation that was approved for this run"},
+    {.name = "wait-approval", .value = "", .help = "stay while the run waits for an approval"},
     {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
@@ -113,6 +118,8 @@ void putIsolation(const Flags& flags, json::object& body) {
   if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
   if (const auto runtime = flags.text("runtime")) body["runtime"] = *runtime;
   if (const auto image = flags.text("image")) body["image"] = *image;
+  if (const auto tier = flags.text("tier")) body["tier"] = *tier;
+  if (const auto approval = flags.text("approval")) body["approval"] = *approval;
 }
 
 json::array toArray(const std::vector<std::string>& texts) {

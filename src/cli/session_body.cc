@@ -34,6 +34,9 @@ constexpr Flag kSessionFlags[] = {
     {.name = "network", .value = "TIER", .help = "network access (default none)"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
+    {.name = "tier",
+     .value = "NAME",
+     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "nested", .value = "", .help = "programs may have sandboxes of their own within it"},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
@@ -70,6 +73,7 @@ constexpr Flag kExecFlags[] = {
      .help = "a variable for the program",
      .letter = 'e',
      .many = true},
+    {.name = "approval", .value = "ID", .help = "the escalation that was approved for this"},
     {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
     {.name = "background",
      .value = "",
@@ -132,6 +136,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   putText(flags, "code", body);
   putText(flags, "language", body);
   putText(flags, "kernel", body);
+  putText(flags, "approval", body);
   putText(flags, "cwd", body);
   if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
   TRY(putLimits(flags, body));

@@ -98,9 +98,22 @@ int exitStatus(const json::object& execution) {
   return kStatusService;
 }
 
+std::string blockedText(const json::object& execution, bool waits) {
+  const json::object& error = objectOf(execution, "error");
+  const std::string escalation = printable(textOf(objectOf(error, "details"), "escalation_id"));
+  const std::string id = printable(textOf(execution, "id"));
+  std::string text = "cloister: blocked: " + printable(textOf(error, "message"));
+  text += "\n";
+  if (waits || escalation.empty()) return text;
+  return text + "cloister: " + id + " runs once somebody else approves it: `cloister escalation " +
+         "approve " + escalation + "`. `cloister execution show " + id +
+         "` shows what became of it\n";
+}
+
 std::string explain(const json::object& execution) {
   std::string lines;
   const std::string status = textOf(execution, "status");
+  if (status == "blocked") return lines;  // which blockedText() has said
   if (const std::string cause = why(execution); !cause.empty()) {
     lines.append("cloister: ").append(opening(status)).append(": ").append(cause).append("\n");
     lines += actions(execution);

@@ -22,4 +22,7 @@ int exitStatus(const base::json::object& execution);
 // can be done.
 std::string explain(const base::json::object& execution);
 
+// Of one that waits for an approval: which, and how it is given; `waits`: this command stays.
+std::string blockedText(const base::json::object& execution, bool waits);
+
 }  // namespace cloister::cli

@@ -431,7 +431,8 @@ Task<Result<Execution>> RunService::wait(model::Principal principal, std::string
   const std::shared_ptr<Impl> impl = impl_;
   const auto until = base::monotonicNow() + timeout;
   const std::shared_ptr<OutputLog> log = impl->findLog(principal, id);
-  while (log && !log->closed() && base::monotonicNow() < until) {
+  const auto settled = [&] { return log->closed() || impl->blocked.contains(id); };
+  while (log && !settled() && base::monotonicNow() < until) {
     const auto left = std::chrono::ceil<Millis>(until - base::monotonicNow());
     co_await log->wait(log->version(), left);
   }

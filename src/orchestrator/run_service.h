@@ -147,7 +147,7 @@ class RunService {
                                              const store::ListQuery& query);
   // The live log, or one rebuilt from the ledger.
   Result<std::shared_ptr<OutputLog>> log(const model::Principal& principal, const std::string& id);
-  // Waits at most `timeout` for a terminal state.
+  // Waits at most `timeout` for a terminal state, and not for an approval.
   Task<Result<model::Execution>> wait(model::Principal principal, std::string id,
                                       std::chrono::milliseconds timeout);
   // Asks a queued or running execution to end; one that has ended stays as it is.

@@ -155,6 +155,12 @@ class Blocked(Escalations):
         for each in held:
             self.call("DELETE", f"/v1/executions/{each['id']}", key=self.agent("counted"), status=200)
 
+    def test_nobody_waits_for_an_approval(self):
+        """Who waits is answered when the run is blocked: at the end of the wait this one is denied."""
+        held = self.call("POST", "/v1/executions?wait=30", {"language": "bash", "code": "echo hello"},
+                         key=self.agent("hurried"), status=202).json()
+        self.assertEqual(held["status"], "blocked")
+
     def test_nobody_in_time(self):
         held = self.ask("hurried")
         ended = self.server.wait_end(held["id"], 15)
@@ -545,6 +551,36 @@ class CommandLine(Escalations):
         self.assertIn("Approved by rule", self.cli(alice, "request", "--operation", "file_read", "--path", "/a",
                                                    "--reason", "look"))
         self.assertIn("no escalations", self.cli(alice, "pending", "--agent", "alice"))
+
+    def test_run_leaves_what_is_blocked(self):
+        env = {"CLOISTER_API_KEY": self.agent()}
+        left = self.server.cli("run", "-l", "bash", "-c", "echo one", env=env)
+        self.assertEqual((left.returncode, left.stdout), (125, ""), left.stderr)
+        escalation = re.search(r"ESC-\d{4}-\d{3}", left.stderr).group()
+        execution = re.search(r"exec_\w+", left.stderr).group()
+        self.assertIn(f"cloister escalation approve {escalation}", left.stderr)
+        self.assertEqual(self.server.get(execution)["status"], "blocked", "it was ended")
+        self.cli(self.boss(), "approve", escalation)
+        self.assertEqual(self.server.wait_end(execution)["stdout"], "one\n")
+
+    def test_run_waits_where_it_is_asked_to(self):
+        env = {"CLOISTER_API_KEY": self.agent()}
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waiting = pool.submit(self.server.cli, "run", "--wait-approval", "-l", "bash", "-c", "echo waited", env=env)
+            asked = harness.wait_for("the request", lambda: next((each for each in self.call(
+                "GET", "/v1/escalations?status=pending", key=self.boss(), status=200).json()["escalations"]
+                if "echo waited" in each["display"]), None))
+            self.vote(asked["id"], self.boss())
+            done = waiting.result()
+        self.assertEqual((done.returncode, done.stdout), (0, "waited\n"), done.stderr)
+
+    def test_run_with_an_approval_and_a_tier(self):
+        env = {"CLOISTER_API_KEY": self.agent()}
+        refused = self.server.cli("run", "--approval", "ESC-2020-001", "-l", "bash", "-c", "echo two", env=env)
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("ESC-2020-001", refused.stderr)
+        wrong = self.server.cli("run", "--tier", "Lowest", "-l", "bash", "-c", "echo two", env=env)
+        self.assertIn("tier: must be", wrong.stderr)
 
     def test_a_blocked_run_goes_on(self):
         held = self.ask()
