@@ -120,6 +120,7 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   orchestrator::EscalationConfig to;
   to.grant_us = from.grant_seconds * kMicros;
   to.ttl_us = from.ttl_seconds * kMicros;
+  to.pending_per_agent = from.pending_per_agent;
   to.bounds = {.pending_per_tenant = from.pending_per_tenant,
                .notifications = from.notification_queue};
   if (!from.webhook.url.empty()) to.channels.emplace_back("webhook");

@@ -214,6 +214,7 @@ constexpr Key kKeys[] = {
     {SAME(escalation.ttl_seconds), "seconds", 1, 30 * kDay},
     {SAME(escalation.grant_seconds), "seconds", 1, 30 * kDay},
     {SAME(escalation.pending_per_tenant), "escalations", 1, 100'000},
+    {SAME(escalation.pending_per_agent), "escalations", 1, 500},
     {SAME(escalation.roles)},
     {SAME(escalation.safe_operations)},
     {SAME(escalation.notification_queue), "notifications", 1, 1'000'000},

@@ -61,8 +61,7 @@ struct Config {
     std::vector<std::string> allowed_hosts;  // names in Host beyond loopback and `listen`
   } http;
 
-  // HTTPS on every TCP listener, and clients that show certificates; docs/IDENTITY.md.
-  struct Tls {
+  struct Tls {  // HTTPS on every TCP listener, and clients' certificates; docs/IDENTITY.md
     std::string certificate;           // PEM file: the server's, then its issuers'. "": plain HTTP
     std::string key;                   // PEM file of its private key
     std::string client_ca;             // PEM file: who may vouch for clients. "": none is asked for
@@ -240,6 +239,7 @@ struct Config {
     uint32_t ttl_seconds = 3600;        // one made by hand waits so long; others by their rule
     uint32_t grant_seconds = 7200;      // an approval is good
     uint32_t pending_per_tenant = 256;  // blocked executions among them
+    uint32_t pending_per_agent = 20;    // that its sandbox refused
     uint32_t notification_queue = 10'000;
     uint32_t notification_attempts = 10;    // then it is given up
     uint32_t notification_pause_ms = 2000;  // before the second, doubling from there

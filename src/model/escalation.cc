@@ -199,6 +199,17 @@ std::string escalationId(int year, uint64_t number) {
   return text;
 }
 
+namespace {
+
+json::array toArray(const std::vector<WantedOperation>& wanted) {
+  json::array array;
+  for (const WantedOperation& each : wanted)
+    array.push_back(json::object{{"operation", each.operation}, {"target", each.target}});
+  return array;
+}
+
+}  // namespace
+
 json::object toJsonObject(const Escalation& e) {
   return {{"id", e.id},
           {"status", statusName(e.status)},
@@ -210,6 +221,7 @@ json::object toJsonObject(const Escalation& e) {
           {"execution_id", textOrNull(e.execution_id)},
           {"session_id", textOrNull(e.session_id)},
           {"digest", textOrNull(e.digest)},
+          {"lifts", toArray(e.lifts)},
           {"rule", textOrNull(e.rule)},
           {"required_roles", json::array(e.roles.begin(), e.roles.end())},
           {"quorum", e.quorum},

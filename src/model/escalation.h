@@ -48,6 +48,13 @@ struct EscalationDecision {
   int64_t at = 0;  // wall-clock microseconds, as all times here
 };
 
+// Something that an agent's sandbox does not let it do: a kind of operation, and what with.
+struct WantedOperation {
+  std::string operation;
+  std::string target;
+  friend bool operator==(const WantedOperation&, const WantedOperation&) = default;
+};
+
 struct Escalation {
   std::string id;    // ESC-YYYY-NNN, of its tenant; given by the ledger
   uint64_t seq = 0;  // order of creation, of all tenants
@@ -58,10 +65,11 @@ struct Escalation {
   std::string display;  // what will happen, for those who decide; safe to print (safeText())
   Principal requester;
   std::string requester_person;
-  std::string execution_id;  // that waits for it, or has used it; "" if none
-  std::string session_id;    // that it is good in; "" where it runs alone
-  std::string digest;        // of all that will run; "" unless `operation` is a run
-  std::string rule;          // of the policy that wants it, "" for one that was asked for by hand
+  std::string execution_id;            // that waits for it, or has used it; "" if none
+  std::string session_id;              // that it is good in; "" where it runs alone
+  std::string digest;                  // of all that will run; "" unless `operation` is a run
+  std::vector<WantedOperation> lifts;  // of a run: what of its agent's rules it is approved with
+  std::string rule;  // of the policy that wants it, "" for one that was asked for by hand
   std::vector<std::string> roles;  // who decides has one of them
   uint32_t quorum = 1;
   std::vector<EscalationDecision> decisions;

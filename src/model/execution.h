@@ -77,7 +77,8 @@ struct Provenance {
   std::string stdout_sha256;
   std::string stderr_sha256;
   std::vector<std::string> weakened;
-  bool nested = false;  // in a sandbox of its own within its session's
+  bool nested = false;        // in a sandbox of its own within its session's
+  std::string approval = {};  // another execution's escalation, with which it was approved too
 };
 
 // What was kept of one stream: the first `max_output_bytes`; the whole of a longer one, or its

@@ -48,32 +48,54 @@ AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principa
   return refusal;
 }
 
-// Asks about one thing after the other, up to the first that is refused.
+// Asks about one thing after the other. The first that nobody may allow refuses all; without one,
+// all that somebody may is asked for together.
 class Questions {
  public:
   Questions(const AgentRules& rules, const model::Principal& principal)
       : rules_(rules), principal_(principal), now_(base::wallMicros()) {}
 
   void ask(const Operation& operation) {
-    if (refusal_) return;
     const Validation v = policy::validateOperation(rules_, operation, {}, now_);
-    if (!v.approved()) refuse(v, policy::nameOf(operation), policy::targetOf(operation));
+    if (v.approved()) return;
+    const std::string target = policy::targetOf(operation);
+    // A path that would be read as a pattern is none that a person could allow by itself; and
+    // nobody reads a command of pages.
+    const bool plain = std::holds_alternative<CommandOperation>(operation.what) ||
+                       target.find_first_of("*?[") == std::string::npos;
+    const bool full = wants_.size() == kMostWanted || target.size() > kMostTarget;
+    if (!v.escalation_available || !plain || full)
+      return refuse(v, policy::nameOf(operation), target);
+    wants_.push_back({std::string(policy::nameOf(operation)), target});
+    needs_person_ = needs_person_ || v.human_approval;
+    if (!open_) open_ = refusalOf(rules_, principal_, v, policy::nameOf(operation), target);
   }
   void askResources(const Resources& wanted, const Resources& used) {
-    if (refusal_) return;
     const Validation v = policy::validateResources(rules_, wanted, used);
     if (!v.approved()) refuse(v, "resources", v.rule);
   }
   void refuse(const Validation& v, std::string_view operation, const std::string& what) {
     if (!refusal_) refusal_ = refusalOf(rules_, principal_, v, operation, what);
   }
-  std::optional<AgentRefusal> take() { return std::move(refusal_); }
+  // What nobody may allow goes before what somebody may.
+  std::optional<AgentRefusal> take() {
+    if (refusal_ || !open_) return std::move(refusal_);
+    open_->wants = std::move(wants_);
+    open_->needs_person = needs_person_;
+    open_->timeout_seconds = rules_.timeout_seconds;
+    return std::move(open_);
+  }
 
  private:
   const AgentRules& rules_;
   const model::Principal& principal_;
   int64_t now_;
+  static constexpr size_t kMostWanted = 32;
+  static constexpr size_t kMostTarget = 8192;  // bytes, as of what is asked for by hand
   std::optional<AgentRefusal> refusal_;
+  std::optional<AgentRefusal> open_;  // the first that a person may allow
+  std::vector<model::WantedOperation> wants_;
+  bool needs_person_ = false;
 };
 
 // As one word of a shell.
@@ -214,6 +236,16 @@ void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermissio
   }
 }
 
+// The rules, and what one run is approved with besides.
+std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::Escalation& e) {
+  auto more = std::make_shared<AgentRules>(rules);
+  for (const model::WantedOperation& each : e.lifts) {
+    more->temporary.push_back({each.operation, each.target, e.grant_expires_at, e.id,
+                               approverOf(e) == Approver::kSafeTable});
+  }
+  return more;
+}
+
 }  // namespace
 
 AgentGuard::AgentGuard(store::Store& store, const policy::Levels& levels,
@@ -319,9 +351,12 @@ Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
 
 Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
                                             model::ExecRequest& request, bool in_session,
-                                            const Resources& used) const {
-  const auto rules = TRY(rulesOf(principal));
-  if (!rules) return AgentJudgement{};
+                                            const Resources& used,
+                                            const model::Escalation* approval) const {
+  const auto by_rules = TRY(rulesOf(principal));
+  if (!by_rules) return AgentJudgement{};
+  const auto rules =
+      approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
   model::RunRequest& run = request.run;
   clamp(*rules, run.limits, run.named_limits);
   Questions questions(*rules, principal);
@@ -340,7 +375,11 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   }
   questions.askResources(wanted, used);
   const std::optional<uint64_t> time = rules->limits.time_seconds;
-  return AgentJudgement{questions.take(), in_session ? Held() : TRY(heldOf(*rules)), time};
+  AgentJudgement judged{.refusal = questions.take(), .held = {}, .time_seconds = time};
+  if (in_session) return judged;
+  judged.held = TRY(heldOf(*rules));
+  judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
+  return judged;
 }
 
 Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principal,
@@ -354,7 +393,7 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
   askEnvironment(*rules, settings.env, questions);
   askNetwork(*rules, settings.network_tier, questions);
   questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
-  return AgentJudgement{questions.take(), TRY(heldOf(*rules)), {}};
+  return AgentJudgement{.refusal = questions.take(), .held = TRY(heldOf(*rules))};
 }
 
 Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "model/agent_sandbox.h"
+#include "model/escalation.h"
 #include "model/language.h"
 #include "model/principal.h"
 #include "model/session.h"
@@ -28,6 +29,10 @@ struct AgentRefusal {
   policy::Denied denied;
   base::json::object details;
   model::Violation violation;  // without `subject`
+  // What a person may allow, for once: all that was refused. Empty: something of it nobody may.
+  std::vector<model::WantedOperation> wants = {};
+  bool needs_person = true;                      // no rule approves all of that
+  std::optional<uint64_t> timeout_seconds = {};  // for an answer, by the agent's own settings
 };
 
 // What of its rules the kernel holds; null: there are none.
@@ -38,6 +43,7 @@ struct AgentJudgement {
   std::optional<AgentRefusal> refusal;        // nothing: it may be done,
   Held held;                                  // in a sandbox with these walls,
   std::optional<uint64_t> time_seconds = {};  // for so long at most
+  Held by_rules = {};                         // `held`, but for what the run is approved with
 };
 
 class AgentGuard {
@@ -54,10 +60,12 @@ class AgentGuard {
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
       const store::AgentName& agent) const;
 
-  // A run, or a program in a session. Its share of a processor, disk and largest file become what
-  // the agent may have; more memory or time than that is refused. `used`: by what it has running.
+  // A run, or a program in a session; `approval` lifts rules for it alone, or null. Its share of a
+  // processor, disk and largest file become what the agent may have; more memory or time than that
+  // is refused. `used`: by what it has running.
   Result<AgentJudgement> judgeRun(const model::Principal& principal, model::ExecRequest& request,
-                                  bool in_session, const policy::Resources& used) const;
+                                  bool in_session, const policy::Resources& used,
+                                  const model::Escalation* approval = nullptr) const;
   // A session as it is asked for.
   Result<AgentJudgement> judgeSession(const model::Principal& principal,
                                       model::RunRequest& settings,

@@ -243,7 +243,12 @@ store::NewEscalation escalationFor(const Wanted& wanted, const std::string& requ
   e.operation = model::operation::kRun;
   e.subject = subjectOf(request_json);
   e.reason = wanted.by_policy.reason;
-  e.display = displayOf(request_json, image_digest, wanted.session_id);
+  e.lifts = wanted.lifts;
+  for (const model::WantedOperation& each : wanted.lifts) {
+    e.display += "its agent may not: " + each.operation + " " +
+                 model::safeText(each.target, kShownValue) + "\n";
+  }
+  e.display += displayOf(request_json, image_digest, wanted.session_id);
   e.requester = wanted.requester;
   e.requester_person = wanted.person;
   e.execution_id = wanted.execution_id;

@@ -30,6 +30,7 @@ struct EscalationConfig {
   store::EscalationBounds bounds;
   std::vector<std::string> channels;  // who are told
   std::vector<std::string> roles = {"approver"};
+  uint32_t pending_per_agent = 20;  // runs of one agent that wait; more are denied
   std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete", "command"};
 };
 
@@ -69,7 +70,8 @@ struct Wanted {
   const policy::NeedsApproval& by_policy;
   std::string execution_id;  // "" where the execution does not wait
   std::string session_id;
-  std::vector<std::string> channels;  // who are told
+  std::vector<model::WantedOperation> lifts;  // of its agent's rules
+  std::vector<std::string> channels;          // who are told
   int64_t now = 0;
 };
 store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,

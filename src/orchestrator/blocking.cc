@@ -19,6 +19,9 @@ namespace {
 using model::Escalation;
 using model::Execution;
 
+// Error::field of a bound that is the agent's own.
+constexpr char kOfAgent[] = "escalation.pending_per_agent";
+
 model::RunError approvalError(const policy::NeedsApproval& wanted) {
   model::RunError error{std::string(model::error_type::kApprovalRequired),
                         "it runs once it is approved: " + wanted.reason,
@@ -31,8 +34,20 @@ model::RunError approvalError(const policy::NeedsApproval& wanted) {
   return error;
 }
 
-auto spending(const policy::Use& use) {
+std::function<Result<model::AuditEvent>(Escalation&)> spending(const policy::Use& use) {
   return [use](Escalation& e) -> Result<model::AuditEvent> {
+    TRY(policy::use(e, use));
+    return usedEvent(e);
+  };
+}
+
+// The run that it was for has ended; another one waited with it.
+std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use& use) {
+  return [use](Escalation& e) -> Result<model::AuditEvent> {
+    if (e.status == model::EscalationStatus::kUsed) {
+      return fail(Code::kConflict, "using " + e.id + ": another run has");
+    }
+    e.execution_id = use.execution_id;
     TRY(policy::use(e, use));
     return usedEvent(e);
   };
@@ -171,16 +186,36 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                 "asking for approval: the node has not said yet which image it has; try again");
   }
   run.bound = TRY(boundOf(record.request_json, execution.session_id, parts.languages));
+  const std::string person = TRY(personOf(parts.store, execution.principal));
+  Waiting waiting;
+  if (run.asks) waiting = TRY(waitingLike(run, digestOf(run.bound, imageDigestOf(run)), person));
+  if (waiting.full) {
+    return fail(Code::kQuota,
+                "asking for approval: " + std::to_string(config.escalation.pending_per_agent) +
+                    " requests of this agent wait already",
+                kOfAgent);
+  }
   const Wanted asked{.requester = execution.principal,
-                     .person = TRY(personOf(parts.store, execution.principal)),
+                     .person = person,
                      .by_policy = wanted,
                      .execution_id = waits ? execution.id : "",
                      .session_id = execution.session_id,
+                     .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
                      .channels = channelsFor(parts.store, execution.principal, config.escalation),
                      .now = base::wallMicros()};
-  record.escalation =
-      escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
   execution.error = approvalError(wanted);
+  if (waiting.alike) {
+    execution.error->details["escalation_id"] = waiting.alike->id;
+    execution.error->message += " (" + waiting.alike->id + ")";
+  } else {
+    record.escalation =
+        escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
+  }
+  if (run.asks) {
+    for (const auto& [name, value] : run.asks->details)
+      execution.error->details[name] = value;
+    if (record.escalation) approveIfSafe(run, record.escalation->escalation);
+  }
   run.facts.rule = wanted.rule;
   execution.status = waits ? model::Status::kBlocked : model::Status::kDenied;
   if (!waits) {
@@ -205,8 +240,14 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   if (auto within = waits ? countRun(*run, run->facts.limits.memory_bytes) : Result<>(); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
   }
+  store::NewExecution again = run->asks ? record : store::NewExecution{};
   auto asked = co_await recordAsked(run, std::move(record), wanted);
   if (waits && (!asked || asked->replayed)) uncountRun(*run);
+  if (!asked && asked.error().field == kOfAgent && run->asks) {
+    AgentRefusal refused = *std::exchange(run->asks, {});
+    refused.denied.reason += "; " + asked.error().message;
+    co_return co_await recordViolation(run, std::move(again), std::move(refused));
+  }
   const store::Accepted accepted = CO_TRY(std::move(asked));
   if (accepted.replayed) co_return accepted.execution;
   run->execution = accepted.execution;
@@ -215,10 +256,36 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     run->spec = {};
     blocked.insert(run->execution.id);
     show(run);
+    if (run->asks) co_await noteViolation(run);
+    if (run->asks) co_await settleIfDecided(run);
   } else {
     countDenial(*run);
   }
   co_return run->execution;
+}
+
+// By a rule when it was asked for, and then at once; or meanwhile, where it waits with others.
+Task<void> RunService::Impl::settleIfDecided(LivePtr run) {
+  const auto self = shared_from_this();
+  const auto* id = run->execution.error->details.if_contains("escalation_id");
+  const auto found = escalationOf(run->execution);
+  const bool own = found && *found && (*found)->execution_id == run->execution.id;
+  if (!own && id != nullptr && id->is_string()) follow(*run, std::string(id->get_string()));
+  if (!found || !*found) co_return;
+  const bool by_rule = own && (*found)->status == model::EscalationStatus::kApproved;
+  if (!by_rule || draining || blocked.erase(run->execution.id) == 0) co_return settle(**found);
+  co_await resume(run, **found);
+}
+
+// That it waits for: its own, or another's which is alike.
+Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution& execution) const {
+  const store::Scope scope = store::Scope::of(execution.principal);
+  auto own = TRY(parts.store.escalations().ofExecution(scope, execution.id));
+  if (own || !execution.error) return own;
+  const auto* id = execution.error->details.if_contains("escalation_id");
+  if (id == nullptr || !id->is_string()) return own;
+  return TRY(parts.store.escalations().get(store::Scope::of(ownerOf(execution.principal.tenant)),
+                                           std::string(id->get_string())));
 }
 
 Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
@@ -265,6 +332,10 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   }
   run->approval = TRY(parts.store.escalations().ofExecution(
       store::Scope::of(run->execution.principal), run->execution.id));
+  if (const std::string& shared = run->execution.provenance.approval; !shared.empty()) {
+    run->approval = TRY(sharedApproval(*run, shared));
+    run->approval->status = model::EscalationStatus::kUsed;
+  }
   run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
   queue.take(run->execution.principal.tenant, run->bytes);
   enqueue(run);
@@ -280,20 +351,35 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
   run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
+  const auto waits_for = TRY(escalationOf(run->execution));
   blocked.insert(run->execution.id);
   show(run);
+  if (waits_for && waits_for->execution_id != run->execution.id) follow(*run, waits_for->id);
   return {};
 }
 
 // What became of an escalation, to the execution that waits for it.
 void RunService::Impl::settle(const Escalation& e) {
-  const auto found = live.find(e.execution_id);
-  if (found == live.end() || e.status == model::EscalationStatus::kPending) return;
+  if (e.status == model::EscalationStatus::kPending || draining) return;
+  const bool runs =
+      e.status == model::EscalationStatus::kApproved || e.status == model::EscalationStatus::kUsed;
+  if (runs && node.runtime == nullptr) return;
+  settleOne(e.execution_id, e);
+  auto others = followers.extract({e.requester.tenant, e.id});
+  if (others.empty()) return;
+  for (const std::string& id : others.mapped())
+    settleOne(id, e);
+}
+
+void RunService::Impl::settleOne(const std::string& execution_id, const Escalation& e) {
+  const auto found = live.find(execution_id);
+  if (found == live.end()) return;
   const LivePtr run = found->second;
   if (run->execution.principal.tenant != e.requester.tenant) return;
-  if (e.status == model::EscalationStatus::kApproved && node.runtime == nullptr) return;
-  if (draining || blocked.erase(run->execution.id) == 0) return;
-  if (e.status == model::EscalationStatus::kApproved) {
+  if (blocked.erase(run->execution.id) == 0) return;
+  // One that waited with others goes on though another has used it up.
+  const bool used = e.status == model::EscalationStatus::kUsed && e.execution_id != execution_id;
+  if (used || e.status == model::EscalationStatus::kApproved) {
     return runtime::spawn(executor, resume(run, e));
   }
   run->execution.error = endError(e);
@@ -331,6 +417,10 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   CO_TRY(reload(*run, pending));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
+  // One of those that waited together uses it up: its own run, or where that has ended, the first.
+  const bool shares = e.execution_id != run->execution.id;
+  const bool orphan = shares && !live.contains(e.execution_id);
+  if (shares) e = CO_TRY(sharedApproval(*run, e.id));
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {
@@ -348,16 +438,21 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();
+  if (shares) queued.provenance.approval = e.id;
   const store::EscalationChange change{.tenant = e.requester.tenant,
                                        .id = e.id,
-                                       .apply = spending(use),
+                                       .apply = orphan ? adopting(use) : spending(use),
                                        .channels = {},
                                        .notification = ""};
   const model::AuditEvent event = withRuling(resumedEvent(queued, e.id), run->ruling);
   CO_TRY(co_await insist(run->execution.id, [&]() -> Task<Result<>> {
+    if (shares && !orphan) co_return co_await ledger.update(queued, event);
     const auto both = co_await committed<Escalation>([&](store::Done<Escalation> done) {
       parts.store.escalations().changeWith(change, queued, event, std::move(done));
     });
+    // Another of those that waited may have used it up meanwhile.
+    if (!both && orphan && both.error().code == Code::kConflict)
+      co_return co_await ledger.update(queued, event);
     if (!both) co_return std::unexpected(both.error());
     co_return Result<>{};
   }));
@@ -376,22 +471,33 @@ Task<void> RunService::Impl::endBlocked(LivePtr run) {
 // Nothing waits for it any more: it is neither to be decided nor of use.
 Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
   const auto self = shared_from_this();
+  const store::Scope tenant = store::Scope::of(ownerOf(of.tenant));
+  for (const std::string& id : unfollow(of, execution_id)) {
+    const auto left = parts.store.escalations().get(tenant, id);
+    if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);
+  }
   const auto found = parts.store.escalations().ofExecution(store::Scope::of(of), execution_id);
-  if (!found || !*found || (*found)->ended_at != 0) co_return;
+  if (!found || !*found || followers.contains({of.tenant, (*found)->id})) co_return;
+  co_await closeEscalation(**found);
+}
+
+Task<void> RunService::Impl::closeEscalation(Escalation e) {
+  const auto self = shared_from_this();
+  if (e.ended_at != 0) co_return;
   const store::EscalationChange change{
-      .tenant = (*found)->requester.tenant,
-      .id = (*found)->id,
-      .apply = [now = base::wallMicros()](Escalation& e) -> Result<model::AuditEvent> {
-        e.status = model::EscalationStatus::kExpired;
-        e.ended_at = now;
-        return expiredEvent(e);
+      .tenant = e.requester.tenant,
+      .id = e.id,
+      .apply = [now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
+        is.status = model::EscalationStatus::kExpired;
+        is.ended_at = now;
+        return expiredEvent(is);
       },
       .channels = {},
       .notification = ""};
   const auto done = co_await committed<Escalation>([&](store::Done<Escalation> finish) {
     parts.store.escalations().change(change, std::move(finish));
   });
-  if (done) co_return;
+  if (done) co_return settle(*done);  // for who came to wait for it meanwhile
   base::log(base::Level::kWarn, "escalation of an ended run stays open",
             {{"escalation", change.id}, {"reason", done.error().message}});
 }

@@ -368,7 +368,7 @@ void EscalationService::Impl::settleAll() {
   for (const std::string& id : waiting) {
     const auto run = runs->live.find(id);
     if (run == runs->live.end()) continue;
-    const auto found = ledger().ofExecution(store::Scope::of(run->second->execution.principal), id);
+    const auto found = runs->escalationOf(run->second->execution);
     if (found && *found) runs->settle(**found);
   }
 }

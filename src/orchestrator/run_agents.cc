@@ -14,6 +14,7 @@ AgentUse RunService::Impl::usedBy(const model::Principal* principal) const {
   AgentUse used;
   for (const auto& [id, run] : live) {
     if (!run->execution.session_id.empty()) continue;        // its session counts
+    if (blocked.contains(id)) continue;                      // nobody may ever let it run
     if (model::isTerminal(run->execution.status)) continue;  // as whoever asked may know
     if (!AgentUse::isOf(run->execution.principal, principal)) continue;
     used.add(run->facts.limits, run->execution.usage);
@@ -57,8 +58,10 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
   used.running -= std::min(used.running, 1U);
-  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, false, used));
+  const model::Escalation* approval = run.approval ? &*run.approval : nullptr;
+  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, false, used, approval));
   run.held = std::move(judged.held);
+  run.by_rules = std::move(judged.by_rules);
   if (judged.refusal || request.run.limits == approved) return std::move(judged.refusal);
   return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "orchestrator/agent_guard.h"
+#include "orchestrator/agent_use.h"
 #include "orchestrator/approval.h"
 #include "orchestrator/collecting_host.h"
 #include "orchestrator/events.h"
@@ -31,6 +32,9 @@ namespace cloister::orchestrator {
 
 class RulesNow;
 
+// One that sees its tenant alone, whoever asks.
+model::Principal ownerOf(const std::string& tenant);
+
 // Looks at rules that cannot be read, after which what they held is ended.
 inline constexpr uint32_t kMostUnreadable = 20;
 
@@ -45,9 +49,11 @@ struct Live {
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
-  Held held;                // of its agent, in the sandbox that it gets
-  Quotas::Use use;          // while it has a place
-  bool revoked = false;     // its agent may no longer do what its sandbox lets it do
+  Held held;                         // of its agent, in the sandbox that it gets
+  Held by_rules;                     // `held`, but for what it is approved with
+  std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
+  Quotas::Use use;                   // while it has a place
+  bool revoked = false;              // its agent may no longer do what its sandbox lets it do
   uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
   std::string weaker;       // policy::weakerOf(), as it was started
   Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
@@ -80,25 +86,6 @@ model::RunRequest policyPartsOf(const model::RunRequest& request);
 bool isUnverified(const model::Provenance& provenance);
 // Of an image without a digest, for approvals: another when packages were installed or removed.
 std::string unverifiedName(const model::ImageState& image);
-
-// Of all that an agent, or anybody, has running: what it was promised, and what it really uses.
-struct AgentUse {
-  policy::Resources reserved;
-  policy::Resources measured;
-
-  static bool isOf(const model::Principal& whose, const model::Principal* of) {
-    return of == nullptr || (whose.tenant == of->tenant && whose.agent == of->agent);
-  }
-
-  void add(const model::Limits& limits, const model::Usage& usage) {
-    reserved.memory_bytes += limits.memory_bytes;
-    reserved.cpu_millis += limits.cpu_millis;
-    reserved.running++;
-    measured.memory_bytes += usage.memory_bytes;
-    measured.cpu_millis += usage.cpu_millis;
-    measured.running++;
-  }
-};
 
 // What is asked for: a run, or a program of a session.
 struct Asked {
@@ -169,6 +156,28 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What needs approval, and the way back (blocking.cc).
   Task<Result<model::Execution>> askApproval(LivePtr live, store::NewExecution record,
                                              policy::NeedsApproval wanted);
+  // What its agent's sandbox refuses and a person may allow (run_asks.cc).
+  [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
+                                                const policy::NeedsApproval* by_policy) const;
+  struct Waiting {
+    std::optional<model::Escalation> alike;  // that waits for the same
+    bool full = false;
+  };
+  [[nodiscard]] Result<Waiting> waitingLike(const Live& run, const std::string& digest,
+                                            const std::string& person) const;
+  void approveIfSafe(const Live& run, model::Escalation& e) const;
+  Task<void> noteViolation(LivePtr run);
+  Task<void> settleIfDecided(LivePtr run);
+  // The approval that another execution uses up, for this one as well.
+  Result<model::Escalation> sharedApproval(const Live& run, const std::string& id) const;
+  // Ends it, where it is still open.
+  Task<void> closeEscalation(model::Escalation e);
+  [[nodiscard]] Result<std::optional<model::Escalation>> escalationOf(
+      const model::Execution& execution) const;
+  void settleOne(const std::string& execution_id, const model::Escalation& e);
+  void follow(const Live& run, const std::string& escalation);
+  // The escalations for which nobody but their own run waits any more.
+  std::vector<std::string> unfollow(const model::Principal& of, const std::string& execution_id);
   Task<Result<store::Accepted>> recordAsked(LivePtr live, store::NewExecution record,
                                             policy::NeedsApproval wanted);
   Result<> wantApproval(Live& live, store::NewExecution& record,
@@ -264,6 +273,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;
+  // Runs that wait for the escalation of another, by tenant and its id.
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::function<void()> node_back;  // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
   runtime::Signal changed;          // a run or a sandbox less

@@ -25,7 +25,7 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
   for (const auto& [id, run] : runs) {
     const bool own = run->execution.session_id.empty();
     if (!own || run->revoked || run->execution.status != model::Status::kRunning) continue;
-    const auto stricter = now.stricter(run->execution.principal, run->held);
+    const auto stricter = now.stricter(run->execution.principal, run->by_rules);
     run->unreadable = stricter ? 0 : run->unreadable + 1;
     const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;
     if (!taken) continue;
@@ -41,7 +41,7 @@ Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
   const model::Principal& by = run.execution.principal;
   if (parts.agents == nullptr || !run.execution.session_id.empty()) co_return Result<>{};
   if (!CO_TRY(parts.agents->heldFor(by))) {
-    run.held = nullptr;
+    run.held = run.by_rules = nullptr;
     co_return Result<>{};
   }
   const store::Pending pending =

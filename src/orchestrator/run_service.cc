@@ -89,11 +89,15 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   record.idempotency_key = std::move(idempotency_key);
   AgentJudgement judged = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
-  if (judged.refusal) {
+  const bool may_ask = judged.refusal && !judged.refusal->wants.empty() &&
+                       run->execution.session_id.empty() && run->request.approval.empty();
+  if (judged.refusal && !may_ask) {
     CO_TRY(resolve(*run, std::move(asked), record));
     co_return co_await recordViolation(run, std::move(record), *std::move(judged.refusal));
   }
+  run->asks = std::move(judged.refusal);
   run->held = std::move(judged.held);
+  run->by_rules = std::move(judged.by_rules);
   if (judged.time_seconds) {
     run->lasts_for = std::min<std::chrono::milliseconds>(
         run->lasts_for, std::chrono::seconds(std::max<uint64_t>(1, *judged.time_seconds)));
@@ -110,9 +114,14 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   if (!run->request.approval.empty()) CO_TRY(useApproval(*run, record));
   if (run->lasts_cpu) giveMostProcessorTime(*run);
   const policy::Decision decision = decide(*run, "");
-  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
-    co_return co_await askApproval(run, std::move(record), *wanted);
+  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  const bool denied_anyway = std::holds_alternative<policy::Denied>(decision);
+  if (run->asks && denied_anyway) {
+    co_return co_await recordViolation(run, std::move(record), *std::exchange(run->asks, {}));
   }
+  if (run->asks && wanted != nullptr) run->asks->needs_person = true;  // policy wants one
+  if (run->asks) co_return co_await askApproval(run, std::move(record), wantedFor(*run, wanted));
+  if (wanted != nullptr) co_return co_await askApproval(run, std::move(record), *wanted);
   if (auto denied = policy::refusalOf(decision)) {
     record.approval.reset();  // it is not used up
     co_return co_await recordDenial(run, std::move(record), *std::move(denied));

@@ -29,6 +29,25 @@ void readDecision(Members from, model::EscalationDecision& decision) {
   from.integer("at", decision.at);
 }
 
+json::array encodeLifts(const std::vector<model::WantedOperation>& lifts) {
+  json::array array;
+  for (const model::WantedOperation& each : lifts)
+    array.push_back(json::object{{"operation", each.operation}, {"target", each.target}});
+  return array;
+}
+
+// Records of before have none.
+void readLifts(Members& from, std::vector<model::WantedOperation>& lifts) {
+  if (from.isNull("lifts")) return;
+  for (const json::value& item : from.array("lifts")) {
+    if (!item.is_object()) return from.refuse();
+    bool bad = false;
+    Members each(item.get_object(), bad);
+    lifts.push_back({each.text("operation"), each.text("target")});
+    if (bad) return from.refuse();
+  }
+}
+
 void decodeTimes(Members& from, model::Escalation& e) {
   from.integer("grant_us", e.grant_us);
   from.integer("created_at", e.created_at);
@@ -57,6 +76,7 @@ void readEscalation(Members from, model::Escalation& e) {
     if (!role.is_string()) return from.refuse();
     e.roles.emplace_back(role.get_string());
   }
+  readLifts(from, e.lifts);
   from.integer("quorum", e.quorum);
   decodeTimes(from, e);
 }
@@ -69,27 +89,28 @@ std::unexpected<Error> notOurs(std::string_view what) {
 }  // namespace
 
 std::string encodeEscalation(const model::Escalation& e) {
-  const json::object out = {{"id", e.id},
-                            {"status", model::statusName(e.status)},
-                            {"operation", e.operation},
-                            {"subject", e.subject},
-                            {"reason", e.reason},
-                            {"display", e.display},
-                            {"requester", encode(e.requester)},
-                            {"requester_person", e.requester_person},
-                            {"execution_id", e.execution_id},
-                            {"session_id", e.session_id},
-                            {"digest", e.digest},
-                            {"rule", e.rule},
-                            {"roles", json::array(e.roles.begin(), e.roles.end())},
-                            {"quorum", e.quorum},
-                            {"decisions", encodeDecisions(e.decisions)},
-                            {"grant_us", e.grant_us},
-                            {"created_at", e.created_at},
-                            {"expires_at", e.expires_at},
-                            {"decided_at", e.decided_at},
-                            {"grant_expires_at", e.grant_expires_at},
-                            {"ended_at", e.ended_at}};
+  json::object out = {{"id", e.id},
+                      {"status", model::statusName(e.status)},
+                      {"operation", e.operation},
+                      {"subject", e.subject},
+                      {"reason", e.reason},
+                      {"display", e.display},
+                      {"requester", encode(e.requester)},
+                      {"requester_person", e.requester_person},
+                      {"execution_id", e.execution_id},
+                      {"session_id", e.session_id},
+                      {"digest", e.digest},
+                      {"rule", e.rule},
+                      {"roles", json::array(e.roles.begin(), e.roles.end())},
+                      {"quorum", e.quorum},
+                      {"decisions", encodeDecisions(e.decisions)},
+                      {"grant_us", e.grant_us},
+                      {"created_at", e.created_at},
+                      {"expires_at", e.expires_at},
+                      {"decided_at", e.decided_at},
+                      {"grant_expires_at", e.grant_expires_at},
+                      {"ended_at", e.ended_at}};
+  if (!e.lifts.empty()) out["lifts"] = encodeLifts(e.lifts);
   return cleanText(base::toJson(out));
 }
 

@@ -27,6 +27,7 @@ json::object encode(const model::Provenance& from) {
                       {"weakened", std::move(weakened)}};
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (from.nested) out["nested"] = true;
+  if (!from.approval.empty()) out["approval"] = from.approval;
   return out;
 }
 
@@ -60,6 +61,7 @@ void decode(Members from, model::Provenance& out) {
   out.stdout_sha256 = from.text("stdout_sha256");
   out.stderr_sha256 = from.text("stderr_sha256");
   if (!from.isNull("nested")) out.nested = from.boolean("nested");
+  if (!from.isNull("approval")) out.approval = from.text("approval");
   for (const json::value& what : from.array("weakened")) {
     if (!what.is_string()) return from.refuse();
     out.weakened.emplace_back(what.get_string());

@@ -109,8 +109,10 @@ class CommandLine(AgentCase):
         self.give("restricted")
         done = self.server.cli("run", "-c", "print(1)", env={"CLOISTER_API_KEY": self.secret()})
         self.assertEqual(done.returncode, 125)
-        self.assertIn("❌ Operation blocked: command_execution", done.stderr)
-        self.assertIn("   1. Request an escalation", done.stderr)
+        self.assertIn("cloister: blocked: ", done.stderr)
+        self.call("POST", self.path + ":update", {"level": "standard"}, status=200)
+        wrong = self.server.cli("run", "-l", "bash", "-c", "sudo ls", env={"CLOISTER_API_KEY": self.secret()})
+        self.assertIn("❌ Operation blocked: command_execution", wrong.stderr)
 
 
 class Rules(AgentCase):
@@ -399,7 +401,7 @@ class Names(AgentCase):
                         "$(" * 200 + "ls" + ")" * 200, "ls \x00", "ls \u202e"):
             answer = self.call("POST", "/v1/executions?wait=60", {"command": command}, key=key)
             with self.subTest(command[:20]):
-                if answer.status == 200:
+                if answer.status in (200, 202):
                     self.denied(answer.json())
                     self.forgive("isolated")
                 else:
@@ -558,10 +560,8 @@ class InSessions(AgentCase):
             body = {"operation": "command", "command": command, "reason": "look"}
             return self.call("POST", "/v1/escalations", body, key=key, status=201).json()["status"]
 
-        self.denied(self.run_as(key, command="ls -la /workspace"))
         self.assertEqual(ask("ls -la /workspace"), "approved")
         self.assertEqual(self.run_as(key, command="ls -la /workspace")["status"], "completed")
-        self.denied(self.run_as(key, command="ls -la /"))
         self.assertEqual(ask("touch x"), "pending", "it writes")
         self.denied(self.run_as(key, command="touch x"))
         self.call("POST", self.path + ":update", {"escalation": {"require_human_approval": ["command_execution"]}},
@@ -588,7 +588,7 @@ class DefaultLevel(unittest.TestCase):
             self.assertEqual(server.run("print(1)")["stdout"], "1\n", "administrators are not held")
             key = server.request("POST", "/v1/keys", {"tenant": "t", "roles": ["agent"]}).json()["secret"]
             answer = server.submit("print(1)", key=key).json()
-            self.assertEqual((answer["status"], answer["error"]["details"]["level"]), ("denied", "restricted"))
+            self.assertEqual((answer["status"], answer["error"]["details"]["level"]), ("blocked", "restricted"))
 
     def test_an_unknown_level_stops_the_start(self):
         server = harness.Server(config="agents:\n  default_level: lax\n")

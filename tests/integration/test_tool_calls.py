@@ -175,8 +175,8 @@ class Failures(ToolCase):
         self.call("POST", "/v1/agents/tooled/sandbox", {"level": "training"}, status=201)
         key = self.new_key("default", roles=["agent"], agent="tooled")["secret"]
         self.assertEqual(self.effect("shell.execute", key=key, command="git status")["status"], "completed")
-        effect = self.effect("shell.execute", key=key, command="curl example.test")
-        self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
+        held = self.ask("shell.execute", key=key, command="curl example.test").json()
+        self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), held)
 
 
 class Record(ToolCase):

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that their agent's sandbox refuses, where a person may allow that: they are blocked as those
+// that policy wants approved (blocking.cc), and go on with what was approved for them alone. Those
+// of one agent that are alike wait for one escalation together.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "orchestrator/run_impl.h"
+
+namespace cloister::orchestrator {
+
+using model::Escalation;
+using model::EscalationStatus;
+
+model::Principal ownerOf(const std::string& tenant) {
+  model::Principal owner;
+  owner.tenant = tenant;
+  owner.roles = {};
+  return owner;
+}
+
+Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
+  const std::string& tenant = run.execution.principal.tenant;
+  Escalation e = TRY(parts.store.escalations().get(store::Scope::of(ownerOf(tenant)), id));
+  e.execution_id = run.execution.id;
+  if (e.status != EscalationStatus::kUsed) return e;
+  e.status = EscalationStatus::kApproved;
+  e.ended_at = 0;
+  return e;
+}
+
+// Policy's own word, where it wants an approval too, names who decides.
+policy::NeedsApproval RunService::Impl::wantedFor(const Live& run,
+                                                  const policy::NeedsApproval* by_policy) const {
+  const AgentRefusal& refused = *run.asks;
+  const EscalationConfig& by_hand = config.escalation;
+  policy::NeedsApproval wanted =
+      by_policy != nullptr ? *by_policy
+                           : policy::NeedsApproval{.rule = refused.denied.rule,
+                                                   .reason = refused.denied.reason,
+                                                   .approver_roles = by_hand.roles,
+                                                   .quorum = 1,
+                                                   .ttl_seconds = by_hand.ttl_us / 1'000'000};
+  if (by_policy != nullptr) wanted.reason = refused.denied.reason + "; " + by_policy->reason;
+  if (refused.timeout_seconds && by_policy == nullptr)
+    wanted.ttl_seconds = static_cast<int64_t>(*refused.timeout_seconds);
+  return wanted;
+}
+
+// Who has no agent's name has nothing together with anybody.
+Result<RunService::Impl::Waiting> RunService::Impl::waitingLike(const Live& run,
+                                                                const std::string& digest,
+                                                                const std::string& person) const {
+  const model::Principal& by = run.execution.principal;
+  Waiting waiting;
+  if (by.agent.empty()) return waiting;
+  store::EscalationQuery query;
+  query.status = EscalationStatus::kPending;
+  query.agent = by.agent;
+  query.limit = config.escalation.pending_per_agent;
+  const auto pending =
+      TRY(parts.store.escalations().list(store::Scope::of(ownerOf(by.tenant)), query));
+  for (const Escalation& e : pending) {
+    const model::Principal& who = e.requester;
+    const bool same = who.app == by.app && who.user == by.user && e.requester_person == person;
+    if (same && e.digest == digest && e.lifts == run.asks->wants && !e.execution_id.empty())
+      waiting.alike = e;
+  }
+  waiting.full = pending.size() >= query.limit;
+  if (!waiting.alike) return waiting;
+  const auto others = followers.find({by.tenant, waiting.alike->id});
+  waiting.full = others != followers.end() && others->second.size() >= query.limit;
+  return waiting;
+}
+
+// By the table of safe operations, which the agent's settings let a rule go by.
+void RunService::Impl::approveIfSafe(const Live& run, Escalation& e) const {
+  if (run.asks->needs_person || run.execution.principal.agent.empty()) return;
+  const auto& safe = config.escalation.safe_operations;
+  const bool all = std::ranges::all_of(e.lifts, [&](const model::WantedOperation& each) {
+    std::string_view name = each.operation;
+    if (name == "command_execution") name = model::operation::kCommand;
+    if (name == "file_create") name = model::operation::kFileWrite;
+    return std::ranges::find(safe, name) != safe.end();
+  });
+  if (all) policy::approveByRule(e, "escalation.safe_operations has all of it", e.created_at);
+}
+
+Task<void> RunService::Impl::noteViolation(LivePtr run) {
+  const auto self = shared_from_this();
+  model::Violation violation = run->asks->violation;
+  violation.subject = run->execution.id;
+  const auto noted = co_await ledger.addViolation(std::move(violation), parts.agents->lowering(),
+                                                  run->execution.principal);
+  if (noted) co_return;
+  base::log(base::Level::kError, "a violation was not recorded",
+            {{"execution", run->execution.id}, {"reason", noted.error().message}});
+}
+
+void RunService::Impl::follow(const Live& run, const std::string& escalation) {
+  followers[{run.execution.principal.tenant, escalation}].insert(run.execution.id);
+}
+
+std::vector<std::string> RunService::Impl::unfollow(const model::Principal& of,
+                                                    const std::string& execution_id) {
+  std::vector<std::string> left;
+  for (auto next = followers.begin(); next != followers.end();) {
+    auto& [of_whom, waiting] = *next;
+    const bool was = of_whom.first == of.tenant && waiting.erase(execution_id) > 0;
+    if (was && waiting.empty()) {
+      left.push_back(of_whom.second);
+      next = followers.erase(next);
+    } else {
+      ++next;
+    }
+  }
+  return left;
+}
+
+}  // namespace cloister::orchestrator

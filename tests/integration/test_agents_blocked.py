@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an agent's sandbox refuses and a person may allow: the run waits for that, and goes on with it alone."""
+
+import re
+import unittest
+
+import harness
+from agent_case import AgentCase
+from api_case import start_server
+
+
+def setUpModule():
+    start_server()
+
+
+class Blocked(AgentCase):
+    def ask(self, key, **request):
+        held = self.run_as(key, **request)
+        self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), held)
+        self.assertRegex(held["error"]["details"]["escalation_id"], r"^ESC-\d{4}-\d{3}$")
+        return held
+
+    def vote(self, held, action="approve"):
+        approver = self.new_key("default", roles=["approver"])["secret"]
+        escalation = held["error"]["details"]["escalation_id"]
+        return self.call("POST", f"/v1/escalations/{escalation}:{action}", {"reason": "looked at it"}, key=approver,
+                         status=200).json()
+
+    def test_a_command(self):
+        """The program is not in the agent's sandboxes, but in that of the run that was approved."""
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        key = self.secret()
+        held = self.ask(key, command="tac /etc/hostname")
+        details = held["error"]["details"]
+        self.assertEqual((details["level"], details["operation"]), ("restricted", "command_execution"))
+        asked = self.call("GET", f"/v1/escalations/{details['escalation_id']}", status=200).json()
+        self.assertEqual(asked["lifts"], [{"operation": "command_execution", "target": "tac /etc/hostname"}])
+        self.assertIn("its agent may not: command_execution tac /etc/hostname\n", asked["display"])
+        self.assertEqual([each["subject"] for each in self.violations()], [held["id"]])
+        self.vote(held)
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "cloister\n"), done)
+        self.denied(self.run_as(key, command="tac /etc/hostname"))
+
+    def test_a_file(self):
+        self.give("standard", forbidden_paths=["/workspace/secrets/*"])
+        key = self.secret()
+        held = self.ask(key, language="bash", code="cat secrets/key; echo more >> secrets/key && cat secrets/key",
+                        files=[{"path": "secrets/key", "content": "inside\n"}])
+        self.vote(held)
+        self.assertEqual(self.server.wait_end(held["id"])["stdout"], "inside\ninside\nmore\n")
+
+    def test_those_that_are_alike_wait_together(self):
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        key = self.secret()
+        one, two = (self.ask(key, command="tac /etc/hostname") for _ in range(2))
+        other = self.ask(key, command="tac /etc/passwd")
+        self.assertEqual(one["error"]["details"]["escalation_id"], two["error"]["details"]["escalation_id"])
+        self.vote(one)
+        for each in (one, two):
+            self.assertEqual(self.server.wait_end(each["id"])["stdout"], "cloister\n")
+        self.assertEqual(self.server.get(other["id"])["status"], "blocked")
+        self.denied(other)
+
+    def test_denied(self):
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        held = self.ask(self.secret(), command="tac /etc/hostname")
+        self.vote(held, "deny")
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["error"]["details"]["reason"]), ("denied", "approval_denied"))
+
+    def test_what_nobody_may_allow_waits_for_nobody(self):
+        self.give("standard")
+        key = self.secret()
+        for request in ({"command": "sudo ls"}, {"command": "true", "memory_mb": 8000},
+                        {"command": "true", "env": {"LD_PRELOAD": "/workspace/x.so"}}):
+            done = self.run_as(key, **request)
+            self.assertEqual((done["status"], done["error"]["type"]), ("denied", "PERMISSION_DENIED"), request)
+        both = self.run_as(key, language="bash", code="sudo ls; doas ls")
+        self.assertEqual(both["status"], "denied")
+
+    def test_what_is_safe_needs_nobody(self):
+        self.give("restricted", escalation={"auto_approve_safe": True})
+        key = self.secret()
+        held = self.run_as(key, command="tac /etc/hostname")
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "cloister\n"), done)
+        asked = self.call("GET", "/v1/escalations?status=used&limit=50", status=200).json()["escalations"]
+        mine = next(each for each in asked if each["execution_id"] == held["id"])
+        self.assertTrue(mine["decisions"][0]["automatic"])
+        unsafe = self.ask(key, command="touch /workspace/x")
+        self.denied(unsafe)
+
+    def test_at_most_twenty_wait(self):
+        self.give("isolated", escalation={"auto_approve_safe": False})
+        key = self.secret()
+        held = [self.ask(key, command=f"touch {n}") for n in range(20)]
+        more = self.run_as(key, command="touch more")
+        self.assertEqual((more["status"], more["error"]["type"]), ("denied", "PERMISSION_DENIED"))
+        self.assertIn("20 requests of this agent wait already", more["error"]["message"])
+        for each in held:
+            self.denied(each)
+
+    def test_on_the_command_line(self):
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        env = {"CLOISTER_API_KEY": self.secret()}
+        left = self.server.cli("run", "-l", "bash", "-c", "tac /etc/hostname", env=env)
+        self.assertEqual(left.returncode, 125)
+        self.assertRegex(left.stderr, r"cloister: blocked: it runs once it is approved: .*tac.* \(ESC-\d{4}-\d{3}\)")
+        self.server.request("DELETE", "/v1/executions/" + re.search(r"exec_\w+", left.stderr).group())
+
+
+class Restart(unittest.TestCase):
+    def test_they_wait_on(self):
+        with harness.Server() as server:
+            made = server.request("POST", "/v1/agents/coder/sandbox", {"level": "restricted",
+                                                                        "escalation": {"auto_approve_safe": False}})
+            self.assertEqual(made.status, 201, made.body)
+            keys = {}
+            for name, role in (("coder", "agent"), ("boss", "approver")):
+                who = {"agent": name} if role == "agent" else {"user": name}
+                keys[name] = server.request("POST", "/v1/keys", {"tenant": "default", "name": name, "roles": [role],
+                                                                 **who}).json()["secret"]
+            held = [server.request("POST", "/v1/executions", {"command": "tac /etc/hostname"}, key=keys["coder"]).json()
+                    for _ in range(2)]
+            server.stop()
+            server.start()
+            escalation = held[1]["error"]["details"]["escalation_id"]
+            voted = server.request("POST", f"/v1/escalations/{escalation}:approve", {}, key=keys["boss"])
+            self.assertEqual(voted.status, 200, voted.body)
+            for each in held:
+                self.assertEqual(server.wait_end(each["id"])["stdout"], "cloister\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
