@@ -125,6 +125,7 @@ extern const Command kSandboxMonitor;
 extern const Command kSandboxViolations;
 extern const Command kSandboxAudit;
 extern const Command kSandboxStats;
+extern const Command kSandboxCheck;
 extern const Command kSandboxHealthCheck;
 extern const Command kToolList;
 extern const Command kToolCall;

@@ -105,6 +105,7 @@ const Command* const kCommands[] = {
     &kSandboxViolations,
     &kSandboxAudit,
     &kSandboxStats,
+    &kSandboxCheck,
     &kSandboxHealthCheck,
     &kToolList,
     &kToolCall,

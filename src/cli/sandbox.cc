@@ -42,9 +42,19 @@ std::string limitText(const json::object& limits) {
                ? std::string("unlimited")
                : shown(integerOf(limits, name));
   };
-  return "memory " + each("memory_mb", shownMemory) + ", CPU " +
-         each("cpu_percent", [](int64_t n) { return std::to_string(n) + "%"; }) + ", time " +
-         each("time_seconds", shownSeconds);
+  const auto set = [&](std::string_view name) {
+    return limits.if_contains(name) != nullptr && !limits.at(name).is_null();
+  };
+  std::string text = "memory " + each("memory_mb", shownMemory) + ", CPU " +
+                     each("cpu_percent", [](int64_t n) { return std::to_string(n) + "%"; }) +
+                     ", time " + each("time_seconds", shownSeconds);
+  const auto plain = [](int64_t n) { return std::to_string(n); };
+  if (set("disk_mb")) text += ", disk " + each("disk_mb", shownMemory);
+  if (set("file_mb")) text += ", a file " + each("file_mb", shownMemory);
+  if (set("concurrent")) text += ", at once " + each("concurrent", plain);
+  if (set("requests_per_minute"))
+    text += ", requests " + each("requests_per_minute", plain) + " a minute";
+  return text;
 }
 
 std::string sandboxText(const json::object& sandbox) {
@@ -217,7 +227,19 @@ Result<int> limit(const Invocation& invocation) {
     limits["cpu_percent"] = TRY(parsePercent(*text));
   if (const auto text = invocation.flags.text("time"))
     limits["time_seconds"] = TRY(parseSeconds(*text, "time"));
-  if (limits.empty()) return fail(Code::kInvalid, "which limit: give --memory, --cpu or --time");
+  for (const auto& [flag, member] : {std::pair("disk", "disk_mb"), {"file-size", "file_mb"}}) {
+    if (const auto text = invocation.flags.text(flag)) limits[member] = TRY(parseMemoryMb(*text));
+  }
+  constexpr int64_t kAny = 1'000'000'000;
+  for (const auto& [flag, member] :
+       {std::pair("at-once", "concurrent"), {"requests", "requests_per_minute"}}) {
+    if (const auto n = TRY(invocation.flags.integer(flag, 1, kAny))) limits[member] = *n;
+  }
+  if (limits.empty()) {
+    return fail(Code::kInvalid,
+                "which limit: give --memory, --cpu, --time, --disk, --file-size, --at-once or "
+                "--requests");
+  }
   const json::object answer = TRY(change(invocation, agent, {{"limits", limits}}));
   return tell(invocation, answer,
               "Limits of agent " + printable(agent) + ": " +
@@ -259,8 +281,12 @@ constexpr Flag kOperationFlags[] = {
 constexpr Flag kLimitFlags[] = {
     kAgentFlag,
     {.name = "memory", .value = "SIZE", .help = "of all that it runs at once, as 2GB"},
-    {.name = "cpu", .value = "PERCENT", .help = "of one processor, for each run, as 50%"},
+    {.name = "cpu", .value = "PERCENT", .help = "of one processor, for all of it, as 50%"},
     {.name = "time", .value = "TIME", .help = "of one run, as 30min"},
+    {.name = "disk", .value = "SIZE", .help = "of one run, as 1GB"},
+    {.name = "file-size", .value = "SIZE", .help = "of one file, as 100MB"},
+    {.name = "at-once", .value = "N", .help = "runs and sessions"},
+    {.name = "requests", .value = "N", .help = "over the network, in a minute"},
     kTenantFlag};
 
 }  // namespace

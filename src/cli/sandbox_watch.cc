@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/file.h"
 #include "cli/outline.h"
 #include "cli/sandbox.h"
 #include "cli/sandbox_units.h"
@@ -227,6 +228,55 @@ Result<int> healthCheck(const Invocation& invocation) {
   return ok ? 0 : kUnhealthy;
 }
 
+std::string checkText(const json::object& verdict) {
+  std::string text;
+  for (const json::value& item : arrayOf(verdict, "results")) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    const bool fine = textOf(one, "outcome") == "approved";
+    text += std::string(fine ? "✓ " : "❌ ") + printable(textOf(one, "operation")) + " " +
+            printable(textOf(one, "target"));
+    if (!fine) text += ": " + printable(textOf(one, "reason"));
+    text += "\n";
+  }
+  for (const json::value& item : arrayOf(objectOf(verdict, "total"), "exceeded_limits")) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    text += "❌ all of it together: " + printable(textOf(one, "limit")) + " " +
+            textOf(one, "wanted") + ", and the agent may have " + textOf(one, "value") +
+            (integerOf(one, "used") > 0 ? " less " + textOf(one, "used") + " in use" : "") + "\n";
+  }
+  return text;
+}
+
+Result<int> check(const Invocation& invocation) {
+  constexpr size_t kMost = size_t{8} << 20;
+  const std::string agent = TRY(agentFlag(invocation));
+  if (invocation.flags.operands().empty())
+    return fail(Code::kInvalid, "what to check: give a file with the plan, or - for stdin");
+  const std::string& file = invocation.flags.operands()[0];
+  const std::string text = TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMost));
+  const json::value plan = TRY(base::parseJson(text));
+  json::object body;
+  if (plan.is_array()) {
+    body["operations"] = plan;
+  } else if (plan.is_object()) {
+    body = plan.get_object();
+  } else {
+    return fail(Code::kInvalid, file + ": must be a list of operations");
+  }
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object verdict =
+      TRY(call(client, "POST", sandboxPath(invocation, agent, ":validate"), body));
+  if (invocation.globals.json) {
+    printJson(verdict);
+  } else {
+    writeTo(STDOUT_FILENO, checkText(verdict));
+  }
+  return boolOf(verdict, "approved") ? 0 : kUnhealthy;
+}
+
+constexpr Flag kCheckFlags[] = {kAgentFlag, kTenantFlag};
 constexpr Flag kLimitFlag = {.name = "limit", .value = "N", .help = "at most (default: 20)"};
 constexpr Flag kMonitorFlags[] = {
     kAgentFlag,
@@ -270,6 +320,19 @@ const Command kSandboxStats = {.name = "sandbox stats",
                                .flags = kStatsFlags,
                                .examples = "cloister sandbox stats --all-agents",
                                .run = stats};
+const Command kSandboxCheck = {
+    .name = "sandbox check",
+    .operands = "PLAN | -",
+    .max_operands = 1,
+    .summary = "ask whether an agent may do what a plan says",
+    .details =
+        "PLAN is JSON: a list of operations, as of POST /v1/agents/{agent}/sandbox:validate, each\n"
+        "with the `resources` that it takes. What all of them take is judged too. Nothing runs, "
+        "and\n"
+        "nothing is recorded. The exit status is 1 when something of it is refused.",
+    .flags = kCheckFlags,
+    .examples = "cloister sandbox check --agent alice plan.json",
+    .run = check};
 const Command kSandboxHealthCheck = {.name = "sandbox health-check",
                                      .summary = "check that every sandbox can be held to its level",
                                      .details = "The exit status is 1 when something is wrong.",

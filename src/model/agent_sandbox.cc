@@ -54,12 +54,10 @@ constexpr std::pair<std::string_view, int64_t AgentSandbox::*> kTimes[] = {
 
 Result<AgentLimits> readLimits(ObjectReader& reader) {
   AgentLimits limits;
-  if (const auto n = TRY(reader.integer("memory_mb", 0, kMost)))
-    limits.memory_mb = static_cast<uint64_t>(*n);
-  if (const auto n = TRY(reader.integer("cpu_percent", 0, UINT32_MAX)))
-    limits.cpu_percent = static_cast<uint32_t>(*n);
-  if (const auto n = TRY(reader.integer("time_seconds", 0, kMost)))
-    limits.time_seconds = static_cast<uint64_t>(*n);
+  for (const AgentLimitKind& kind : kAgentLimits) {
+    if (const auto n = TRY(reader.integer(kind.name, 0, kind.most)))
+      limits.*kind.member = static_cast<uint64_t>(*n);
+  }
   TRY(reader.finish());
   return limits;
 }
@@ -132,9 +130,8 @@ json::object toRecord(const AgentSandbox& sandbox) {
   for (const auto& [name, member] : kLists)
     record[name] = arrayOf(sandbox.*member);
   json::object limits;
-  putIf(limits, "memory_mb", sandbox.limits.memory_mb);
-  putIf(limits, "cpu_percent", sandbox.limits.cpu_percent);
-  putIf(limits, "time_seconds", sandbox.limits.time_seconds);
+  for (const AgentLimitKind& kind : kAgentLimits)
+    putIf(limits, kind.name, sandbox.limits.*kind.member);
   record["limits"] = std::move(limits);
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (sandbox.nested) record["nested"] = true;

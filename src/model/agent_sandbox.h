@@ -41,10 +41,29 @@ struct TemporaryPermission {
 
 // The agent's own bounds; what is absent is the level's.
 struct AgentLimits {
-  std::optional<uint64_t> memory_mb;
-  std::optional<uint32_t> cpu_percent;  // of one processor
-  std::optional<uint64_t> time_seconds;
+  std::optional<uint64_t> memory_mb;     // of all that it runs at once
+  std::optional<uint64_t> cpu_percent;   // of one processor, likewise
+  std::optional<uint64_t> time_seconds;  // of one run, as the next two
+  std::optional<uint64_t> disk_mb = {};
+  std::optional<uint64_t> file_mb = {};
+  std::optional<uint64_t> concurrent = {};           // runs and sessions at once
+  std::optional<uint64_t> requests_per_minute = {};  // over the network
 };
+
+// Each of them, by the name that the API and records have for it, and the most that it may be.
+struct AgentLimitKind {
+  std::string_view name;
+  std::optional<uint64_t> AgentLimits::* member;
+  int64_t most;
+};
+inline constexpr AgentLimitKind kAgentLimits[] = {
+    {"memory_mb", &AgentLimits::memory_mb, int64_t{1} << 24},
+    {"cpu_percent", &AgentLimits::cpu_percent, 100'000},
+    {"time_seconds", &AgentLimits::time_seconds, int64_t{366} * 24 * 3600},
+    {"disk_mb", &AgentLimits::disk_mb, int64_t{1} << 24},
+    {"file_mb", &AgentLimits::file_mb, int64_t{1} << 24},
+    {"concurrent", &AgentLimits::concurrent, 1'000'000},
+    {"requests_per_minute", &AgentLimits::requests_per_minute, 1'000'000'000}};
 
 // What happens to what needs an approval; what is absent is the level's.
 struct AgentEscalation {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is taken from an agent ends, also in what was made before: by programs inside."""
 
+import json
 import unittest
 
 import harness
@@ -117,6 +118,61 @@ class Rules(AgentCase):
         harness.wait_for("the rules to be looked at", lambda: self.audit(marker.id, "session.rules_applied"), 30)
         self.assertEqual(session.get(running)["status"], "running")
         self.assertEqual(self.audit(session.id, "session.rules_applied"), [])
+
+
+class Limits(AgentCase):
+    """Each limit that is an agent's own, by what its programs meet; another value is met elsewhere."""
+
+    def test_disk(self):
+        write = "open('/workspace/x', 'wb').write(b'x' * (20 << 20))"
+        for disk, met in ((10, True), (50, False)):
+            self.give("standard", agent=f"{self.agent}-{disk}", allowed_commands=["python3 *"], limits={"disk_mb": disk})
+            done = self.run_as(self.secret(agent=f"{self.agent}-{disk}"), language="python", code=write)
+            self.assertEqual(done["exit_code"] != 0, met, done)
+            if met:
+                self.assertEqual(done["error"]["details"]["limit"], "disk_mb")
+
+    def test_file(self):
+        write = "open('/workspace/x', 'wb').write(b'x' * (3 << 20))"
+        for size, met in ((2, True), (8, False)):
+            self.give("standard", agent=f"{self.agent}-{size}", allowed_commands=["python3 *"], limits={"file_mb": size})
+            done = self.run_as(self.secret(agent=f"{self.agent}-{size}"), language="python", code=write)
+            self.assertEqual(done["exit_code"] != 0, met, done)
+            if met:
+                self.assertEqual(done["error"]["details"]["limit"], "file_size_mb")
+
+    def test_at_once(self):
+        self.give("standard", limits={"concurrent": 1})
+        key = self.secret()
+        with Session(self.server, key=key, language="bash"):
+            details = self.denied(self.run_as(key, command="true"))
+            self.assertEqual(details["exceeded_limits"][0]["limit"], "concurrent")
+            self.call("POST", self.path + ":update", {"limits": {"concurrent": 2}}, status=200)
+            self.assertEqual(self.run_as(key, command="true")["status"], "completed")
+
+    def test_requests_are_counted_by_nothing_yet(self):
+        made = self.give("standard", limits={"requests_per_minute": 5})
+        self.assertEqual(made["effective"]["limits"]["requests_per_minute"], 5)
+        self.assertIn("until there is a network", made["effective"]["warnings"][0])
+
+    def test_on_the_command_line(self):
+        self.give("standard")
+        said = self.server.cli("sandbox", "limit", "--agent", self.agent, "--disk", "1GB", "--file-size", "100MB", "--at-once",
+                               "4", "--requests", "60")
+        self.assertIn("disk 1.0GB, a file 100MB, at once 4, requests 60 a minute", said.stdout, said.stderr)
+
+    def test_a_plan_is_judged_as_a_whole(self):
+        self.give("standard", limits={"memory_mb": 1000, "time_seconds": 600, "disk_mb": 100})
+        step = {"type": "command", "command": "ls", "resources": {"memory_mb": 400, "time_seconds": 60, "cpu_percent": 50}}
+        for count, fine in ((2, True), (3, False)):
+            plan = json.dumps([step] * count)
+            said = self.server.cli("sandbox", "check", "--agent", self.agent, "-", input=plan)
+            self.assertEqual(said.returncode, 0 if fine else 1, said.stdout + said.stderr)
+            self.assertEqual("❌ all of it together: memory_mb 1200, and the agent may have 1000\n" in said.stdout, not fine)
+        refused = self.server.cli("sandbox", "check", "--agent", self.agent, "-",
+                                  input=json.dumps([{"type": "command", "command": "sudo ls"}]))
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("❌ command_execution sudo ls: ", refused.stdout)
 
 
 class LetItFinish(unittest.TestCase):

@@ -80,18 +80,13 @@ Result<> readOperations(ObjectReader& reader, std::string_view grant, std::strin
 }
 
 Result<> readLimits(ObjectReader& body, model::AgentLimits& limits) {
-  constexpr int64_t kMostMib = int64_t{1} << 24;
-  constexpr int64_t kMostPercent = 100'000;
-  constexpr int64_t kMostSeconds = int64_t{366} * 24 * 3600;
   const json::object* object = TRY(body.object("limits"));
   if (object == nullptr) return {};
   ObjectReader reader(*object, "limits");
-  if (const auto n = TRY(reader.integer("memory_mb", 1, kMostMib)))
-    limits.memory_mb = static_cast<uint64_t>(*n);
-  if (const auto n = TRY(reader.integer("cpu_percent", 1, kMostPercent)))
-    limits.cpu_percent = static_cast<uint32_t>(*n);
-  if (const auto n = TRY(reader.integer("time_seconds", 1, kMostSeconds)))
-    limits.time_seconds = static_cast<uint64_t>(*n);
+  for (const model::AgentLimitKind& kind : model::kAgentLimits) {
+    if (const auto n = TRY(reader.integer(kind.name, 1, kind.most)))
+      limits.*kind.member = static_cast<uint64_t>(*n);
+  }
   return reader.finish();
 }
 
@@ -178,7 +173,7 @@ json::object effectiveObject(const policy::AgentRules& rules) {
   for (const policy::CommandRule& rule : rules.level.forbidden)
     forbidden.push_back(json::string(rule.pattern.text()));
   const auto& operations = rules.level.file_operations;
-  const std::vector<std::string> warnings = policy::warningsOf(rules.level);
+  const std::vector<std::string> warnings = policy::warningsOf(rules);
   return {{"description", rules.level.description},
           {"allowed_commands", std::move(commands)},
           {"forbidden_commands", std::move(forbidden)},
@@ -189,7 +184,10 @@ json::object effectiveObject(const policy::AgentRules& rules) {
            {{"memory_mb", orNull(rules.limits.memory_mb)},
             {"cpu_percent", orNull(rules.limits.cpu_percent)},
             {"time_seconds", orNull(rules.limits.time_seconds)},
-            {"concurrent", orNull(rules.limits.concurrent)}}},
+            {"disk_mb", orNull(rules.limits.disk_mb)},
+            {"file_mb", orNull(rules.limits.file_mb)},
+            {"concurrent", orNull(rules.limits.concurrent)},
+            {"requests_per_minute", orNull(rules.limits.requests_per_minute)}}},
           {"auto_approve_safe", rules.auto_approve_safe},
           {"require_human_approval",
            json::array(rules.require_human_approval.begin(), rules.require_human_approval.end())},

@@ -198,6 +198,15 @@ Result<std::vector<policy::Operation>> readPlan(const json::object& body) {
   return plan;
 }
 
+json::object totalObject(const policy::Validation& v) {
+  const json::object all = policy::toJsonObject(v);
+  const auto* exceeded = all.if_contains("exceeded_limits");
+  json::object out = {{"outcome", all.at("outcome")}};
+  out["exceeded_limits"] = exceeded == nullptr ? json::value(json::array()) : *exceeded;
+  out["suggestion"] = v.suggestion.empty() ? json::value(nullptr) : json::value(v.suggestion);
+  return out;
+}
+
 json::object judgePlan(const policy::AgentRules& rules, const std::vector<policy::Operation>& plan,
                        const policy::Resources& used) {
   const int64_t now = base::wallMicros();
@@ -212,10 +221,12 @@ json::object judgePlan(const policy::AgentRules& rules, const std::vector<policy
     result["target"] = model::shownText(policy::targetOf(operation));
     results.push_back(std::move(result));
   }
+  const policy::Validation all = policy::validateResources(rules, policy::sumOf(plan), used);
   return {{"agent", rules.agent},
           {"level", rules.level.name},
-          {"approved", approved},
-          {"results", std::move(results)}};
+          {"approved", approved && all.approved()},
+          {"results", std::move(results)},
+          {"total", totalObject(all)}};
 }
 
 Task<Result<Response>> validate(RestParts& parts, Request& request) {

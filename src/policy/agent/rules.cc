@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/agent/rules.h"
 
+#include <type_traits>
+
 namespace cloister::policy {
 namespace {
 
@@ -64,6 +66,23 @@ Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level
   return rules;
 }
 
+namespace {
+
+void applyOwn(const model::AgentLimits& own, LevelLimits& limits) {
+  const auto take = [](const std::optional<uint64_t>& from, auto& to) {
+    if (from) to = static_cast<std::remove_reference_t<decltype(*to)>>(*from);
+  };
+  take(own.memory_mb, limits.memory_mb);
+  take(own.cpu_percent, limits.cpu_percent);
+  take(own.time_seconds, limits.time_seconds);
+  take(own.disk_mb, limits.disk_mb);
+  take(own.file_mb, limits.file_mb);
+  take(own.concurrent, limits.concurrent);
+  take(own.requests_per_minute, limits.requests_per_minute);
+}
+
+}  // namespace
+
 Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbox& sandbox) {
   AgentRules rules = TRY(makeLevelRules(levels, sandbox.level, sandbox.agent));
   TRY(addOwn(sandbox, rules.level));
@@ -73,12 +92,17 @@ Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbo
   if (rules.granted.contains("command_execution")) {
     rules.level.allowed.push_back(TRY(commandRule("*", "allowed_commands", Outcome::kAllow)));
   }
-  if (sandbox.limits.memory_mb) rules.limits.memory_mb = sandbox.limits.memory_mb;
-  if (sandbox.limits.cpu_percent) rules.limits.cpu_percent = sandbox.limits.cpu_percent;
-  if (sandbox.limits.time_seconds) rules.limits.time_seconds = sandbox.limits.time_seconds;
+  applyOwn(sandbox.limits, rules.limits);
   rules.temporary = sandbox.temporary_permissions;
   readEscalation(sandbox.escalation, rules);
   return rules;
+}
+
+std::vector<std::string> warningsOf(const AgentRules& rules) {
+  std::vector<std::string> warnings = warningsOf(rules.level);
+  if (warnings.empty() && rules.limits.requests_per_minute)
+    warnings.emplace_back("nothing reads requests_per_minute until there is a network");
+  return warnings;
 }
 
 }  // namespace cloister::policy

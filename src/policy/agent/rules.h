@@ -37,6 +37,8 @@ Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbo
 // The rules of a level as it is, for an agent without a sandbox.
 Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level,
                                   const std::string& agent);
+// Of what is set for the agent, or by its level, and has no effect.
+std::vector<std::string> warningsOf(const AgentRules& rules);
 // "isolated, restricted, standard"
 std::string levelNames(const Levels& levels);
 

@@ -282,6 +282,21 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   return v;
 }
 
+Resources sumOf(const std::vector<Operation>& plan) {
+  Resources sum;
+  const auto add = [](uint64_t& to, uint64_t more) {
+    if (__builtin_add_overflow(to, more, &to)) to = UINT64_MAX / 2;
+  };
+  for (const Operation& each : plan) {
+    add(sum.memory_bytes, each.wanted.memory_bytes);
+    add(sum.time_ms, each.wanted.time_ms);
+    add(sum.disk_bytes, each.wanted.disk_bytes);
+    sum.cpu_millis = std::max(sum.cpu_millis, each.wanted.cpu_millis);
+    sum.file_bytes = std::max(sum.file_bytes, each.wanted.file_bytes);
+  }
+  return sum;
+}
+
 Validation validateResources(const AgentRules& rules, const Resources& wanted,
                              const Resources& used) {
   struct Row {
