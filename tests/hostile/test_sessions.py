@@ -159,7 +159,8 @@ class Sessions(HostileTest):
         def answers():
             nonlocal count
             count += 1
-            self.assertEqual(session.send(execution, f"{count}\n".encode()).status, 200)
+            sent = session.send(execution, f"{count}\n".encode())
+            self.assertEqual(sent.status, 200, (sent.body, session.get(execution)))
             session.wait_output(execution, f"got {count}\n")
 
         answers()
