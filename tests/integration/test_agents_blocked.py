@@ -132,5 +132,21 @@ class Restart(unittest.TestCase):
                 self.assertEqual(server.wait_end(each["id"])["stdout"], "cloister\n")
 
 
+class OneWaits(AgentCase):
+    """With another bound than the default."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(harness.Server(config="escalation:\n  pending_per_agent: 1\n"))
+
+    def test_the_second_is_denied(self):
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        key = self.secret()
+        held = self.run_as(key, command="tac /etc/hostname")
+        more = self.run_as(key, command="tac /etc/passwd")
+        self.assertEqual((held["status"], more["status"]), ("blocked", "denied"), more)
+        self.assertIn("1 requests of this agent wait already", more["error"]["message"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -581,6 +581,13 @@ class CommandLine(Escalations):
         self.assertIn("ESC-2020-001", refused.stderr)
         wrong = self.server.cli("run", "--tier", "Lowest", "-l", "bash", "-c", "echo two", env=env)
         self.assertIn("tier: must be", wrong.stderr)
+        key = {"CLOISTER_API_KEY": self.agent("mixed")}
+        wrong = self.server.cli("session", "create", "-l", "bash", "--tier", "Lowest", env=key)
+        self.assertIn("tier: must be", wrong.stderr)
+        made = self.server.cli("session", "create", "-l", "bash", "--tier", "Auto", env=key)
+        refused = self.server.cli("exec", made.stdout.strip(), "--approval", "ESC-2020-001", "--", "true", env=key)
+        self.assertEqual(refused.returncode, 125)
+        self.assertIn("ESC-2020-001", refused.stderr)
 
     def test_a_blocked_run_goes_on(self):
         held = self.ask()
