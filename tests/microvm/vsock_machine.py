@@ -12,6 +12,8 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
+import threading
 
 QEMU = "qemu-system-x86_64"
 PR_SET_PDEATHSIG = 1
@@ -225,15 +227,16 @@ class Vsock:
                 self.bring()
 
 
-def run(files, mebibytes, parameters, uds_path):
-    """`files`: kernel, initial RAM file system and disk, as paths. Until the machine ends."""
-    place = os.path.dirname(uds_path)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(f"{place}/vhost")
-    listener.listen()
+# What Linux says that was kept from counting its timer's ticks, and waits for ever then (src/runtime/microvm/qemu.cc).
+NO_TIMER = b"APIC frequency too slow, disabling apic timer"
+MOST_BOOTS = 3
+
+
+def start(files, mebibytes, parameters, place):
     kernel, initrd, disk = files
-    parameters = parameters.replace("reboot=k", "reboot=t") + " tsc=reliable tsc_early_khz=2000000 mitigations=off"
-    machine = subprocess.Popen([
+    parameters = parameters.replace("reboot=k", "reboot=t")
+    parameters += " tsc=reliable tsc_early_khz=2000000 mitigations=off loglevel=5"
+    return subprocess.Popen([
         QEMU, "-machine", "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off,memory-backend=memory", "-accel",
         "tcg,thread=multi", "-cpu", "max", "-m", str(mebibytes), "-object",
         f"memory-backend-memfd,id=memory,size={mebibytes}M,share=on", "-nodefaults", "-no-user-config", "-no-reboot",
@@ -241,7 +244,34 @@ def run(files, mebibytes, parameters, uds_path):
         f"driver=file,node-name=disk,filename={disk},read-only=on,locking=off", "-device", "virtio-blk-device,drive=disk",
         "-device", "virtio-rng-device", "-chardev", f"socket,id=vsock,path={place}/vhost", "-device",
         "vhost-user-vsock-device,chardev=vsock", "-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"],
-        stdin=subprocess.DEVNULL, preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
-    control, _ = listener.accept()
-    Vsock(control, uds_path).serve()
-    machine.wait()
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+
+
+def show(machine, lost):
+    """Hands its console on; a machine without a timer ends, and `lost` is set."""
+    for line in machine.stdout:
+        sys.stdout.buffer.write(line)
+        sys.stdout.buffer.flush()
+        if NO_TIMER in line:
+            lost.set()
+            machine.kill()
+
+
+def run(files, mebibytes, parameters, uds_path):
+    """`files`: kernel, initial RAM file system and disk, as paths. Until the machine ends."""
+    place = os.path.dirname(uds_path)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{place}/vhost")
+    listener.listen()
+    for _ in range(MOST_BOOTS):
+        lost = threading.Event()
+        machine = start(files, mebibytes, parameters, place)
+        shows = threading.Thread(target=show, args=(machine, lost), daemon=True)
+        shows.start()
+        control, _ = listener.accept()
+        Vsock(control, uds_path).serve()
+        machine.wait()
+        shows.join()
+        if not lost.is_set():
+            return

@@ -64,7 +64,9 @@ uint64_t tscKilohertz() {
 microvm::Machine machineOf(const MicrovmConfig& config, bool kvm) {
   return {.own_bytes = config.overhead_bytes / 2,
           .kvm = kvm,
-          .tsc_kilohertz = kvm ? 0 : tscKilohertz()};
+          .tsc_kilohertz = kvm                         ? 0
+                           : config.tsc_kilohertz == 0 ? tscKilohertz()
+                                                       : config.tsc_kilohertz};
 }
 
 // With the processor's own virtualisation a VMM has more of the kernel to ask (devices.h).
@@ -138,7 +140,10 @@ class Microvm final : public Guest {
             ""};
   }
   [[nodiscard]] size_t stalledAt(std::string_view said) const override {
-    return processor_.kvm ? vmm_->kind->stalled_at(said) : std::string_view::npos;
+    return vmm_->kind->stalled_at(said);
+  }
+  [[nodiscard]] bool failedByChance(std::string_view said) const override {
+    return !processor_.kvm && vmm_->kind->failed_by_chance(said);
   }
 
   // Half of what comes on top is the guest kernel's, half the VMM's.

@@ -42,6 +42,7 @@ struct MicrovmConfig {
   std::string image_root;   // of sandboxes without a guest, in which those are looked for
   model::Accelerator accelerator = model::Accelerator::kAuto;
   bool emulate = false;         // whether a machine may be emulated
+  uint64_t tsc_kilohertz = 0;   // that emulated ones are told; 0: what is measured here
   uint32_t probe_seconds = 10;  // that the first boot with KVM may take
   uint32_t ready = 0;           // made ahead, at most
   uint32_t templates = 0;       // kept, at most (process/template.h)

@@ -14,6 +14,7 @@
 #include "runtime/microvm/microvm.h"
 #include "runtime/microvm/qemu.h"
 #include "runtime/process/guest_harness.h"
+#include "runtime/process/pool.h"
 #include "runtime/runtime_suite.h"
 #include "runtime/session_suite.h"
 #include "runtime/walls_suite.h"
@@ -120,6 +121,31 @@ TEST(MicrovmTest, WhoWantsKvmIsNeverGivenAnother) {
   }
   EXPECT_EQ(found.finding.state, model::Finding::State::kOk);
   EXPECT_TRUE(found.guest->weakened().empty());
+}
+
+// A kernel that takes the processor's clock for one of 1 MHz counts for a moment only.
+TEST(MicrovmTest, OneThatFindsNoTimerGivesWayToAnother) {
+  if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
+  MicrovmConfig config = emulatedMachines();
+  config.tsc_kilohertz = 1'000;
+  const GuestFound found = findMicrovm(config);
+  ASSERT_NE(found.guest, nullptr) << found.finding.detail;
+  ProcessConfig of = testbed::config();
+  of.cgroup_parent = "cloister-test-no-timer";
+  of.guests = {found.guest};
+  auto host = startProcessHost(of);
+  ASSERT_TRUE(host) << host.error().message;
+  boost::asio::io_context io(1);
+  const auto pool = std::make_shared<Pool>(
+      io.get_executor(), *host,
+      std::make_shared<PresentQueue>(io.get_executor(), (*host)->root(), Millis{45'000}),
+      found.guest);
+  model::Limits limits;
+  model::settle(limits);
+  const auto live = runTask(io, pool->claim(limits, {}));
+  ASSERT_FALSE(live);
+  EXPECT_THAT(live.error().message, HasSubstr("APIC frequency too slow"));
+  EXPECT_THAT(live.error().message, HasSubstr("none of 3 has booted"));
 }
 
 TEST(MicrovmCommandTest, LimitsReachTheGuestAsTheyAre) {

@@ -17,14 +17,21 @@ namespace {
 constexpr std::string_view kStalls[] = {"KVM internal error", "error: kvm run failed",
                                         "KVM: entry failed"};
 
-// Of an emulated processor nothing tells the time at which its clock runs, so it is said; and it
-// does not speculate, so that what protects from that is work for nothing. KVM tells its guests the
+// As Linux writes it (arch/x86/kernel/apic/apic.c). At boot it counts how often the processor's
+// timer ticks in a tenth of a second. Where a busy host lets an emulated processor stand still for
+// that tenth, just after the count has begun, it counts next to nothing, and goes on with no timer
+// at all, until it first waits for one.
+constexpr std::string_view kNoTimer = "APIC frequency too slow, disabling apic timer";
+
+// Of an emulated processor nothing tells the time at which its clock runs, so it is said; it does
+// not speculate, so that what protects from that is work for nothing; and the kernel's warnings are
+// shown, of which kNoTimer is one. KVM tells its guests the
 // time (kvm-clock). There the processor is the real one, with all its speculation, and the guest's
 // kernel keeps what it does against that: an agent's walls and the program's limits stand in it.
 std::string processorParameters(const Machine& machine) {
   if (machine.kvm) return {};
   return " tsc=reliable tsc_early_khz=" + std::to_string(machine.tsc_kilohertz) +
-         " mitigations=off";
+         " mitigations=off loglevel=5";
 }
 
 // A guest that has failed ends by a triple fault, which QEMU takes for a reset.
@@ -123,10 +130,14 @@ std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& mac
 }
 
 size_t qemuStalledAt(std::string_view said) {
-  size_t first = std::string_view::npos;
+  size_t first = said.find(kNoTimer);
   for (const std::string_view stall : kStalls)
     first = std::min(first, said.find(stall));
   return first;
+}
+
+bool qemuFailedByChance(std::string_view said) {
+  return said.contains(kNoTimer);
 }
 
 std::string qemuVersionIn(std::string_view text) {
@@ -174,6 +185,7 @@ constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
                               .emulates = true,
                               .keeping = &kKeeping,
                               .stalled_at = qemuStalledAt,
+                              .failed_by_chance = qemuFailedByChance,
                               .find = findQemu};
 
 }  // namespace cloister::runtime::microvm

@@ -17,8 +17,10 @@ extern const VmmKind kQemu;
 std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& machine,
                                      const SandboxSpec& spec);
 
-// As VmmKind::stalled_at: QEMU waits for a person then.
+// As VmmKind::stalled_at: QEMU waits for a person then, or its guest for ever.
 size_t qemuStalledAt(std::string_view said);
+// As VmmKind::failed_by_chance.
+bool qemuFailedByChance(std::string_view said);
 
 // "QEMU emulator version 7.2.22 (Debian ...)\n..." → "QEMU 7.2.22"; "" if it is not.
 std::string qemuVersionIn(std::string_view text);

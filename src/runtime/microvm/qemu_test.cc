@@ -17,6 +17,7 @@ TEST(Stalled, IsWhatQemuSaysWhenItWaitsForAPerson) {
   EXPECT_EQ(qemuStalledAt("[ 0.1] Linux\nKVM internal error. Suberror: 1\n"), 13U);
   EXPECT_EQ(qemuStalledAt("error: kvm run failed Bad address\n"), 0U);
   EXPECT_EQ(qemuStalledAt("KVM: entry failed, hardware error 0x0\n"), 0U);
+  EXPECT_EQ(qemuStalledAt("[ 0.2] APIC frequency too slow, disabling apic timer\n"), 7U);
   EXPECT_EQ(qemuStalledAt("kvm: registered"), std::string_view::npos);
   EXPECT_EQ(qemuStalledAt(""), std::string_view::npos);
 }

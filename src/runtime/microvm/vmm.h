@@ -66,6 +66,8 @@ struct VmmKind {
   // Where in what it and its guest have said it begins to say that the machine has stopped for
   // good, while it lives on; npos where it does not.
   size_t (*stalled_at)(std::string_view said);
+  // As Guest::failedByChance, of machines without KVM.
+  bool (*failed_by_chance)(std::string_view said) = [](std::string_view) { return false; };
   // Asks the program open at `program` for its version (ask_version.h), and has all that needs the
   // node's files at hand. Called while the process has one thread.
   struct VmmFound (*find)(const MicrovmConfig& config, const Fd& program);

@@ -76,6 +76,9 @@ class Guest {
   [[nodiscard]] virtual size_t stalledAt(std::string_view /*said*/) const {
     return std::string_view::npos;
   }
+  // Whether what it has said there before its runner's first word is mere chance, so that another
+  // one may well boot.
+  [[nodiscard]] virtual bool failedByChance(std::string_view /*said*/) const { return false; }
 
   // What the guest kernel needs comes on top of the program's limits.
   virtual void adjust(const model::Limits& limits, SandboxSpec& spec,

@@ -35,6 +35,8 @@ class GuestWords {
   // "; it said: ..." with the last of it, printable, from where it began to say that it has
   // stopped; "" if it said nothing. Also what is there and was not read yet.
   std::string told();
+  // All that is kept of it.
+  [[nodiscard]] const std::string& last() const { return last_; }
 
  private:
   bool take(std::string_view bytes);

@@ -86,6 +86,10 @@ std::string Live::lost(std::string what) const {
   return words_ ? what + words_->told() : what;
 }
 
+bool Live::failedByChance() const {
+  return words_ && parts_.guest->failedByChance(words_->last());
+}
+
 void Live::settle() {
   guest_memory_ = parts_.guest ? rawUsage().memory_peak : 0;
   before_ = usage();

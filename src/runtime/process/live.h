@@ -70,6 +70,8 @@ class Live : public Housing,
   bool giveCpu(uint32_t millis) override;
   // With a guest's last words.
   [[nodiscard]] std::string lost(std::string what) const override;
+  // As Guest::failedByChance, of what its guest has said.
+  [[nodiscard]] bool failedByChance() const;
   // What it has used until now is not the program's; what it has read, only where that is asked
   // for, which takes a look at each process.
   void settle();

@@ -29,6 +29,9 @@ constexpr size_t kMaxKinds = 64;
 // that was just started there takes longer.
 constexpr std::chrono::milliseconds kGuestLull{60};
 
+// Of guests that fail by chance, one after the other.
+constexpr int kMostBoots = 3;
+
 // What an interpreter takes to start, where it was started ahead.
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
@@ -369,7 +372,20 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limi
   }
   if (auto resumed = co_await resume(kind, limits); !resumed || *resumed) co_return resumed;
   How how;
-  co_return co_await make(limits, kind.alike, how);
+  co_return co_await boot(limits, kind.alike, how);
+}
+
+// Nothing has run in one that fails by chance, so another takes its place.
+Task<Result<std::shared_ptr<Live>>> Pool::boot(model::Limits limits, const Alike& alike, How& how) {
+  for (int boots = 1;; ++boots) {
+    auto live = co_await make(limits, alike, how);
+    if (live || !how.by_chance) co_return live;
+    if (boots == kMostBoots) {
+      live.error().message += "; none of " + std::to_string(boots) + " has booted";
+      co_return live;
+    }
+    base::log(base::Level::kWarn, "booting another one", {{"reason", live.error().message}});
+  }
 }
 
 Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
@@ -481,6 +497,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
   const auto live = std::make_shared<Live>(executor_, std::move(parts));
   auto started = co_await start(*live, plan.spec, alike.walls, groups, how);
   if (started) co_return live;
+  how.by_chance = live->failedByChance();
   std::ignore = co_await live->bury();
   Error error = std::move(started).error().within("starting the sandbox");
   if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // there was a place for it

@@ -141,8 +141,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::shared_ptr<const Template> from{};      // or what it is to be kept in
     std::shared_ptr<const MemoryImage> image{};  // or what it goes on from
     Fd orders{};                                 // to its VMM, once made
+    bool by_chance = false;                      // Guest::failedByChance, where none was made
   };
   Task<Result<std::shared_ptr<Live>>> make(model::Limits limits, Alike alike, How& how);
+  Task<Result<std::shared_ptr<Live>>> boot(model::Limits limits, const Alike& alike, How& how);
   Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,
                        std::span<const int> groups, How& how);
   // Of pool_template.cc; nullptr where there is no template.

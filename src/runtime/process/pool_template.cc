@@ -58,7 +58,7 @@ Task<void> Pool::keepTemplate(Kind& kind) {
 Task<Result<std::shared_ptr<Template>>> Pool::makeTemplate(const Kind& kind) {
   auto kept = CO_TRY(Template::make(guest_->machineBytes(kind.spec)));
   How how{.begins = Beginning::kKept, .from = kept};
-  const auto live = CO_TRY(co_await make(kind.limits, kind.alike, how));
+  const auto live = CO_TRY(co_await boot(kind.limits, kind.alike, how));
   auto saved = co_await guest_->save(executor_, std::move(how.orders), *kept);
   if (!saved) saved = fail(saved.error().code, live->lost(saved.error().message));
   auto buried = co_await live->bury();
