@@ -217,7 +217,7 @@ class Processes(HostileTest):
         details = result["error"]["details"]
         self.assertEqual((details["value"], details["unit"]), (1024, "locks"))
         self.assertGreater(details["used"], 1024)
-        self.assertEqual(neighbour["stdout"], "22\nthere\n")
+        self.assertEqual(neighbour["stdout"], "22\nthere\n", neighbour)
         self.assertEnded(neighbour, "completed")
 
     def test_p08_disk_full(self):

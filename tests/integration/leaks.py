@@ -9,7 +9,7 @@ import pathlib
 import re
 import time
 
-from processes import alive, children, program_of
+from processes import alive, children, program_of, started
 
 UID_FIRST, UID_LAST = 1_879_048_192, 1_879_048_192 + 65_536
 
@@ -40,13 +40,15 @@ def _sandbox_processes():
 
 
 def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
-    found = set()
+    """{namespace: the processes in it, as (pid, start)}."""
+    found = {}
     for kind in kinds:
         for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
             with contextlib.suppress(OSError):
+                pid = int(path.split("/")[2])
                 # A dead process that its parent has not yet taken note of holds nothing.
-                if alive([int(path.split("/")[2])]):
-                    found.add(os.readlink(path))
+                if alive([pid]):
+                    found.setdefault(os.readlink(path), set()).add((pid, started(pid)))
     return found
 
 
@@ -125,7 +127,7 @@ def _open_and_threads(server):
 class Snapshot:
     """What leakcheck compares, at one moment."""
 
-    SETS = ("cgroups", "processes", "namespaces", "mounts", "loops", "ipc", "abstract_sockets", "files")
+    SETS = ("cgroups", "processes", "mounts", "loops", "ipc", "abstract_sockets", "files")
 
     def __init__(self, server=None):
         self.cgroups = cgroups()
@@ -137,8 +139,6 @@ class Snapshot:
         self.abstract_sockets = _abstract_sockets()
         self.files = _temporary_files(server)
         self.counts = _open_and_threads(server)
-        # Once more: who makes sandboxes is for a moment in the next one's network instead of its own.
-        self.namespaces |= _namespaces()
 
     # What is lawful beyond what was there: descriptors that are opened for a moment, and a child that reads the image.
     SLACK = {"fds": 3, "processes": 1, "threads": 0}
@@ -148,6 +148,10 @@ class Snapshot:
         lines = []
         for name in self.SETS:
             lines += [f"{name}: {item}" for item in sorted(getattr(self, name) - getattr(before, name))]
+        # Who makes sandboxes is for moments in the network of the next one, perhaps when `before` was taken.
+        known = set().union(*before.namespaces.values())
+        lines += [f"namespaces: {name}" for name, holders in sorted(self.namespaces.items())
+                  if name not in before.namespaces and not (name.startswith("net:") and holders <= known)]
         for name, now in self.counts.items():
             then, slack = before.counts.get(name), self.SLACK[name.split(" ")[-1]]
             if then is None:

@@ -44,6 +44,11 @@ def program_of(pid):
     return ""
 
 
+def started(pid):
+    """When it began, in ticks since the machine did: with its number, no other process has that."""
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
+
+
 def alive(pids):
     """Those of them that run still: a dead process that nobody has waited for does not."""
     found = []

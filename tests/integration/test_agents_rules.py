@@ -105,19 +105,29 @@ class Rules(AgentCase):
         self.call("DELETE", f"/v1/executions/{other}")
         self.server.wait_end(other)
 
+    def look(self):
+        """Returns after a look at the rules that began after the call: another agent's session has felt it."""
+        other = self.agent + "-other"
+        self.give("standard", agent=other, allowed_commands=["python3 *"])
+        marker = self.session(self.secret(agent=other))
+        self.call("POST", f"/v1/agents/{other}/sandbox:update", {"level": "training"}, status=200)
+        harness.wait_for("the rules to be looked at", lambda: self.audit(marker.id, "session.rules_applied"), 30)
+
     def test_what_is_given_ends_nothing(self):
         self.give("training", allowed_commands=["python3 *"])
         key = self.secret()
         session = self.session(key)
         running = session.start(FOREVER)
         session.wait_output(running, "begun")
-        self.call("POST", self.path + ":update", {"level": "standard"}, status=200)
+        self.call("POST", self.path + ":update", {"level": "unrestricted"}, status=200)
+        self.look()
         marker = self.session(key)
         self.assertEqual(marker.exec(WRITE)["stdout"], "ok\n")
         self.call("POST", self.path + ":update", {"level": "training"}, status=200)
         harness.wait_for("the rules to be looked at", lambda: self.audit(marker.id, "session.rules_applied"), 30)
-        self.assertEqual(session.get(running)["status"], "running")
         self.assertEqual(self.audit(session.id, "session.rules_applied"), [])
+        now = session.get(running)
+        self.assertEqual(now["status"], "running", now)
 
 
 class Limits(AgentCase):
