@@ -101,7 +101,14 @@ class Session:
         raise AssertionError(f"{execution} is {now['status']} after {seconds} s")
 
     def wait_output(self, execution, text, seconds=30):
-        harness.wait_for(f"{text!r} from {execution}", lambda: text in self.get(execution)["stdout"], seconds)
+        def said():
+            now = self.get(execution)
+            if text in now["stdout"]:
+                return True
+            if harness.finished(now):
+                raise AssertionError(f"without {text!r} it has ended: {now}")
+
+        harness.wait_for(f"{text!r} from {execution}", said, seconds)
 
     def send(self, execution, data=b"", eof=False):
         """POST …/input → the answer."""
