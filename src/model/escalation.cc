@@ -201,6 +201,8 @@ std::string escalationId(int year, uint64_t number) {
 
 namespace {
 
+constexpr std::string_view kEnvironment = "env: ";
+
 json::array toArray(const std::vector<WantedOperation>& wanted) {
   json::array array;
   for (const WantedOperation& each : wanted)
@@ -232,6 +234,26 @@ json::object toJsonObject(const Escalation& e) {
           {"decided_at", timeOrNull(e.decided_at)},
           {"grant_expires_at", timeOrNull(e.grant_expires_at)},
           {"ended_at", timeOrNull(e.ended_at)}};
+}
+
+std::string environmentLine(std::string_view name, std::string_view shown_value) {
+  return std::string(kEnvironment).append(name).append(1, '=').append(shown_value);
+}
+
+std::string withoutValues(std::string_view display) {
+  std::string out;
+  while (!display.empty()) {
+    const size_t end = std::min(display.find('\n'), display.size() - 1) + 1;
+    std::string_view line = display.substr(0, end);
+    display.remove_prefix(end);
+    const size_t equals = line.starts_with(kEnvironment) ? line.find('=') : line.npos;
+    if (equals == line.npos) {
+      out += line;
+    } else {
+      out.append(line.substr(0, equals)).append(line.ends_with('\n') ? "\n" : "");
+    }
+  }
+  return out;
 }
 
 std::string safeText(std::string_view text, size_t most) {

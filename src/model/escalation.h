@@ -91,6 +91,11 @@ std::string escalationId(int year, uint64_t number);
 
 // As the API shows it.
 base::json::object toJsonObject(const Escalation& escalation);
+// The line of a display that shows one variable of the environment, and a display without what
+// follows the names in such lines. Each line of a display is one thing's, for safeText() leaves no
+// line end in what it shows.
+std::string environmentLine(std::string_view name, std::string_view shown_value);
+std::string withoutValues(std::string_view display);
 
 // Text from anywhere, for a terminal or a mail: one line of printable characters. Control and
 // format characters, those that turn the direction of text or have no width, line ends, and bytes

@@ -90,5 +90,13 @@ TEST(Escalation, EndsAreForGood) {
   EXPECT_FALSE(mayBecome(kPending, kUsed)) << "nothing runs without an approval";
 }
 
+TEST(Display, WithoutTheValuesOfItsEnvironment) {
+  EXPECT_EQ(withoutValues("run x\n" + environmentLine("A", "1=2") + "\n" +
+                          environmentLine("B", "") + "\nenv: [3 more]\ncommand: env: C=3"),
+            "run x\nenv: A\nenv: B\nenv: [3 more]\ncommand: env: C=3");
+  EXPECT_EQ(withoutValues(environmentLine("A", "1")), "env: A");
+  EXPECT_EQ(withoutValues(""), "");
+}
+
 }  // namespace
 }  // namespace cloister::model

@@ -78,7 +78,8 @@ void addEnvironment(std::string& out, const json::object& request) {
       out += "\nenv: [" + std::to_string(value->get_object().size() - kShownItems) + " more]";
       return;
     }
-    out += "\nenv: " + model::safeText(std::string_view(name), kShownValue) + "=" + safe(text);
+    out += "\n" +
+           model::environmentLine(model::safeText(std::string_view(name), kShownValue), safe(text));
   }
 }
 

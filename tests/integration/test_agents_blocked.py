@@ -62,6 +62,24 @@ class Blocked(AgentCase):
         self.assertEqual(self.server.get(other["id"])["status"], "blocked")
         self.denied(other)
 
+    def test_who_may_not_decide_sees_no_values_of_its_environment(self):
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        key = self.secret()
+        held = self.ask(key, command="tac /etc/hostname", env={"TOKEN": "hunter2", "MODE": "env: A=hunter2"})
+        path = "/v1/escalations/" + held["error"]["details"]["escalation_id"]
+
+        def shown_to(**who):
+            return self.call("GET", path, key=who.get("key") or self.new_key("default", **who)["secret"], status=200).json()
+
+        for who in ({"roles": ["approver"]}, {"key": key}):
+            self.assertIn("\nenv: TOKEN=hunter2\n", shown_to(**who)["display"])
+        viewer = self.new_key("default", roles=["viewer"])["secret"]
+        self.assertIn("\nenv: TOKEN\n", shown_to(key=viewer)["display"])
+        listed = self.call("GET", "/v1/escalations?limit=100", key=viewer, status=200).json()
+        self.assertIn(path.rsplit("/", 1)[1], [each["id"] for each in listed["escalations"]])
+        self.assertNotIn("hunter2", str(shown_to(key=viewer)) + str(listed))
+        self.denied(held)
+
     def test_denied(self):
         self.give("restricted", escalation={"auto_approve_safe": False})
         held = self.ask(self.secret(), command="tac /etc/hostname")

@@ -24,6 +24,16 @@ json::array shownChannels(const RestParts& parts) {
   return shown;
 }
 
+// Values of a run's environment may be secrets: who may decide sees them, and who asked.
+json::object shownTo(const model::Principal& who, const model::Escalation& escalation) {
+  json::object shown = model::toJsonObject(escalation);
+  const bool asked = escalation.requester.tenant == who.tenant &&
+                     escalation.requester.key_id == who.key_id && !who.key_id.empty();
+  if (asked || who.may(Permission::kEscalationDecide)) return shown;
+  shown["display"] = model::withoutValues(escalation.display);
+  return shown;
+}
+
 // A run that is asked for by hand is held to the bounds of a run, and gets the same defaults.
 Result<> settleRun(const RestParts& parts, model::EscalationRequest& request) {
   if (!request.run) return {};
@@ -51,8 +61,9 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   const std::string tenant = queryText(request, "tenant").value_or("");
-  co_return jsonResponse(200, model::toJsonObject(CO_TRY(parts.escalations.get(
-                                  request.principal, tenant, request.params[0]))));
+  const model::Escalation escalation =
+      CO_TRY(parts.escalations.get(request.principal, tenant, request.params[0]));
+  co_return jsonResponse(200, shownTo(request.principal, escalation));
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
@@ -69,7 +80,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   const auto found = CO_TRY(parts.escalations.list(request.principal, query));
   json::array items;
   for (const model::Escalation& each : found)
-    items.push_back(model::toJsonObject(each));
+    items.push_back(shownTo(request.principal, each));
   json::value cursor = nullptr;
   if (found.size() == query.limit) cursor = cursorBefore(found.back().seq);
   co_return jsonResponse(
