@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "store/sqlite.h"
 #include "store/store_testing.h"
 
 namespace {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/id.h"
+#include "store/sqlite.h"
 
 namespace cloister::api {
 namespace {

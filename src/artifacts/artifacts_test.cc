@@ -12,6 +12,7 @@
 #include "artifacts/blobs_suite.h"
 #include "artifacts/links.h"
 #include "artifacts/sealed_file.h"
+#include "artifacts/tenant_cipher.h"
 #include "base/file.h"
 
 namespace cloister::artifacts {
@@ -414,6 +415,44 @@ TEST_F(LocalBlobs, ALinkIsGoodForWhatItNamesAlone) {
     forged[at] = forged[at] == '0' ? '1' : '0';
     EXPECT_FALSE(verifyLink(*keys, link, forged));
   }
+}
+
+class TenantCipherTest : public ::testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void open() {
+    cipher_ = std::make_unique<TenantCipher>(Keyring::open(dir_.path(), {master_}).value());
+  }
+
+  TempDir dir_;
+  Secret master_ = Secret::random();
+  std::unique_ptr<TenantCipher> cipher_;
+};
+
+TEST_F(TenantCipherTest, GivesBackWhatItEncryptedInItsPlaceAlone) {
+  const std::string plain("secret\0text", 11);
+  const std::string one = cipher_->encrypt("acme", "record 1", plain).value();
+  EXPECT_NE(one, cipher_->encrypt("acme", "record 1", plain).value()) << "two that look alike";
+  EXPECT_EQ(one.find("secret"), std::string::npos);
+  open();  // as at the next start
+  EXPECT_EQ(cipher_->decrypt("acme", "record 1", one).value(), plain);
+  EXPECT_EQ(cipher_->decrypt("acme", "record 2", one).error().code, Code::kInternal);
+  for (size_t i = 0; i < one.size(); ++i) {
+    std::string changed = one;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_FALSE(cipher_->decrypt("acme", "record 1", changed)) << i;
+    EXPECT_FALSE(cipher_->decrypt("acme", "record 1", one.substr(0, i))) << i;
+  }
+}
+
+TEST_F(TenantCipherTest, ATenantHasAKeyOfItsOwn) {
+  EXPECT_FALSE(cipher_->has("acme"));
+  EXPECT_EQ(cipher_->decrypt("acme", "x", "y").error().code, Code::kInvalid);
+  const std::string of_acme = cipher_->encrypt("acme", "x", "y").value();
+  const std::string of_other = cipher_->encrypt("other", "x", "y").value();
+  EXPECT_TRUE(cipher_->has("acme"));
+  EXPECT_FALSE(cipher_->decrypt("other", "x", of_acme));
+  EXPECT_EQ(cipher_->decrypt("other", "x", of_other).value(), "y");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ constexpr size_t kTag = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 constexpr size_t kNameBytes = 16;
 constexpr std::string_view kGone = ".gone";
 constexpr char kContext[crypto_kdf_CONTEXTBYTES + 1] = "cloister";
-enum Purpose : uint64_t { kContent = 1, kNames = 2, kLinks = 3 };
+enum Purpose : uint64_t { kContent = 1, kNames = 2, kLinks = 3, kRecords = 4 };
 
 static_assert(Secret::kSize == crypto_aead_xchacha20poly1305_ietf_KEYBYTES);
 static_assert(Secret::kSize == crypto_kdf_KEYBYTES);
@@ -214,10 +214,12 @@ Result<> Keyring::wrap(const std::string& name, const Secret& key,
 }
 
 void Keyring::add(const std::string& name, const Secret& key, const std::string& tenant) {
-  tenants_[tenant] = std::make_shared<const TenantKeys>(TenantKeys{.dir = dir_ + "/" + name,
-                                                                   .content = derive(key, kContent),
-                                                                   .names = derive(key, kNames),
-                                                                   .links = derive(key, kLinks)});
+  tenants_[tenant] =
+      std::make_shared<const TenantKeys>(TenantKeys{.dir = dir_ + "/" + name,
+                                                    .content = derive(key, kContent),
+                                                    .names = derive(key, kNames),
+                                                    .links = derive(key, kLinks),
+                                                    .records = derive(key, kRecords)});
 }
 
 Result<std::shared_ptr<const TenantKeys>> Keyring::of(const std::string& tenant) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of artifacts. Each tenant has one random key, from which all of its others are derived.
-// It lies in `dir`/<random name>/key, beside what it encrypts, wrapped by a master key that lies
-// elsewhere. Without the master key nothing of any tenant can be read; without the wrapped key
-// nothing of that tenant. docs/adr/0018 has the formats. One owner thread; TenantKeys may be read
-// by any.
+// The keys of tenants: of artifacts, and of the ledger. Each tenant has one random key, from which
+// all of its others are derived. It lies in `dir`/<random name>/key, beside what it encrypts,
+// wrapped by a master key that lies elsewhere. Without the master key nothing of any tenant can be
+// read; without the wrapped key nothing of that tenant. docs/adr/0018 has the formats. One owner
+// thread; TenantKeys may be read by any.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ struct TenantKeys {
   Secret content;   // encrypts
   Secret names;     // names blobs on disk, so that a name does not tell the content
   Secret links;     // authenticates links
+  Secret records;   // encrypts what the ledger keeps (tenant_cipher.h)
 };
 
 // The master key first in force, then earlier ones, which are only good to unwrap: a file with one

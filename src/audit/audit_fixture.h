@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 
 #include "audit/audit.h"
+#include "store/sqlite.h"
 #include "store/store_testing.h"
 
 namespace cloister::audit {

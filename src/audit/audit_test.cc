@@ -16,6 +16,7 @@
 
 #include "audit/audit_fixture.h"
 #include "base/file.h"
+#include "store/sqlite.h"
 #include "store/store_testing.h"
 
 namespace cloister::audit {
@@ -295,7 +296,7 @@ TEST_F(AuditVerify, FindsAnApprovalThatWasPutBack) {
 
 TEST_F(AuditVerify, FindsARecordThatWasNeverAccepted) {
   sql("INSERT INTO executions SELECT NULL,'exec_forged',status,tenant,app,agent,user,session_id,"
-      "NULL,request_sha256,finished_at,archived_at,accepted_row,state_row,record"
+      "NULL,request_sha256,finished_at,archived_at,accepted_row,state_row,record,encrypted"
       " FROM executions WHERE seq=3");
   expectBad(reopenAndVerify(), 0, "execution exec_forged: its acceptance has no audit entry");
 }
@@ -499,7 +500,7 @@ TEST_F(AuditSealed, TamperedTextIsFound) {
   expectBad(after("UPDATE audit_sealed SET salt='00' WHERE seq=41"), 41, "is another");
   expectBad(after("UPDATE audit_sealed SET name='level' WHERE seq=41"), 41,
             "its sealed \"level\" is another");
-  expectBad(after("INSERT INTO audit_sealed VALUES(41, 'reason', '00', '1')"), 41, "is another");
+  expectBad(after("INSERT INTO audit_sealed VALUES(41, 'reason', '00', '1', 0)"), 41, "is another");
   expectBad(after("DELETE FROM audit_sealed WHERE seq=41"), 41,
             "its sealed \"what\" is gone, and no entry says that it was redacted");
   EXPECT_TRUE(after("SELECT 1").ok);

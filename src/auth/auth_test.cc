@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "store/sqlite.h"
 
 namespace cloister::auth {
 namespace {

@@ -28,6 +28,7 @@
 #include "api/rest/rest.h"
 #include "api/router.h"
 #include "artifacts/blobs.h"
+#include "artifacts/tenant_cipher.h"
 #include "auth/auth.h"
 #include "auth/tokens.h"
 #include "base/file.h"
@@ -49,6 +50,7 @@
 #include "orchestrator/sessions.h"
 #include "policy/command/filter.h"
 #include "runtime/spawn.h"
+#include "store/sqlite.h"
 #include "store/store.h"
 
 namespace cloister {
@@ -261,8 +263,19 @@ std::string checkpointFile(const Options& options) {
   return configured.empty() ? options.state + "/ledger/audit.checkpoints" : configured;
 }
 
-store::SqliteOptions storeOptions(const Options& options, const Data& data) {
+// What the ledger is encrypted with. Its keys are others than those of artifacts, which go with a
+// tenant's artifacts; the master key is the same.
+Result<std::shared_ptr<artifacts::TenantCipher>> openCipher(const Options& options,
+                                                            const Data& data) {
+  const std::string keys = options.state + "/ledger/keys";
+  TRY(base::makeDirs(keys, 0700));
+  auto keyring = TRY(artifacts::Keyring::open(keys, data.master_keys));
+  return std::make_shared<artifacts::TenantCipher>(std::move(keyring));
+}
+
+Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Data& data) {
   store::SqliteOptions sqlite;
+  sqlite.cipher = TRY(openCipher(options, data));
   sqlite.path = options.state + "/ledger/ledger.db";
   sqlite.durability = options.config.durability == model::Durability::kPower
                           ? store::Durability::kPower
@@ -270,7 +283,7 @@ store::SqliteOptions storeOptions(const Options& options, const Data& data) {
   sqlite.audit_key = data.audit_key;
   sqlite.checkpoint_file = checkpointFile(options);
   sqlite.checkpoint_every = options.config.audit.checkpoint_every;
-  return sqlite;
+  return store::openSqlite(sqlite);
 }
 
 // --- the admin key
@@ -490,7 +503,7 @@ Result<> serve(const Options& options) {
   const auto by = TRY(openDeciding(io.get_executor(), config));
   TRY(confine(options, data.seccomp));
 
-  const auto store = TRY(store::openSqlite(storeOptions(options, data)));
+  const auto store = TRY(openStore(options, data));
   const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
   const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, config.durability));
   orchestrator::BlobKeeper keeper = TRY(orchestrator::BlobKeeper::open(*store, *blobs));

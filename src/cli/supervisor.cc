@@ -43,7 +43,8 @@ Supervisor::Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline, 
       next_beat_(monotonicNow()) {}
 
 Result<> Supervisor::run() {
-  notifier_.send("STATUS=starting");
+  // The first start with an older ledger encrypts it, which takes minutes for each gigabyte.
+  notifier_.send("STATUS=starting\nEXTEND_TIMEOUT_USEC=7200000000");
   Result<> result;
   while (result && !finished()) {
     result = startDue();

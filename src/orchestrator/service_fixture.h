@@ -19,6 +19,7 @@
 #include "orchestrator/sessions.h"
 #include "runtime/fake/fake_runtime.h"
 #include "runtime/run_task.h"
+#include "store/sqlite.h"
 
 namespace cloister::orchestrator {
 

@@ -24,11 +24,14 @@ constexpr char kList[] =
     " AND (?3 IS NULL OR tenant=?3) AND (?4 = '' OR tenant=?4) ORDER BY tenant, agent LIMIT ?5";
 constexpr char kAddViolation[] =
     "INSERT INTO violations(id, tenant, agent, at, level, operation, what, outcome, rule, reason,"
-    " words, subject) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
+    " words, subject, encrypted) VALUES (?1,?2,?3,?4,?5,?6,"
+    " encrypt(?2, 'violation what ' || ?1, ?7),?8,?9,"
+    " encrypt(?2, 'violation reason ' || ?1, ?10), encrypt(?2, 'violation words ' || ?1, ?11),?12,"
+    " encrypts())";
 constexpr char kRecent[] = "SELECT count(*) FROM violations WHERE tenant=? AND agent=? AND at>?";
 constexpr char kViolations[] =
     "SELECT seq, id, tenant, agent, at, level, operation, what, outcome, rule, reason, words,"
-    " subject FROM violations WHERE tenant=?1 AND agent=?2 AND (?3 IS NULL OR tenant=?3)"
+    " subject FROM plain_violations WHERE tenant=?1 AND agent=?2 AND (?3 IS NULL OR tenant=?3)"
     " AND seq<?4 ORDER BY seq DESC LIMIT ?5";
 // Rows about the agent are found by their subject, for who changed it may be of another tenant.
 constexpr char kAudit[] =

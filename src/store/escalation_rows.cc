@@ -19,11 +19,13 @@ constexpr char kNumber[] =
     " ON CONFLICT(tenant, year) DO UPDATE SET last=last+1 RETURNING last";
 constexpr char kInsert[] =
     "INSERT INTO escalations(id, tenant, status, agent, execution, due_at, ended_at, record,"
-    " created_row, state_row) VALUES (?,?,?,?,?,?,?,?,?,?)";
-constexpr char kFind[] = "SELECT seq, record FROM escalations WHERE tenant=? AND id=?";
+    " created_row, state_row, encrypted) VALUES (?1,?2,?3,?4,?5,?6,?7,"
+    " encrypt(?2, 'escalation ' || ?1, ?8),?9,?10, encrypts())";
+constexpr char kFind[] = "SELECT seq, record FROM plain_escalations WHERE tenant=? AND id=?";
 constexpr char kUpdate[] =
-    "UPDATE escalations SET status=?, execution=?, due_at=?, waited=?, ended_at=?, record=?,"
-    " state_row=? WHERE seq=?";
+    "UPDATE escalations SET status=?1, execution=?2, due_at=?3, waited=?4, ended_at=?5,"
+    " record=encrypt(tenant, 'escalation ' || id, ?6), encrypted=encrypts(), state_row=?7"
+    " WHERE seq=?8";
 constexpr char kPutPolicy[] = "INSERT OR REPLACE INTO escalation_policies VALUES (?,?,?)";
 constexpr char kGetPolicy[] = "SELECT record FROM escalation_policies WHERE tenant=? AND agent=?";
 constexpr char kCountNotifications[] = "SELECT count(*) FROM notifications";
@@ -36,20 +38,23 @@ constexpr char kDueNotifications[] =
     "SELECT seq, channel, tenant, escalation, event, attempts, created_at, due_at"
     " FROM notifications WHERE (?1='' OR channel=?1) AND due_at<=?2 ORDER BY due_at, seq LIMIT ?3";
 constexpr char kDue[] =
-    "SELECT seq, record FROM escalations WHERE due_at>0 AND due_at<=? ORDER BY due_at LIMIT ?";
+    "SELECT seq, record FROM plain_escalations WHERE due_at>0 AND due_at<=? ORDER BY due_at LIMIT "
+    "?";
 constexpr char kDrop[] =
     "DELETE FROM escalations WHERE seq IN (SELECT seq FROM escalations"
     " WHERE ended_at>0 AND ended_at<=? ORDER BY ended_at, seq LIMIT ?)";
 constexpr char kById[] =
-    "SELECT seq, record FROM escalations WHERE id=?1 AND (?2 IS NULL OR tenant=?2) LIMIT 2";
+    "SELECT seq, record FROM plain_escalations WHERE id=?1 AND (?2 IS NULL OR tenant=?2) LIMIT 2";
 constexpr char kOfExecution[] =
-    "SELECT seq, record FROM escalations WHERE execution=?1 AND execution<>''"
+    "SELECT seq, record FROM plain_escalations WHERE execution=?1 AND execution<>''"
     " AND (?2 IS NULL OR tenant=?2) ORDER BY seq DESC LIMIT 1";
 constexpr char kUsualWait[] =
     "SELECT count(*), avg(waited) FROM (SELECT waited FROM escalations"
     " WHERE (?1 IS NULL OR tenant=?1) AND waited IS NOT NULL ORDER BY seq DESC LIMIT 50)";
 constexpr char kPending[] =
-    "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
+    "SELECT e.seq, e.record, e.archived_at,"
+    " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
+    " decrypted(s.encrypted, e.tenant, 'spec ' || e.id, s.spec) FROM plain_executions e"
     " JOIN requests r ON r.execution=e.seq JOIN specs s ON s.execution=e.seq"
     " WHERE e.id=?1 AND e.finished_at=0 AND (?2 IS NULL OR e.tenant=?2)";
 constexpr uint32_t kMaxList = 500;
@@ -227,7 +232,7 @@ Result<std::map<model::EscalationStatus, uint64_t>> countEscalations(Database& d
 
 Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope& scope,
                                                        const EscalationQuery& query) {
-  std::string sql = "SELECT seq, record FROM escalations WHERE seq<?";
+  std::string sql = "SELECT seq, record FROM plain_escalations WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";

@@ -10,21 +10,35 @@ namespace cloister::store {
 namespace {
 
 constexpr char kByIdempotencyKey[] =
-    "SELECT seq, record, archived_at FROM executions"
+    "SELECT seq, record, archived_at FROM plain_executions"
     " WHERE tenant=? AND app=? AND agent=? AND user=? AND idempotency_key=?";
 constexpr char kInsert[] =
     "INSERT INTO executions(id, status, tenant, app, agent, user, session_id, idempotency_key,"
-    " request_sha256, finished_at, accepted_row, state_row, record)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
-constexpr char kInsertRequest[] = "INSERT INTO requests VALUES (?,?)";
-constexpr char kInsertSpec[] = "INSERT INTO specs VALUES (?,?)";
+    " request_sha256, finished_at, accepted_row, state_row, record, encrypted)"
+    " VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12, encrypt(?3, 'record ' || ?1, ?13),"
+    " encrypts())";
+constexpr char kInsertRequest[] =
+    "INSERT INTO requests(execution, body, encrypted)"
+    " SELECT seq, encrypt(tenant, 'request ' || id, ?2), encrypts() FROM executions WHERE seq=?1";
+constexpr char kInsertSpec[] =
+    "INSERT INTO specs(execution, spec, encrypted)"
+    " SELECT seq, encrypt(tenant, 'spec ' || id, ?2), encrypts() FROM executions WHERE seq=?1";
 constexpr char kDropSpec[] = "DELETE FROM specs WHERE execution=?";
-constexpr char kById[] = "SELECT seq, record, archived_at FROM executions WHERE id=?";
+constexpr char kById[] = "SELECT seq, record, archived_at FROM plain_executions WHERE id=?";
 constexpr char kUpdate[] =
-    "UPDATE executions SET status=?, finished_at=?, state_row=?, record=? WHERE seq=?";
-constexpr char kPutOutput[] = "INSERT OR REPLACE INTO outputs VALUES (?,?,?,?,?)";
+    "UPDATE executions SET status=?1, finished_at=?2, state_row=?3,"
+    " record=encrypt(tenant, 'record ' || id, ?4), encrypted=encrypts() WHERE seq=?5";
+constexpr char kPutOutput[] =
+    "INSERT OR REPLACE INTO outputs(execution, out, err, compile_out, compile_err, encrypted)"
+    " SELECT seq, encrypt(tenant, 'out ' || id, ?2), encrypt(tenant, 'err ' || id, ?3),"
+    " encrypt(tenant, 'compile_out ' || id, ?4), encrypt(tenant, 'compile_err ' || id, ?5),"
+    " encrypts() FROM executions WHERE seq=?1";
 constexpr char kReadOutput[] =
-    "SELECT out, err, compile_out, compile_err FROM outputs WHERE execution=?";
+    "SELECT decrypted(o.encrypted, e.tenant, 'out ' || e.id, o.out),"
+    " decrypted(o.encrypted, e.tenant, 'err ' || e.id, o.err),"
+    " decrypted(o.encrypted, e.tenant, 'compile_out ' || e.id, o.compile_out),"
+    " decrypted(o.encrypted, e.tenant, 'compile_err ' || e.id, o.compile_err)"
+    " FROM outputs o JOIN executions e ON e.seq=o.execution WHERE o.execution=?";
 
 // What the audit row says of the record, so that verification can hold the record to it.
 model::AuditEvent bindTo(const model::AuditEvent& event, const model::Execution& execution,

@@ -29,7 +29,8 @@ constexpr char kList[] =
     "SELECT version, name, sha256, origin, tenant, app, agent, user, key_id, applied_at, note,"
     " restores FROM policies WHERE version<? ORDER BY version DESC LIMIT ?";
 constexpr char kRequests[] =
-    "SELECT e.seq, e.record, e.archived_at, r.body FROM executions e"
+    "SELECT e.seq, e.record, e.archived_at,"
+    " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body) FROM plain_executions e"
     " JOIN requests r ON r.execution=e.seq WHERE (?1 IS NULL OR e.tenant=?1)"
     " ORDER BY e.seq DESC LIMIT ?2";
 constexpr uint32_t kMaxList = 500;

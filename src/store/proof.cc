@@ -17,19 +17,27 @@ namespace {
 // All begin with: seq, id, status, tenant, record, the subject of the audit row of its beginning,
 // then of the one of its present state the subject, the details and the number.
 constexpr char kExecutionRows[] =
-    "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
-    " e.archived_at, o.out, o.err, i.entry, i.digest, c.action, c.details FROM executions e"
+    "SELECT e.seq, e.id, e.status, e.tenant,"
+    " legible(e.encrypted, e.tenant, 'record ' || e.id, e.record),"
+    " a.subject, b.subject, b.details, b.seq, e.archived_at,"
+    " legible(o.encrypted, e.tenant, 'out ' || e.id, o.out),"
+    " legible(o.encrypted, e.tenant, 'err ' || e.id, o.err), i.entry, i.digest, c.action, "
+    "c.details FROM executions e"
     " LEFT JOIN image_bindings i ON i.execution=e.seq LEFT JOIN audit c ON c.seq=i.entry"
     " LEFT JOIN audit a ON a.seq=e.accepted_row LEFT JOIN audit b ON b.seq=e.state_row"
     " LEFT JOIN outputs o ON o.execution=e.seq WHERE e.seq>? ORDER BY e.seq LIMIT ?";
 constexpr char kSessionRows[] =
-    "SELECT s.seq, s.id, s.status, s.tenant, s.record, a.subject, b.subject, b.details, b.seq"
+    "SELECT s.seq, s.id, s.status, s.tenant,"
+    " legible(s.encrypted, s.tenant, 'session ' || s.id, s.record), a.subject, b.subject, "
+    "b.details, b.seq"
     " FROM sessions s LEFT JOIN audit a ON a.seq=s.created_row"
     " LEFT JOIN audit b ON b.seq=s.state_row WHERE s.seq>? ORDER BY s.seq LIMIT ?";
 
 constexpr char kEscalationsAndRows[] =
-    "SELECT e.seq, e.id, e.status, e.tenant, e.record, a.subject, b.subject, b.details, b.seq,"
-    " e.execution, EXISTS (SELECT 1 FROM audit c WHERE c.subject=e.id AND c.seq>e.state_row"
+    "SELECT e.seq, e.id, e.status, e.tenant,"
+    " legible(e.encrypted, e.tenant, 'escalation ' || e.id, e.record),"
+    " a.subject, b.subject, b.details, b.seq, e.execution, EXISTS (SELECT 1 FROM audit c WHERE "
+    "c.subject=e.id AND c.seq>e.state_row"
     "  AND c.action LIKE 'escalation.%' AND json_extract(c.details, '$.record_sha256') IS NOT NULL"
     "  AND ifnull(json_extract(c.details, '$.of_tenant'), e.tenant)=e.tenant)"
     " FROM escalations e LEFT JOIN audit a ON a.seq=e.created_row"

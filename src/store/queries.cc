@@ -14,15 +14,18 @@ namespace cloister::store {
 namespace {
 
 constexpr char kGet[] =
-    "SELECT seq, record, archived_at FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+    "SELECT seq, record, archived_at FROM plain_executions WHERE id=?1 AND (?2 IS NULL OR "
+    "tenant=?2)";
 constexpr char kRecorded[] =
-    "SELECT seq, record, archived_at, accepted_row, state_row FROM executions"
-    " WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+    "SELECT seq, legible(encrypted, tenant, 'record ' || id, record), archived_at, accepted_row,"
+    " state_row FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
 constexpr char kApproval[] =
-    "SELECT record, state_row FROM escalations WHERE execution=?1 AND tenant=?2"
+    "SELECT record, state_row FROM plain_escalations WHERE execution=?1 AND tenant=?2"
     " ORDER BY seq DESC LIMIT 1";
 constexpr char kUnfinished[] =
-    "SELECT e.seq, e.record, e.archived_at, r.body, s.spec FROM executions e"
+    "SELECT e.seq, e.record, e.archived_at,"
+    " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
+    " decrypted(s.encrypted, e.tenant, 'spec ' || e.id, s.spec) FROM plain_executions e"
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
     " WHERE e.finished_at=0 ORDER BY e.seq";
 constexpr char kAudit[] =
@@ -37,7 +40,7 @@ constexpr uint32_t kMaxAudit = 1000;
 
 // One statement for each combination of filters, so that each uses the index made for it.
 std::string listSql(const Scope& scope, const ListQuery& query) {
-  std::string sql = "SELECT seq, record, archived_at FROM executions WHERE seq<?";
+  std::string sql = "SELECT seq, record, archived_at FROM plain_executions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
@@ -101,7 +104,13 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
 Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kRecorded));
   if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
-  Record record = TRY(readRecord(row));
+  auto read = readRecord(row);
+  if (!read) {
+    return fail(Code::kConflict, "the record of " + id + " is not the one of audit entry " +
+                                     std::to_string(row.integer(4)) +
+                                     ": it cannot be read; see `cloister audit verify`");
+  }
+  Record record = *std::move(read);
   Recorded recorded{.execution = std::move(record.execution),
                     .accepted = TRY(entryAt(db, row.integer(3))),
                     .state = TRY(entryAt(db, row.integer(4))),

@@ -2,22 +2,25 @@
 // A few connections that only read, each lent to one thread at a time.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "store/db.h"
+#include "store/encryption.h"
 #include "store/mutex.h"
 
 namespace cloister::store {
 
 class Readers {
  public:
-  Result<> open(const std::string& path, uint32_t count) {
+  Result<> open(const std::string& path, uint32_t count,
+                const std::shared_ptr<artifacts::TenantCipher>& cipher) {
     const Lock lock(mutex_);
     for (uint32_t i = 0; i < count; ++i) {
-      Database db = TRY(Database::open(path));
+      Database db = TRY(openWithCipher(path, cipher));
       TRY(db.run("PRAGMA query_only=ON"));
       idle_.push_back(std::move(db));
     }

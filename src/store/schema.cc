@@ -17,13 +17,14 @@
 #include "store/migrations/m010_quotas.h"
 #include "store/migrations/m011_sealed.h"
 #include "store/migrations/m012_image_bindings.h"
+#include "store/migrations/m013_encrypted.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 12> kMigrations = {
-    kInitial, kSessions,    kArtifacts,      kSnapshots, kKeyRoles, kPolicies,
-    kAgents,  kEscalations, kEscalationRows, kQuotas,    kSealed,   kImageBindings};
+constexpr std::array<const char*, 13> kMigrations = {
+    kInitial,     kSessions,       kArtifacts, kSnapshots, kKeyRoles,      kPolicies, kAgents,
+    kEscalations, kEscalationRows, kQuotas,    kSealed,    kImageBindings, kEncrypted};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -7,7 +7,10 @@ namespace cloister::store {
 namespace {
 
 constexpr char kSealedIn[] =
-    "SELECT seq, name, salt, value FROM audit_sealed WHERE seq>=? AND seq<=? ORDER BY seq, name";
+    "SELECT s.seq, s.name, s.salt,"
+    " legible(s.encrypted, a.tenant, 'sealed ' || s.seq || ' ' || s.name, s.value)"
+    " FROM audit_sealed s JOIN audit a ON a.seq=s.seq"
+    " WHERE s.seq>=? AND s.seq<=? ORDER BY s.seq, s.name";
 constexpr char kThere[] =
     "SELECT 1 FROM audit_sealed s JOIN audit a ON a.seq=s.seq"
     " WHERE s.seq=?1 AND s.name=?2 AND (?3 IS NULL OR a.tenant=?3)";

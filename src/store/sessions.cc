@@ -11,20 +11,23 @@ namespace cloister::store {
 namespace {
 
 constexpr char kByIdempotencyKey[] =
-    "SELECT seq, record FROM sessions"
+    "SELECT seq, record FROM plain_sessions"
     " WHERE tenant=? AND app=? AND agent=? AND user=? AND idempotency_key=?";
 constexpr char kInsert[] =
     "INSERT INTO sessions(id, status, tenant, app, agent, user, idempotency_key, ended_at,"
-    " created_row, state_row, record) VALUES (?,?,?,?,?,?,?,0,?,?,?)";
-constexpr char kById[] = "SELECT seq, record FROM sessions WHERE id=?";
+    " created_row, state_row, record, encrypted) VALUES (?1,?2,?3,?4,?5,?6,?7,0,?8,?9,"
+    " encrypt(?3, 'session ' || ?1, ?10), encrypts())";
+constexpr char kById[] = "SELECT seq, record FROM plain_sessions WHERE id=?";
 constexpr char kUpdate[] =
-    "UPDATE sessions SET status=?, ended_at=?, state_row=?, record=? WHERE seq=?";
+    "UPDATE sessions SET status=?1, ended_at=?2, state_row=?3,"
+    " record=encrypt(tenant, 'session ' || id, ?4), encrypted=encrypts() WHERE seq=?5";
 constexpr char kDrop[] =
     "DELETE FROM sessions WHERE seq IN (SELECT seq FROM sessions"
     " WHERE ended_at>0 AND ended_at<=? ORDER BY ended_at, seq LIMIT ?)";
 constexpr char kGet[] =
-    "SELECT seq, record FROM sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
-constexpr char kUnfinished[] = "SELECT seq, record FROM sessions WHERE ended_at=0 ORDER BY seq";
+    "SELECT seq, record FROM plain_sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+constexpr char kUnfinished[] =
+    "SELECT seq, record FROM plain_sessions WHERE ended_at=0 ORDER BY seq";
 constexpr uint32_t kMaxList = 500;
 
 // A row that begins with (seq, record).
@@ -130,7 +133,7 @@ Result<model::Session> getSession(Database& db, const Scope& scope, const std::s
 
 Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,
                                                  const SessionQuery& query) {
-  std::string sql = "SELECT seq, record FROM sessions WHERE seq<?";
+  std::string sql = "SELECT seq, record FROM plain_sessions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";

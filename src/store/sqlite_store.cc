@@ -17,6 +17,7 @@
 #include "store/agents.h"
 #include "store/artifacts.h"
 #include "store/checkpoint_file.h"
+#include "store/encryption.h"
 #include "store/executions.h"
 #include "store/image_bindings.h"
 #include "store/keys.h"
@@ -495,6 +496,15 @@ Result<> settleLog(Database& db, Fault& fault) {
   return {};
 }
 
+Result<> bringUpToDate(const SqliteOptions& options, Fault& fault) {
+  {
+    Database db = TRY(Database::open(options.path));
+    TRY(migrate(db));
+    TRY(settleLog(db, fault));
+  }
+  return encryptAll(options.path, options.cipher);
+}
+
 // "" if the newest line of the checkpoint file lies on the chain.
 Result<std::string> compareWithFile(Database& db, const Checkpoint& newest) {
   Statement row = TRY(db.use("SELECT hash FROM audit WHERE seq=?"));
@@ -506,15 +516,14 @@ Result<std::string> compareWithFile(Database& db, const Checkpoint& newest) {
 Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, SyncFunction sync) {
   auto made = std::make_unique<SqliteStore>();
   made->lock_ = TRY(lockLedger(options.path));
-  Database db = TRY(Database::open(options.path));
-  TRY(migrate(db));
-  TRY(settleLog(db, made->fault_));
+  TRY(bringUpToDate(options, made->fault_));
+  Database db = TRY(openWithCipher(options.path, options.cipher));
   Chain chain(options.audit_key);
   std::string problem = TRY(chain.load(db));
   const auto lines = readCheckpoints(options.checkpoint_file);
   if (!lines) problem = lines.error().message;
   if (problem.empty() && !lines->empty()) problem = TRY(compareWithFile(db, lines->back()));
-  TRY(made->readers_.open(options.path, std::max(1U, options.readers)));
+  TRY(made->readers_.open(options.path, std::max(1U, options.readers), options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
                                      .durability = options.durability,
                                      .checkpoint_file = options.checkpoint_file,

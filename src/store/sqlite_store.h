@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "store/store.h"
+#include "store/sqlite.h"
 #include "store/syncer.h"
 
 namespace cloister::store {

@@ -43,10 +43,22 @@ StoreFactory factory(Durability durability) {
   };
 }
 
+// As the service has it.
+std::shared_ptr<Store> openEncrypted() {
+  auto dir = std::make_shared<TempDir>();
+  SqliteOptions options = optionsIn(*dir);
+  options.cipher = testing::cipherIn(*dir);
+  return {openSqlite(options).value().release(), [dir](Store* raw) { delete raw; }};
+}
+
 INSTANTIATE_TEST_SUITE_P(Sqlite, StoreSuite,
                          ::testing::Values(factory(Durability::kProcess),
-                                           factory(Durability::kPower)),
-                         [](const auto& param) { return param.index == 0 ? "Process" : "Power"; });
+                                           factory(Durability::kPower), openEncrypted),
+                         [](const auto& param) {
+                           return param.index == 0   ? "Process"
+                                  : param.index == 1 ? "Power"
+                                                     : "Encrypted";
+                         });
 
 // Runs SQL on the file behind the ledger's back.
 void runSql(const std::string& path, const std::string& sql) {
@@ -55,6 +67,16 @@ void runSql(const std::string& path, const std::string& sql) {
   char* error = nullptr;
   EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
   sqlite3_close(db);
+}
+
+// Takes a ledger back to before its schema of encryption.
+std::string withoutEncryption() {
+  std::string sql = "DROP TABLE encryption;";
+  for (const std::string table : {"executions", "requests", "specs", "outputs", "sessions",
+                                  "violations", "escalations", "audit_sealed"}) {
+    sql += "DROP INDEX " + table + "_plain; ALTER TABLE " + table + " DROP COLUMN encrypted;";
+  }
+  return sql;
 }
 
 TEST(SqliteStore, FindsAnImageDigestThatNoEntryBinds) {
@@ -129,28 +151,31 @@ TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
   }
   runSql(
       dir.file("ledger.db"),
-      "DROP TABLE image_bindings; DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE "
-      "snapshots;"
-      "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
-      "sessions; DROP TABLE api_keys; DROP TABLE escalations; DROP TABLE escalation_numbers;"
-      "DROP TABLE escalation_policies; DROP TABLE notifications;"
-      "DROP TABLE agent_sandboxes; DROP TABLE violations;"
-      "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents; DROP INDEX audit_of_escalations;"
-      "DROP TABLE policies; DROP TABLE quotas; DROP TABLE audit_sealed;"
-      "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL,"
-      " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
-      " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
-      " revoked_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
-      "INSERT INTO api_keys VALUES ('key_1', '11', 'ci', 'acme', '', '', '', 0, 1, 0, 0),"
-      " ('key_2', '22', 'ops', 'ops', '', '', '', 1, 2, 0, 0);"
-      "CREATE TABLE artifacts(id TEXT PRIMARY KEY, execution INTEGER NOT NULL REFERENCES"
-      " executions(seq) ON DELETE CASCADE, sha256 TEXT NOT NULL) STRICT, WITHOUT ROWID;"
-      "CREATE INDEX artifacts_by_execution ON artifacts(execution);"
-      "CREATE INDEX artifacts_by_sha256 ON artifacts(sha256);"
-      "UPDATE executions SET record=json_set(record, '$.artifacts', json('[{\"id\":\"art_1\","
-      "\"path\":\"a.txt\",\"size\":7,\"content_type\":\"text/plain\",\"sha256\":\"d\"}]'));"
-      "INSERT INTO artifacts VALUES ('art_1', 1, 'd'), ('art_2', 1, 'whole');"
-      "PRAGMA user_version=1");
+      withoutEncryption() +
+          "DROP TABLE image_bindings; DROP TABLE snapshot_chunks; DROP TABLE chunks; DROP TABLE "
+          "snapshots;"
+          "DROP TABLE artifacts; DROP TABLE artifact_usage; DROP TABLE freed_blobs; DROP TABLE "
+          "sessions; DROP TABLE api_keys; DROP TABLE escalations; DROP TABLE escalation_numbers;"
+          "DROP TABLE escalation_policies; DROP TABLE notifications;"
+          "DROP TABLE agent_sandboxes; DROP TABLE violations;"
+          "DROP INDEX audit_by_agent; DROP INDEX audit_about_agents; DROP INDEX "
+          "audit_of_escalations;"
+          "DROP TABLE policies; DROP TABLE quotas; DROP TABLE audit_sealed;"
+          "CREATE TABLE api_keys(id TEXT PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, name TEXT NOT "
+          "NULL,"
+          " tenant TEXT NOT NULL, app TEXT NOT NULL, agent TEXT NOT NULL, user TEXT NOT NULL,"
+          " admin INTEGER NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,"
+          " revoked_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+          "INSERT INTO api_keys VALUES ('key_1', '11', 'ci', 'acme', '', '', '', 0, 1, 0, 0),"
+          " ('key_2', '22', 'ops', 'ops', '', '', '', 1, 2, 0, 0);"
+          "CREATE TABLE artifacts(id TEXT PRIMARY KEY, execution INTEGER NOT NULL REFERENCES"
+          " executions(seq) ON DELETE CASCADE, sha256 TEXT NOT NULL) STRICT, WITHOUT ROWID;"
+          "CREATE INDEX artifacts_by_execution ON artifacts(execution);"
+          "CREATE INDEX artifacts_by_sha256 ON artifacts(sha256);"
+          "UPDATE executions SET record=json_set(record, '$.artifacts', json('[{\"id\":\"art_1\","
+          "\"path\":\"a.txt\",\"size\":7,\"content_type\":\"text/plain\",\"sha256\":\"d\"}]'));"
+          "INSERT INTO artifacts VALUES ('art_1', 1, 'd'), ('art_2', 1, 'whole');"
+          "PRAGMA user_version=1");
   const auto store = openSqlite(optionsIn(dir));
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_FALSE((*store)->keyByHash("11")->value().principal.isAdmin());
@@ -187,11 +212,12 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
     ASSERT_TRUE(change(*store, approve));
   }
   runSql(dir.file("ledger.db"),
-         "DROP TABLE image_bindings; DROP TABLE quotas; DROP TABLE audit_sealed;"
-         "DROP INDEX audit_of_escalations;"
-         "ALTER TABLE escalations DROP COLUMN created_row;"
-         "ALTER TABLE escalations DROP COLUMN state_row;"
-         "PRAGMA user_version=8");
+         withoutEncryption() +
+             "DROP TABLE image_bindings; DROP TABLE quotas; DROP TABLE audit_sealed;"
+             "DROP INDEX audit_of_escalations;"
+             "ALTER TABLE escalations DROP COLUMN created_row;"
+             "ALTER TABLE escalations DROP COLUMN state_row;"
+             "PRAGMA user_version=8");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto wrong = store->escalations().mismatches(0, 10);
   ASSERT_TRUE(wrong) << wrong.error().message;

@@ -272,27 +272,8 @@ class Store {
   virtual Result<> health() = 0;
 };
 
-struct SqliteOptions {
-  std::string path;  // the file; its directory must exist
-  Durability durability = Durability::kProcess;
-  size_t queue = 4096;                     // writes waiting; more are refused with kQuota
-  size_t queue_bytes = size_t{256} << 20;  // as are those that would make them hold more than this
-  size_t batch = 256;                      // writes in one transaction, at most
-  uint32_t readers = 2;
-  // Signs the audit chain's head with each commit that extends it; a copy goes to the end of
-  // `checkpoint_file` every `checkpoint_every` entries and on close ("" for no file). A copy of
-  // that file elsewhere proves that nothing it covers was cut or replaced.
-  std::shared_ptr<const base::SigningKey> audit_key;
-  std::string checkpoint_file;
-  uint64_t checkpoint_every = 1000;
-};
-
 // Whether the credential of `principal` is still good, for what outlasts the request that it came
 // with; kDenied: it is revoked or expired. One that is no key, as a token, was good at the start.
 Result<> stillHolds(Store& store, const model::Principal& principal);
-
-// Opens or makes the ledger, migrates it (store/migrations), recovers, and starts its threads. A
-// ledger of a newer schema is refused.
-Result<std::unique_ptr<Store>> openSqlite(const SqliteOptions& options);
 
 }  // namespace cloister::store

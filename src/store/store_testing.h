@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "artifacts/tenant_cipher.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "store/store.h"
 
@@ -38,6 +40,14 @@ class TempDir {
  private:
   std::filesystem::path path_;
 };
+
+// With its keys beside what they encrypt, under a master key of this process.
+inline std::shared_ptr<artifacts::TenantCipher> cipherIn(const TempDir& dir) {
+  static const artifacts::Secret master = artifacts::Secret::random();
+  if (!base::makeDirs(dir.file("keys"), 0700)) std::abort();
+  return std::make_shared<artifacts::TenantCipher>(
+      artifacts::Keyring::open(dir.file("keys"), {master}).value());
+}
 
 // Starts a write and waits for its `done`.
 template <class T>

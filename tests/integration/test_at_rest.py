@@ -53,8 +53,9 @@ class AtRest(unittest.TestCase):
     def test_contents_are_not_on_the_disk(self):
         with harness.Server() as server:
             run = os.urandom(8).hex()
-            seeds = {what: f"{what}-{run}" for what in ("artifact", "workspace", "snapshot", "output", "shown")}
-            uploads = {what: os.urandom(24).hex().encode() for what in ("upload", "file")}
+            seeds = {what: f"{what}-{run}" for what in ("artifact", "workspace", "snapshot", "output", "shown", "cell")}
+            given = {what: os.urandom(24).hex() for what in ("upload", "file", "code", "env", "input", "metadata")}
+            known = os.urandom(24).hex()  # of what is searched by, and stands in the ledger as it is
 
             kept = server.run(MAKE.format(seed=seeds["artifact"]) + "open('kept.txt', 'w').write(text)", artifacts=["**"])
             self.assertEqual([each["path"] for each in kept["artifacts"]], ["kept.txt"])
@@ -63,26 +64,32 @@ class AtRest(unittest.TestCase):
                               max_output_bytes=1024, artifacts=[])
             self.assertTrue(long["stdout_truncated"])
             self.assertIsNotNone(long.get("stdout_artifact"), "past the cap it is an artifact")
-            server.run(MAKE.format(seed=seeds["shown"]) + "print(text[:64])", artifacts=[])
-            answer = server.request("POST", "/v1/artifacts?path=up.txt", uploads["upload"] * 100)
+            server.run(MAKE.format(seed=seeds["shown"]) + f"print(text[:64])  # {given['code']}", artifacts=[],
+                       env={"SECRET": given["env"]}, input=given["input"], metadata={"note": given["metadata"]})
+            answer = server.request("POST", "/v1/executions?wait=30", {"language": "bash", "code": "true"},
+                                    headers={"Idempotency-Key": known})
+            self.assertEqual(answer.json()["status"], "completed")
+            answer = server.request("POST", "/v1/artifacts?path=up.txt", given["upload"].encode() * 100)
             self.assertEqual(answer.status, 201)
             with Session(server, language="python") as session:
                 done = session.exec(MAKE.format(seed=seeds["snapshot"]) + "open('in.txt', 'w').write(text)")
                 self.assertEqual(done["exit_code"], 0, done)
-                session.call("PUT", "/files/up.txt", uploads["file"] * 100, status=200)
+                session.call("PUT", "/files/up.txt", given["file"].encode() * 100, status=200)
                 session.call("POST", "/snapshots", status=201)
-                self.look(server, seeds, uploads)
-            self.look(server, seeds, uploads)
+                done = session.exec(MAKE.format(seed=seeds["cell"]) + "text", kernel=None)
+                self.assertIn(text_of(seeds["cell"]).decode(), str(done["results"]))
+                self.look(server, seeds, given, known)
+            self.look(server, seeds, given, known)
             server.stop()
-            self.look(server, seeds, uploads)
+            self.look(server, seeds, given, known)
 
-    def look(self, server, seeds, uploads):
-        # What a run said, up to its cap, is kept in the ledger as text: so the search does find what is there.
-        self.assertNotEqual(holders(server.state, text_of(seeds["shown"])), set())
-        for what in ("artifact", "workspace", "snapshot", "output"):
-            self.assertEqual(holders(server.state, text_of(seeds[what])), set(), what)
-        for what, text in uploads.items():
-            self.assertEqual(holders(server.state, text), set(), what)
+    def look(self, server, seeds, given, known):
+        self.assertEqual({os.path.dirname(each) for each in holders(server.state, known.encode())}, {"ledger"},
+                         "the search finds what is there")
+        for what, seed in seeds.items():
+            self.assertEqual(holders(server.state, text_of(seed)), set(), what)
+        for what, text in given.items():
+            self.assertEqual(holders(server.state, text.encode()), set(), what)
 
     def test_the_search_finds_each_spelling(self):
         text = text_of("any")

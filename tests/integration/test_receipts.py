@@ -131,27 +131,36 @@ class Receipts(ReceiptTest):
         receipt = self.receipt(done)
         database = sqlite3.connect(pathlib.Path(self.server.state) / "ledger" / "ledger.db", isolation_level=None)
         self.addCleanup(database.close)
-        (record,) = database.execute("SELECT record FROM executions WHERE id=?", (done["id"],)).fetchone()
-        self.assertIn('"exit_code":3', record)
-        forge = "UPDATE executions SET record=? WHERE id=?"
-        database.execute(forge, (record.replace('"exit_code":3', '"exit_code":0'), done["id"]))
+        other = self.run_code("exit 0", "bash")
+
+        def row_of(execution):
+            return database.execute("SELECT record, encrypted FROM executions WHERE id=?", (execution["id"],)).fetchone()
+
+        def details_of(entry):
+            return database.execute("SELECT details FROM audit WHERE seq=?", (entry["seq"],)).fetchone()[0]
+
+        kept = row_of(done)
+        self.assertEqual(kept[1], 1, "it is encrypted")
+        forge = "UPDATE executions SET record=?, encrypted=? WHERE id=?"
         try:
-            answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
-            self.assertIn("is not the one of audit entry", answer.json()["detail"])
-            seq = receipt["audit"]["ended"]["seq"]
-            (details,) = database.execute("SELECT details FROM audit WHERE seq=?", (seq,)).fetchone()
-            of_forged = hashlib.sha256(record.replace('"exit_code":3', '"exit_code":0').encode()).hexdigest()
-            digest = hashlib.sha256(record.encode()).hexdigest()
-            self.assertIn(digest, details)
+            for forged in (row_of(other), ('{"exit_code":0}', 1), ('{"exit_code":0}', 0)):
+                with self.subTest(forged):
+                    database.execute(forge, (*forged, done["id"]))
+                    answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
+                    self.assertIn("is not the one of audit entry", answer.json()["detail"])
+            database.execute(forge, (*kept, done["id"]))
+            entry = receipt["audit"]["ended"]
+            details, digest = details_of(entry), json.loads(details_of(entry))["record_sha256"]
             (trigger,) = database.execute("SELECT sql FROM sqlite_master WHERE name='audit_is_not_changed'").fetchone()
             database.execute("DROP TRIGGER audit_is_not_changed")
-            database.execute("UPDATE audit SET details=? WHERE seq=?", (details.replace(digest, of_forged), seq))
+            change = "UPDATE audit SET details=? WHERE seq=?"
+            database.execute(change, (details.replace(digest, hashlib.sha256(b"another").hexdigest()), entry["seq"]))
             answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
             self.assertIn("is not as it was written", answer.json()["detail"])
-            database.execute("UPDATE audit SET details=? WHERE seq=?", (details, seq))
+            database.execute(change, (details, entry["seq"]))
             database.execute(trigger)
         finally:
-            database.execute(forge, (record, done["id"]))
+            database.execute(forge, (*kept, done["id"]))
         self.assertEqual(self.receipt(done), receipt)
 
     def test_keys(self):

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is encrypted in a ledger, and what becomes of one that is not.
+#include "store/encryption.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "artifacts/tenant_cipher.h"
+#include "base/id.h"
+#include "store/agent_store.h"
+#include "store/sqlite.h"
+#include "store/store_testing.h"
+
+namespace cloister::store {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+SqliteOptions plainIn(const TempDir& dir) {
+  static const auto key = std::make_shared<const base::SigningKey>(base::SigningKey::generate());
+  SqliteOptions options;
+  options.path = dir.file("ledger.db");
+  options.audit_key = key;
+  return options;
+}
+
+SqliteOptions encryptedIn(const TempDir& dir) {
+  SqliteOptions options = plainIn(dir);
+  options.cipher = testing::cipherIn(dir);
+  return options;
+}
+
+// A word that stands nowhere else, in each place that is to be encrypted.
+constexpr char kWord[] = "Xylophonist";
+
+// One row of each table, with the word in all that is its tenant's alone.
+struct Rows {
+  std::string execution;
+};
+
+Rows fill(Store& store) {
+  NewExecution request = testing::queued();
+  request.request_json = std::string(R"({"code":")") + kWord + R"(","language":"python"})";
+  request.spec = std::string("spec\0", 5) + kWord;
+  request.execution.metadata["note"] = kWord;
+  const model::Execution done = testing::finished(store, request).value();
+  NewExecution waits = testing::queued();  // its spec stays
+  waits.request_json = request.request_json;
+  waits.spec = request.spec;
+  EXPECT_TRUE(testing::accept(store, waits));
+  model::Execution says = testing::accept(store, testing::queued()).value().execution;
+  EXPECT_TRUE(testing::update(store, says, model::Status::kRunning));
+  says.status = model::Status::kCompleted;
+  says.exit_code = 0;
+  says.out.bytes = says.err.bytes = kWord;
+  says.out.total = says.err.total = std::size(kWord) - 1;
+  EXPECT_TRUE(testing::update(store, says));
+  model::Violation violation;
+  violation.id = base::newId("vio");
+  violation.tenant = "acme";
+  violation.agent = "agent";
+  violation.what = violation.reason = violation.words = kWord;
+  EXPECT_TRUE(testing::await<AfterViolation>([&](Done<AfterViolation> then) {
+    store.agents().addViolation(violation, {}, testing::principal("acme"), std::move(then));
+  }));
+  NewEscalation asked;
+  asked.escalation.operation = "run";
+  asked.escalation.display = kWord;
+  asked.escalation.requester = testing::principal("acme");
+  asked.escalation.created_at = 1'780'000'000'000'000;
+  asked.escalation.expires_at = 1'780'000'000'001'000;
+  asked.event = {.action = "escalation.requested",
+                 .subject = "",
+                 .principal = asked.escalation.requester,
+                 .details = {}};
+  EXPECT_TRUE(testing::await<model::Escalation>(
+      [&](Done<model::Escalation> then) { store.escalations().add(asked, std::move(then)); }));
+  return {done.id};
+}
+
+// The files in which the word stands: the ledger's, and what lies beside it.
+std::vector<std::string> filesWith(const TempDir& dir) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(dir.file(""))) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    if (text.find(kWord) != std::string::npos) found.push_back(entry.path().filename());
+  }
+  return found;
+}
+
+void runSql(const TempDir& dir, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
+  char* error = nullptr;
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
+  sqlite3_close(db);
+}
+
+void expectWhole(Store& store, const Rows& rows) {
+  const auto read = store.get(Scope::allTenants(), rows.execution);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->metadata.at("note"), kWord);
+  EXPECT_TRUE(store.recorded(Scope::allTenants(), rows.execution));
+  const auto pending = store.unfinished();
+  ASSERT_TRUE(pending) << pending.error().message;
+  ASSERT_EQ(pending->size(), 1U);
+  EXPECT_THAT(pending->front().request_json, HasSubstr(kWord));
+  EXPECT_THAT(pending->front().spec, HasSubstr(kWord));
+  const auto violations =
+      store.agents().violations(Scope::allTenants(), {.of = {.tenant = "acme", .agent = "agent"}});
+  ASSERT_TRUE(violations) << violations.error().message;
+  ASSERT_EQ(violations->size(), 1U);
+  EXPECT_EQ(violations->front().words, kWord);
+  for (const auto& wrong : {store.mismatches(0, 10), store.sessionMismatches(0, 10),
+                            store.escalations().mismatches(0, 10)}) {
+    ASSERT_TRUE(wrong) << wrong.error().message;
+    EXPECT_TRUE(wrong->empty()) << wrong->front().problem;
+  }
+}
+
+TEST(Encryption, NothingOfARequestOrItsOutputStandsInTheFiles) {
+  const TempDir dir;
+  const auto store = openSqlite(encryptedIn(dir)).value();
+  const Rows rows = fill(*store);
+  EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
+  expectWhole(*store, rows);
+}
+
+TEST(Encryption, AnOlderLedgerIsEncryptedAndItsOldTextIsGone) {
+  const TempDir dir;
+  Rows rows;
+  {
+    const auto store = openSqlite(plainIn(dir)).value();
+    rows = fill(*store);
+  }
+  EXPECT_THAT(filesWith(dir), ::testing::Contains("ledger.db"));
+  const auto store = openSqlite(encryptedIn(dir));
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
+  expectWhole(**store, rows);
+}
+
+// The upgrade was ended between two of its steps.
+TEST(Encryption, GoesOnWhereItWasEnded) {
+  const TempDir dir;
+  Rows rows;
+  {
+    const auto store = openSqlite(plainIn(dir)).value();
+    rows = fill(*store);
+  }
+  {
+    const auto store = openSqlite(encryptedIn(dir)).value();
+    const Rows more = fill(*store);
+  }
+  runSql(dir, "UPDATE encryption SET owed=1");
+  const auto store = openSqlite(encryptedIn(dir));
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
+  EXPECT_TRUE((*store)->get(Scope::allTenants(), rows.execution));
+}
+
+TEST(Encryption, WithoutTheKeyOfATenantTheLedgerIsRefused) {
+  const TempDir dir;
+  {
+    const auto store = openSqlite(encryptedIn(dir)).value();
+    fill(*store);
+  }
+  const auto without = openSqlite(plainIn(dir));
+  ASSERT_FALSE(without);
+  EXPECT_THAT(without.error().message, HasSubstr("it is encrypted"));
+  fs::remove_all(dir.file("keys"));
+  const auto lost = openSqlite(encryptedIn(dir));
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, Code::kInvalid);
+  EXPECT_THAT(lost.error().message, HasSubstr("key of tenant \"acme\" is missing"));
+}
+
+TEST(Encryption, WhatWasMovedToAnotherRowIsFound) {
+  const TempDir dir;
+  const auto store = openSqlite(encryptedIn(dir)).value();
+  const Rows first = fill(*store);
+  runSql(dir, "UPDATE outputs SET out=(SELECT max(err) FROM outputs WHERE err<>'')");
+  const auto wrong = store->mismatches(0, 10);
+  ASSERT_TRUE(wrong) << wrong.error().message;
+  EXPECT_FALSE(wrong->empty());
+  runSql(dir,
+         "UPDATE executions SET record=(SELECT record FROM executions ORDER BY seq DESC)"
+         " WHERE id='" +
+             first.execution + "'");
+  EXPECT_FALSE(store->get(Scope::allTenants(), first.execution));
+  EXPECT_THAT(store->mismatches(0, 10)->front().problem, HasSubstr("is not the one of"));
+}
+
+}  // namespace
+}  // namespace cloister::store
