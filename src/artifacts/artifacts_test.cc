@@ -445,6 +445,17 @@ TEST_F(TenantCipherTest, GivesBackWhatItEncryptedInItsPlaceAlone) {
   }
 }
 
+TEST_F(TenantCipherTest, TwoKeysOfOneTenantAreRefused) {
+  ASSERT_TRUE(cipher_->encrypt("acme", "x", "y"));
+  const TempDir elsewhere;
+  TenantCipher other(Keyring::open(elsewhere.path(), {master_}).value());
+  ASSERT_TRUE(other.encrypt("acme", "x", "y"));
+  fs::copy(elsewhere.path(), dir_.path(), fs::copy_options::recursive);
+  const auto both = Keyring::open(dir_.path(), {master_});
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, ::testing::HasSubstr("a key of tenant \"acme\" too"));
+}
+
 TEST_F(TenantCipherTest, ATenantHasAKeyOfItsOwn) {
   EXPECT_FALSE(cipher_->has("acme"));
   EXPECT_EQ(cipher_->decrypt("acme", "x", "y").error().code, Code::kInvalid);

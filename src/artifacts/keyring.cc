@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <tuple>
 
 #include <sodium.h>
 
@@ -196,6 +197,11 @@ Result<> Keyring::load(const std::string& name) {
     const Secret key(std::string_view(plain).substr(0, Secret::kSize));
     const std::string tenant = plain.substr(Secret::kSize);
     sodium_memzero(plain.data(), plain.size());
+    if (const auto other = find(tenant)) {
+      return fail(Code::kInvalid, "opening " + path + ": " + other->dir +
+                                      " has a key of tenant \"" + tenant +
+                                      "\" too; move away the one that is not in use");
+    }
     if (i > 0) TRY(wrap(name, key, tenant));
     add(name, key, tenant);
     return {};
@@ -222,15 +228,24 @@ void Keyring::add(const std::string& name, const Secret& key, const std::string&
                                                     .records = derive(key, kRecords)});
 }
 
+Result<> Keyring::keep(const std::string& name, const Secret& key,
+                       const std::string& tenant) const {
+  TRY(wrap(name, key, tenant));
+  const base::Fd dir(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir || base::syncFile(dir.get()) != 0) return failErrno("syncing " + dir_);
+  return {};
+}
+
 Result<std::shared_ptr<const TenantKeys>> Keyring::of(const std::string& tenant) {
   if (auto known = find(tenant)) return known;
   const std::string name = base::randomHex(kNameBytes);
   const std::string path = dir_ + "/" + name;
   if (::mkdir(path.c_str(), 0700) != 0) return failErrno("making " + path);
   const Secret key = Secret::random();
-  TRY(wrap(name, key, tenant));
-  const base::Fd dir(::open(dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir || base::syncFile(dir.get()) != 0) return failErrno("syncing " + dir_);
+  if (auto kept = keep(name, key, tenant); !kept) {
+    std::ignore = removeTree(path);  // a key that is not in use here must not be found later
+    return std::unexpected(std::move(kept).error());
+  }
   add(name, key, tenant);
   return find(tenant);
 }

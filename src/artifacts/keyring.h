@@ -75,6 +75,8 @@ class Keyring {
   Result<> load(const std::string& name);
   [[nodiscard]] Result<> wrap(const std::string& name, const Secret& key,
                               const std::string& tenant) const;
+  [[nodiscard]] Result<> keep(const std::string& name, const Secret& key,
+                              const std::string& tenant) const;
   void add(const std::string& name, const Secret& key, const std::string& tenant);
 
   std::string dir_;

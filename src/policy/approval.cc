@@ -108,6 +108,10 @@ Result<> isInTime(const Escalation& e, const Use& use) {
 
 }  // namespace
 
+bool mayDecide(const Escalation& escalation, const Principal& by) {
+  return !by.roles.has(model::Role::kAgent) && hasRole(escalation.roles, by);
+}
+
 Result<> vote(Escalation& e, const Ballot& ballot) {
   TRY(mayVote(e, ballot));
   TRY(isOpen(e, ballot));

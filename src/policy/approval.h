@@ -66,4 +66,7 @@ Result<> stands(const model::Escalation& escalation, const Use& use, const Needs
 // Its time is over: pending or approved → expired. kConflict before that.
 Result<> expire(model::Escalation& escalation, int64_t now);
 
+// Whether its rule names a role of `by`: who votes on it needs that besides the permission.
+bool mayDecide(const model::Escalation& escalation, const model::Principal& by);
+
 }  // namespace cloister::policy

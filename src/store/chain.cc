@@ -15,7 +15,8 @@ constexpr char kInsert[] =
     " hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr char kKeep[] =
     "INSERT INTO audit_sealed(seq, name, salt, value, encrypted)"
-    " SELECT ?1, ?2, ?3, encrypt(tenant, 'sealed ' || ?1 || ' ' || ?2, ?4), encrypts()"
+    " SELECT ?1, ?2, encrypt(tenant, 'salt ' || ?1 || ' ' || ?2, ?3),"
+    " encrypt(tenant, 'sealed ' || ?1 || ' ' || ?2, ?4), encrypts()"
     " FROM audit WHERE seq=?1";
 constexpr char kSeal[] = "INSERT OR REPLACE INTO audit_head VALUES (1,?,?,?,?,?)";
 constexpr char kReadHead[] = "SELECT seq, hash, at, key_id, signature FROM audit_head";

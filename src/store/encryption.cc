@@ -4,6 +4,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -39,13 +41,17 @@ constexpr Step kSteps[] = {
     {"UPDATE executions SET encrypted=1, record=encrypt(tenant, 'record ' || id, record)"
      " WHERE seq IN (SELECT seq FROM executions WHERE encrypted=0 LIMIT ?)",
      200},
-    {"UPDATE requests SET encrypted=1, body=(SELECT encrypt(e.tenant, 'request ' || e.id, body)"
-     " FROM executions e WHERE e.seq=execution)"
+    {"UPDATE requests SET encrypted=1, body=coalesce((SELECT encrypt(e.tenant, 'request ' || e.id, "
+     "body)"
+     " FROM executions e WHERE e.seq=execution), '')"
      " WHERE execution IN (SELECT execution FROM requests WHERE encrypted=0 LIMIT ?)",
      16},
-    {"UPDATE specs SET encrypted=1, spec=(SELECT encrypt(e.tenant, 'spec ' || e.id, spec)"
-     " FROM executions e WHERE e.seq=execution)"
+    {"UPDATE specs SET encrypted=1, spec=coalesce((SELECT encrypt(e.tenant, 'spec ' || e.id, spec)"
+     " FROM executions e WHERE e.seq=execution), x'')"
      " WHERE execution IN (SELECT execution FROM specs WHERE encrypted=0 LIMIT ?)",
+     16},
+    {"DELETE FROM outputs WHERE execution NOT IN (SELECT seq FROM executions) AND execution IN"
+     " (SELECT execution FROM outputs WHERE encrypted=0 LIMIT ?)",
      16},
     {"UPDATE outputs SET encrypted=1, (out, err, compile_out, compile_err)=("
      " SELECT encrypt(e.tenant, 'out ' || e.id, out), encrypt(e.tenant, 'err ' || e.id, err),"
@@ -65,8 +71,10 @@ constexpr Step kSteps[] = {
     {"UPDATE escalations SET encrypted=1, record=encrypt(tenant, 'escalation ' || id, record)"
      " WHERE seq IN (SELECT seq FROM escalations WHERE encrypted=0 LIMIT ?)",
      100},
-    {"UPDATE audit_sealed SET encrypted=1, value=(SELECT encrypt(a.tenant,"
-     " 'sealed ' || a.seq || ' ' || name, value) FROM audit a WHERE a.seq=audit_sealed.seq)"
+    {"UPDATE audit_sealed SET encrypted=1, (salt, value)=("
+     " SELECT encrypt(a.tenant, 'salt ' || a.seq || ' ' || name, salt),"
+     " encrypt(a.tenant, 'sealed ' || a.seq || ' ' || name, value)"
+     " FROM audit a WHERE a.seq=audit_sealed.seq)"
      " WHERE (seq, name) IN (SELECT seq, name FROM audit_sealed WHERE encrypted=0 LIMIT ?)",
      200},
 };
@@ -82,6 +90,11 @@ std::string tenantsIn(const std::string& table) {
          " SELECT name FROM t WHERE EXISTS (SELECT 1 FROM " +
          table + " WHERE tenant=name AND encrypted=1)";
 }
+
+// The log seals for whom it names as the actor.
+constexpr char kSealedFor[] =
+    "SELECT DISTINCT a.tenant FROM audit_sealed s JOIN audit a ON a.seq=s.seq"
+    " WHERE s.encrypted=1";
 
 std::string_view bytesOf(sqlite3_value* value) {
   const void* bytes = sqlite3_value_blob(value);
@@ -120,6 +133,10 @@ void encrypts(sqlite3_context* context, int /*count*/, sqlite3_value** /*argumen
 
 Result<std::string> decryptedOf(artifacts::TenantCipher* cipher, sqlite3_value** arguments) {
   if (cipher == nullptr) return fail(Code::kInvalid, "decrypting: the ledger was opened without");
+  if (sqlite3_value_int(arguments[0]) == 0) {
+    return fail(Code::kInternal,
+                "decrypting: a row is in plain text, which none is once the ledger is open");
+  }
   const std::string tenant(bytesOf(arguments[1]));
   const std::string_view place = bytesOf(arguments[2]);
   const std::string_view value = bytesOf(arguments[3]);
@@ -130,7 +147,7 @@ Result<std::string> decryptedOf(artifacts::TenantCipher* cipher, sqlite3_value**
 }
 
 void decrypted(sqlite3_context* context, sqlite3_value** arguments, bool or_null) {
-  const bool plain = sqlite3_value_int(arguments[0]) == 0;
+  const bool plain = sqlite3_value_int(arguments[0]) == 0 && cipherOf(context) == nullptr;
   if (plain || sqlite3_value_bytes(arguments[3]) == 0) {
     return sqlite3_result_value(context, arguments[3]);
   }
@@ -163,8 +180,11 @@ void forget(void* cipher) {
 }
 
 Result<> checkKeys(Database& db, artifacts::TenantCipher* cipher) {
-  for (const char* table : kTables) {
-    Statement row = TRY(db.use(tenantsIn(table)));
+  std::vector<std::string> looks = {kSealedFor};
+  for (const char* table : kTables)
+    looks.push_back(tenantsIn(table));
+  for (const std::string& look : looks) {
+    Statement row = TRY(db.use(look));
     while (TRY(row.step())) {
       const std::string tenant = row.text(0);
       if (cipher == nullptr) {
@@ -195,12 +215,21 @@ Result<int64_t> encryptSome(Database& db, const Step& step) {
   return done;
 }
 
+// kUnavailable where somebody reads it.
+Result<> emptyLog(Database& db) {
+  if (sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
+                                nullptr) == SQLITE_OK) {
+    return {};
+  }
+  return std::unexpected(sqliteError(db.handle(), "emptying the ledger's log"));
+}
+
 Result<int64_t> encryptRows(Database& db) {
   int64_t all = 0;
   for (const Step& step : kSteps) {
     while (const int64_t rows = TRY(encryptSome(db, step))) {
       all += rows;
-      TRY(db.run("PRAGMA wal_checkpoint(TRUNCATE)"));
+      std::ignore = emptyLog(db);  // so that it does not grow
     }
   }
   return all;
@@ -209,9 +238,8 @@ Result<int64_t> encryptRows(Database& db) {
 // Of pages that were split or freed, parts of the old text may be left.
 Result<> writeAnew(Database& db) {
   TRY(db.run("VACUUM"));
-  TRY(db.run("PRAGMA wal_checkpoint(TRUNCATE)"));
-  TRY(db.run("UPDATE encryption SET owed=0"));
-  return db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  TRY(emptyLog(db));
+  return db.run("UPDATE encryption SET owed=0");
 }
 
 // Where SQLite writes the copy that it makes meanwhile: it may be larger than memory.

@@ -15,6 +15,7 @@
 #include "artifacts/tenant_cipher.h"
 #include "base/id.h"
 #include "store/agent_store.h"
+#include "store/quota_store.h"
 #include "store/sqlite.h"
 #include "store/store_testing.h"
 
@@ -151,7 +152,7 @@ TEST(Encryption, AnOlderLedgerIsEncryptedAndItsOldTextIsGone) {
   expectWhole(**store, rows);
 }
 
-// The upgrade was ended between two of its steps.
+// The upgrade was ended between two of its steps: some rows are as they were.
 TEST(Encryption, GoesOnWhereItWasEnded) {
   const TempDir dir;
   Rows rows;
@@ -159,15 +160,69 @@ TEST(Encryption, GoesOnWhereItWasEnded) {
     const auto store = openSqlite(plainIn(dir)).value();
     rows = fill(*store);
   }
+  runSql(dir, "CREATE TABLE kept AS SELECT * FROM requests");
   {
     const auto store = openSqlite(encryptedIn(dir)).value();
-    const Rows more = fill(*store);
   }
-  runSql(dir, "UPDATE encryption SET owed=1");
+  runSql(dir,
+         "UPDATE requests SET encrypted=0, body=(SELECT body FROM kept k WHERE"
+         " k.execution=requests.execution); DROP TABLE kept; UPDATE encryption SET owed=1");
+  EXPECT_THAT(filesWith(dir), ::testing::Contains("ledger.db"));
   const auto store = openSqlite(encryptedIn(dir));
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
-  EXPECT_TRUE((*store)->get(Scope::allTenants(), rows.execution));
+  expectWhole(**store, rows);
+}
+
+// A backup, or a person with a shell, reads the ledger meanwhile: the log cannot be emptied then.
+TEST(Encryption, WhereTheLedgerIsReadMeanwhileTheNextStartEnds) {
+  const TempDir dir;
+  {
+    fill(*openSqlite(plainIn(dir)).value());
+  }
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &reader), SQLITE_OK);
+  ASSERT_EQ(
+      sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM executions", nullptr, nullptr, nullptr),
+      SQLITE_OK);
+  {
+    ASSERT_TRUE(openSqlite(encryptedIn(dir)));
+  }
+  EXPECT_THAT(filesWith(dir), ::testing::Not(::testing::IsEmpty()));
+  sqlite3_close(reader);
+  {
+    ASSERT_TRUE(openSqlite(encryptedIn(dir)));
+  }
+  EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
+}
+
+// By somebody who can write the file and has no key.
+TEST(Encryption, ARowInPlainTextIsNone) {
+  const TempDir dir;
+  const auto store = openSqlite(encryptedIn(dir)).value();
+  const Rows rows = fill(*store);
+  runSql(dir, "UPDATE outputs SET encrypted=0, out=CAST('forged' AS BLOB)");
+  const auto read = store->get(Scope::allTenants(), rows.execution);
+  EXPECT_FALSE(read) << read->out.bytes;
+  EXPECT_FALSE(store->mismatches(0, 10)->empty());
+}
+
+// One row that does not decrypt keeps neither the others from being listed nor the service from
+// starting.
+TEST(Encryption, OnlyTheRowsOfAPageAreDecrypted) {
+  const TempDir dir;
+  const auto store = openSqlite(encryptedIn(dir)).value();
+  const Rows rows = fill(*store);
+  runSql(dir, "UPDATE executions SET record='AAAA' WHERE id='" + rows.execution +
+                  "';"
+                  "UPDATE requests SET body='AAAA'; UPDATE specs SET spec=x'00'");
+  ListQuery query;
+  query.limit = 2;
+  const auto page = store->list(Scope::of(testing::principal("acme")), query);
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->size(), 2U);
+  EXPECT_TRUE(store->unfinished());
+  EXPECT_TRUE(store->quotas().cpuSince(1));
 }
 
 TEST(Encryption, WithoutTheKeyOfATenantTheLedgerIsRefused) {

@@ -232,11 +232,13 @@ Result<std::map<model::EscalationStatus, uint64_t>> countEscalations(Database& d
 
 Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope& scope,
                                                        const EscalationQuery& query) {
-  std::string sql = "SELECT seq, record FROM plain_escalations WHERE seq<?";
+  std::string sql =
+      "SELECT seq, record FROM plain_escalations WHERE seq IN"
+      " (SELECT seq FROM escalations WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
-  sql += " ORDER BY seq DESC LIMIT ?";
+  sql += " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC";
   Statement row = TRY(db.use(sql));
   row.bind(query.before_seq == 0
                ? INT64_MAX

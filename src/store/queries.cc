@@ -24,8 +24,8 @@ constexpr char kApproval[] =
     " ORDER BY seq DESC LIMIT 1";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at,"
-    " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
-    " decrypted(s.encrypted, e.tenant, 'spec ' || e.id, s.spec) FROM plain_executions e"
+    " legible(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
+    " legible(s.encrypted, e.tenant, 'spec ' || e.id, s.spec) FROM plain_executions e"
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
     " WHERE e.finished_at=0 ORDER BY e.seq";
 constexpr char kAudit[] =
@@ -38,14 +38,17 @@ constexpr char kAuditOfTenant[] =
 constexpr uint32_t kMaxList = 500;
 constexpr uint32_t kMaxAudit = 1000;
 
-// One statement for each combination of filters, so that each uses the index made for it.
+// One statement for each combination of filters, so that each uses the index made for it. Only what
+// is shown is decrypted.
 std::string listSql(const Scope& scope, const ListQuery& query) {
-  std::string sql = "SELECT seq, record, archived_at FROM plain_executions WHERE seq<?";
+  std::string sql =
+      "SELECT seq, record, archived_at FROM plain_executions WHERE seq IN"
+      " (SELECT seq FROM executions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
   if (!query.session_id.empty()) sql += " AND session_id<>'' AND session_id=?";
-  return sql + " ORDER BY seq DESC LIMIT ?";
+  return sql + " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC";
 }
 
 std::unexpected<Error> noExecution(const std::string& id) {

@@ -16,7 +16,8 @@ constexpr char kOthers[] =
     "SELECT count(*) FROM quotas WHERE tenant=?1 AND agent<>'' AND agent<>?2";
 constexpr char kAll[] = "SELECT tenant, agent, record FROM quotas";
 constexpr char kCpu[] =
-    "SELECT tenant, agent, sum(json_extract(record, '$.usage.cpu_ms')) FROM plain_executions"
+    "SELECT tenant, agent, sum(json_extract(legible(encrypted, tenant, 'record ' || id, record),"
+    " '$.usage.cpu_ms')) FROM executions"
     " WHERE finished_at>0 AND finished_at>=? GROUP BY tenant, agent";
 
 Result<> write(Transaction tx, const model::QuotaRecord& record) {

@@ -7,7 +7,8 @@ namespace cloister::store {
 namespace {
 
 constexpr char kSealedIn[] =
-    "SELECT s.seq, s.name, s.salt,"
+    "SELECT s.seq, s.name,"
+    " legible(s.encrypted, a.tenant, 'salt ' || s.seq || ' ' || s.name, s.salt),"
     " legible(s.encrypted, a.tenant, 'sealed ' || s.seq || ' ' || s.name, s.value)"
     " FROM audit_sealed s JOIN audit a ON a.seq=s.seq"
     " WHERE s.seq>=? AND s.seq<=? ORDER BY s.seq, s.name";

@@ -133,11 +133,12 @@ Result<model::Session> getSession(Database& db, const Scope& scope, const std::s
 
 Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,
                                                  const SessionQuery& query) {
-  std::string sql = "SELECT seq, record FROM plain_sessions WHERE seq<?";
+  std::string sql =
+      "SELECT seq, record FROM plain_sessions WHERE seq IN (SELECT seq FROM sessions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
   if (query.status) sql += " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
-  Statement row = TRY(db.use(sql + " ORDER BY seq DESC LIMIT ?"));
+  Statement row = TRY(db.use(sql + " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC"));
   const uint64_t before = query.before_seq == 0 ? uint64_t{INT64_MAX} : query.before_seq;
   row.bind(std::min(before, uint64_t{INT64_MAX}));
   if (scope.tenant()) row.bind(*scope.tenant());

@@ -73,6 +73,7 @@ class Blocked(AgentCase):
 
         for who in ({"roles": ["approver"]}, {"key": key}):
             self.assertIn("\nenv: TOKEN=hunter2\n", shown_to(**who)["display"])
+        self.assertIn("\nenv: TOKEN\n", shown_to(roles=["operator"])["display"], "no rule names that role")
         viewer = self.new_key("default", roles=["viewer"])["secret"]
         self.assertIn("\nenv: TOKEN\n", shown_to(key=viewer)["display"])
         listed = self.call("GET", "/v1/escalations?limit=100", key=viewer, status=200).json()

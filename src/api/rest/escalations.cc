@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/rest/requests.h"
+#include "policy/approval.h"
 
 namespace cloister::api {
 namespace {
@@ -29,7 +30,8 @@ json::object shownTo(const model::Principal& who, const model::Escalation& escal
   json::object shown = model::toJsonObject(escalation);
   const bool asked = escalation.requester.tenant == who.tenant &&
                      escalation.requester.key_id == who.key_id && !who.key_id.empty();
-  if (asked || who.may(Permission::kEscalationDecide)) return shown;
+  const bool decides = who.may(Permission::kEscalationDecide) && policy::mayDecide(escalation, who);
+  if (asked || decides) return shown;
   shown["display"] = model::withoutValues(escalation.display);
   return shown;
 }
