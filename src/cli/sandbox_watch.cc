@@ -327,7 +327,7 @@ const Command kSandboxCheck = {
     .summary = "ask whether an agent may do what a plan says",
     .details =
         "PLAN is JSON: a list of operations, as of POST /v1/agents/{agent}/sandbox:validate, each\n"
-        "with the `resources` that it takes. What all of them take is judged too. Nothing runs, "
+        "with the `resources` that it takes. Their sum is judged too. Nothing runs, "
         "and\n"
         "nothing is recorded. The exit status is 1 when something of it is refused.",
     .flags = kCheckFlags,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/encryption.h"
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -50,8 +49,8 @@ constexpr Step kSteps[] = {
      " FROM executions e WHERE e.seq=execution), x'')"
      " WHERE execution IN (SELECT execution FROM specs WHERE encrypted=0 LIMIT ?)",
      16},
-    {"DELETE FROM outputs WHERE execution NOT IN (SELECT seq FROM executions) AND execution IN"
-     " (SELECT execution FROM outputs WHERE encrypted=0 LIMIT ?)",
+    {"DELETE FROM outputs WHERE execution IN (SELECT execution FROM outputs o WHERE encrypted=0"
+     " AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.seq=o.execution) LIMIT ?)",
      16},
     {"UPDATE outputs SET encrypted=1, (out, err, compile_out, compile_err)=("
      " SELECT encrypt(e.tenant, 'out ' || e.id, out), encrypt(e.tenant, 'err ' || e.id, err),"

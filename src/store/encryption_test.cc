@@ -160,7 +160,11 @@ TEST(Encryption, GoesOnWhereItWasEnded) {
     const auto store = openSqlite(plainIn(dir)).value();
     rows = fill(*store);
   }
-  runSql(dir, "CREATE TABLE kept AS SELECT * FROM requests");
+  runSql(dir,
+         "CREATE TABLE kept AS SELECT * FROM requests;"
+         // Rows of no execution: foreign keys are off here, as they may have been for a tool.
+         "INSERT INTO outputs SELECT 1000+value, x'61', x'', x'', x'', 0 FROM"
+         " json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]')");
   {
     const auto store = openSqlite(encryptedIn(dir)).value();
   }

@@ -54,8 +54,8 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
                              const Resources& used, int64_t now);
 
 // Only what it takes.
-// What a plan takes as a whole: memory, time and disk added up, of processor and file size the
-// largest.
+// A plan as a whole takes the sum of memory, time and disk, and the largest processor and file
+// size.
 Resources sumOf(const std::vector<Operation>& plan);
 Validation validateResources(const AgentRules& rules, const Resources& wanted,
                              const Resources& used);
