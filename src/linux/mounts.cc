@@ -104,6 +104,12 @@ Result<> detachMount(const std::string& path) {
   return {};
 }
 
+Result<bool> unmountUnused(const std::string& path) {
+  if (::umount2(path.c_str(), UMOUNT_NOFOLLOW) == 0) return true;
+  if (errno == EBUSY) return false;
+  return failErrno("unmounting " + path);
+}
+
 Result<> makePrivate() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return failErrno("making the mounts private");

@@ -51,6 +51,9 @@ Result<> bindMount(const std::string& source, const std::string& target);
 // umount2(2), MNT_DETACH: nobody finds it any more; what is open of it stays.
 Result<> detachMount(const std::string& path);
 
+// umount2(2): false while something of it is open or is somebody's directory.
+Result<bool> unmountUnused(const std::string& path);
+
 // Makes every mount here private, so that nothing propagates in or out.
 Result<> makePrivate();
 

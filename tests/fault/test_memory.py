@@ -2,6 +2,7 @@
 """kill -9 while all that runs in a session is kept, or goes on from what was kept: of what keeps it, of its kernel, of the
 node. What was acknowledged holds, the session goes on or its end is told, and nothing is left."""
 
+import contextlib
 import os
 import pathlib
 import sys
@@ -26,6 +27,13 @@ def verb_of(pid):
         return []
 
 
+def pages_open(pid):
+    """Whether a process has the file open that the memory goes to."""
+    with contextlib.suppress(OSError):
+        return any(os.readlink(each).endswith("/pages.img") for each in pathlib.Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
 @unittest.skipUnless(os.path.exists(RUNSC), f"no {RUNSC}: install Debian's from backports")
 class Memory(unittest.TestCase):
     def setUp(self):
@@ -47,19 +55,22 @@ class Memory(unittest.TestCase):
     def parts(self, name):
         return [pid for pid in self.server.pids() if program_of(pid) == name]
 
-    def during(self, verb, method, path, body, strike):
+    def writes_image(self):
+        return any(pages_open(pid) for pid in self.parts("runsc-sandbox"))
+
+    def during(self, verb, method, path, body, strike, ready=lambda: True):
         """The answer to a request in the middle of which `strike` comes."""
         answers = []
         asks = threading.Thread(target=lambda: answers.append(self.server.request(method, path, body)))
         asks.start()
-        harness.wait_for(f"runsc {verb.decode()}", lambda: self.with_verb(verb), 30)
+        harness.wait_for(f"runsc {verb.decode()}", lambda: self.with_verb(verb) and ready(), 30)
         self.assertTrue(strike())
         asks.join(120)
         self.assertEqual(len(answers), 1)
         return answers[0]
 
-    def take(self, session, strike):
-        return self.during(b"checkpoint", "POST", f"{session.path}/snapshots", {"memory": True}, strike)
+    def take(self, session, strike, **when):
+        return self.during(b"checkpoint", "POST", f"{session.path}/snapshots", {"memory": True}, strike, **when)
 
     def refused(self, answer):
         self.assertGreaterEqual(answer.status, 400, answer.body[:500])
@@ -73,6 +84,14 @@ class Memory(unittest.TestCase):
         self.assertEqual(session.exec(code="print(len(kept))", kernel="python")["stdout"], f"{300 << 20}\n")
         answer = self.server.request("POST", f"{session.path}/snapshots", {"memory": True})
         self.assertEqual(answer.status, 201, answer.body[:500])
+        session.end()
+
+    def test_its_kernel_writes_on_when_what_keeps_it_is_killed(self):
+        """What it writes is memory of the session's, which is lent until it has written all of it."""
+        session = self.session()
+        self.assertEqual(session.exec(code=FILL, kernel="python")["exit_code"], 0)
+        self.refused(self.take(session, lambda: kill(self.with_verb(b"checkpoint")), ready=self.writes_image))
+        self.assertEqual(session.exec(code="print(len(kept))", kernel="python")["stdout"], f"{300 << 20}\n")
         session.end()
 
     def test_its_kernel_is_killed_meanwhile(self):

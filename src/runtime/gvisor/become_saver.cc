@@ -14,6 +14,8 @@
 #include <tuple>
 #include <vector>
 
+#include <time.h>
+
 #include "linux/credentials.h"
 #include "linux/message.h"
 #include "linux/process.h"
@@ -119,11 +121,26 @@ Result<std::vector<Fd>> openImage() {
   return files;
 }
 
+// The sandbox's kernel writes on when who asked it to is gone, and what it writes is charged to the
+// sandbox: the memory that was lent for it may be taken back only then. The mount is busy until it
+// has closed its files. Whoever waits for this process ends it if that takes too long.
+Result<> unmountOnceClosed() {
+  for (timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};; ::nanosleep(&pause, nullptr)) {
+    auto unmounted = linux::unmountUnused(std::string(gvisor::kImage));
+    if (!unmounted) return std::unexpected(std::move(unmounted).error());
+    if (*unmounted) return {};
+    pause.tv_nsec = std::min(2 * pause.tv_nsec, 100'000'000L);
+  }
+}
+
 Result<std::vector<Fd>> save(const Birth& birth) {
   TRY(joinSandbox(birth));
   TRY(mountPlace(birth.request.spec));
-  auto done = checkpoint(birth);
-  auto files = done ? openImage() : std::unexpected(std::move(done).error());
+  if (auto done = checkpoint(birth); !done) {
+    TRY(unmountOnceClosed());
+    return std::unexpected(std::move(done).error());
+  }
+  auto files = openImage();
   // From here on they are there for as long as somebody has them open.
   TRY(linux::detachMount(std::string(gvisor::kImage)));
   return files;
