@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/file.h"
@@ -16,19 +18,44 @@ namespace {
 
 constexpr size_t kPiece = size_t{16} << 10;
 
-// "1: POSIX  ADVISORY  WRITE 1234 08:01:99 0 EOF", and "1: -> POSIX ..." for who waits.
-void count(const std::string& line, FileLocks& locks) {
+// Of lines that are the same, as many as one read(2) gave at most: the next may give some again.
+class Counting {
+ public:
+  explicit Counting(FileLocks& locks) : locks_(locks) {}
+
+  void beginRead() { ++reads_; }
+  void add(std::string_view line);
+
+ private:
+  struct Line {
+    uint64_t read = 0;
+    uint64_t in_this_read = 0;
+    uint64_t counted = 0;
+  };
+  FileLocks& locks_;
+  uint64_t reads_ = 0;
+  std::unordered_map<std::string, Line> lines_;
+};
+
+// "1: POSIX  ADVISORY  WRITE 1234 08:01:99 0 EOF", and "1: -> POSIX ..." for who waits. The number
+// is only its place in the list.
+void Counting::add(std::string_view text) {
+  std::string line(text.substr(std::min(text.find(':'), text.size())));
   std::istringstream words(line);
-  std::string number;
+  std::string colon;
   std::string kind;
-  words >> number >> kind;
+  words >> colon >> kind;
   if (kind == "->") words >> kind;
   std::string mandatory;
   std::string access;
   pid_t pid = 0;
   if (!(words >> mandatory >> access >> pid)) return;
-  ++locks.held[pid];
-  ++locks.all;
+  ++locks_.all;
+  Line& same = lines_[std::move(line)];
+  if (std::exchange(same.read, reads_) != reads_) same.in_this_read = 0;
+  if (++same.in_this_read <= same.counted) return;
+  ++same.counted;
+  ++locks_.held[pid];
 }
 
 }  // namespace
@@ -37,6 +64,7 @@ Result<FileLocks> readFileLocks(size_t most, const std::string& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return failErrno("opening " + path);
   FileLocks locks;
+  Counting counting(locks);
   std::string text;
   std::string piece(kPiece, '\0');
   for (;;) {
@@ -45,9 +73,10 @@ Result<FileLocks> readFileLocks(size_t most, const std::string& path) {
     if (n < 0) return failErrno("reading " + path);
     if (n == 0) return locks;
     text.append(piece, 0, static_cast<size_t>(n));
+    counting.beginRead();
     size_t from = 0;
     for (size_t end = 0; (end = text.find('\n', from)) != std::string::npos; from = end + 1)
-      count(text.substr(from, end - from), locks);
+      counting.add(std::string_view(text).substr(from, end - from));
     text.erase(0, from);
     locks.whole = locks.all < most;
     if (!locks.whole) return locks;

@@ -47,6 +47,27 @@ TEST_F(FileLocksTest, CountsThemByProcess) {
   EXPECT_EQ(read("").all, 0U);
 }
 
+// The list moves by as much as some process adds, and the next read(2) tells the same locks again.
+TEST_F(FileLocksTest, CountsOneOnceThatIsToldAgain) {
+  std::string once;
+  for (int i = 0; i < 500; ++i)  // more than one read(2) gives
+    once += ": POSIX  ADVISORY  WRITE 12 08:01:99 " + std::to_string(i) + " EOF\n";
+  std::string text;
+  for (int place = 1; place <= 10; ++place)
+    text += std::to_string(place) + once;
+  const FileLocks locks = read(text, 10'000);
+  EXPECT_EQ(locks.held, (std::unordered_map<pid_t, uint64_t>{{12, 500}}));
+  EXPECT_EQ(locks.all, 5000U);
+}
+
+TEST_F(FileLocksTest, CountsEachOfSeveralThatReadTheSame) {
+  const FileLocks locks = read(
+      "1: FLOCK  ADVISORY  READ 12 08:01:99 0 EOF\n"
+      "2: FLOCK  ADVISORY  READ 12 08:01:99 0 EOF\n"
+      "3: FLOCK  ADVISORY  READ 12 08:01:99 0 EOF\n");
+  EXPECT_EQ(locks.held.at(12), 3U);
+}
+
 TEST_F(FileLocksTest, ReadsOnlySoMany) {
   std::string text;
   for (int i = 0; i < 5000; ++i)

@@ -42,7 +42,8 @@ class LockWatchTest : public testing::Test {
 
   void hold(pid_t pid, int count) {
     for (int i = 0; i < count; ++i)
-      text_ += "1: POSIX  ADVISORY  WRITE " + std::to_string(pid) + " 08:01:99 0 EOF\n";
+      text_ += "1: POSIX  ADVISORY  WRITE " + std::to_string(pid) + " 08:01:99 " +
+               std::to_string(i) + " EOF\n";
     ASSERT_TRUE(base::writeFileAtomic(locks_, text_, 0644));
   }
   // For some of its periods.
