@@ -12,6 +12,7 @@
 
 #include <sodium.h>
 
+#include "artifacts/aead.h"
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/file.h"
@@ -21,23 +22,12 @@ namespace cloister::artifacts {
 namespace {
 
 constexpr std::string_view kMagic = "CLKEY01\n";
-constexpr size_t kNonce = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
-constexpr size_t kTag = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 constexpr size_t kNameBytes = 16;
 constexpr std::string_view kGone = ".gone";
 constexpr char kContext[crypto_kdf_CONTEXTBYTES + 1] = "cloister";
 enum Purpose : uint64_t { kContent = 1, kNames = 2, kLinks = 3, kRecords = 4 };
 
-static_assert(Secret::kSize == crypto_aead_xchacha20poly1305_ietf_KEYBYTES);
 static_assert(Secret::kSize == crypto_kdf_KEYBYTES);
-
-const unsigned char* bytesOf(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-unsigned char* bytesOf(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
 
 Secret derive(const Secret& key, Purpose purpose) {
   unsigned char out[Secret::kSize];
@@ -52,28 +42,18 @@ std::string boundTo(const std::string& name) {
   return std::string(kMagic) + name;
 }
 
-std::string seal(const Secret& master, const std::string& name, std::string_view plain) {
-  const std::string about = boundTo(name);
-  std::string sealed(kMagic.size() + kNonce + plain.size() + kTag, '\0');
-  std::memcpy(sealed.data(), kMagic.data(), kMagic.size());
-  unsigned char* nonce = bytesOf(sealed) + kMagic.size();
-  randombytes_buf(nonce, kNonce);
-  crypto_aead_xchacha20poly1305_ietf_encrypt(nonce + kNonce, nullptr, bytesOf(plain), plain.size(),
-                                             bytesOf(about), about.size(), nullptr, nonce,
-                                             master.data());
-  return sealed;
+std::string wrapped(const Secret& master, const std::string& name, std::string_view plain) {
+  const std::string nonce = randomNonce();
+  return std::string(kMagic) + nonce + seal(master, nonce, boundTo(name), plain);
 }
 
 // False if it is not under this key.
-bool unseal(const Secret& master, const std::string& name, std::string_view sealed,
+bool unwrap(const Secret& master, const std::string& name, std::string_view sealed,
             std::string& plain) {
-  const size_t head = kMagic.size() + kNonce;
-  if (!sealed.starts_with(kMagic) || sealed.size() < head + kTag) return false;
-  const std::string about = boundTo(name);
-  plain.resize(sealed.size() - head - kTag);
-  return crypto_aead_xchacha20poly1305_ietf_decrypt(
-             bytesOf(plain), nullptr, nullptr, bytesOf(sealed) + head, sealed.size() - head,
-             bytesOf(about), about.size(), bytesOf(sealed) + kMagic.size(), master.data()) == 0;
+  const size_t head = kMagic.size() + kNonceBytes;
+  if (!sealed.starts_with(kMagic) || sealed.size() < head) return false;
+  return unseal(master, sealed.substr(kMagic.size(), kNonceBytes), boundTo(name),
+                sealed.substr(head), plain);
 }
 
 bool isHex(std::string_view text, size_t digits) {
@@ -193,7 +173,7 @@ Result<> Keyring::load(const std::string& name) {
   if (!sealed) return std::unexpected(sealed.error());
   for (size_t i = 0; i < masters_.size(); ++i) {
     std::string plain;
-    if (!unseal(masters_[i], name, *sealed, plain) || plain.size() < Secret::kSize) continue;
+    if (!unwrap(masters_[i], name, *sealed, plain) || plain.size() < Secret::kSize) continue;
     const Secret key(std::string_view(plain).substr(0, Secret::kSize));
     const std::string tenant = plain.substr(Secret::kSize);
     sodium_memzero(plain.data(), plain.size());
@@ -214,7 +194,7 @@ Result<> Keyring::load(const std::string& name) {
 Result<> Keyring::wrap(const std::string& name, const Secret& key,
                        const std::string& tenant) const {
   std::string plain = std::string(key.view()) + tenant;
-  const std::string sealed = seal(masters_.front(), name, plain);
+  const std::string sealed = wrapped(masters_.front(), name, plain);
   sodium_memzero(plain.data(), plain.size());
   return base::writeFileAtomic(dir_ + "/" + name + "/key", sealed, 0600);
 }

@@ -10,30 +10,21 @@
 
 #include <sodium.h>
 
+#include "artifacts/aead.h"
 #include "base/file.h"
 
 namespace cloister::artifacts {
 namespace {
 
 constexpr std::string_view kMagic = "CLBLOB1\n";
-constexpr size_t kNonce = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
-constexpr size_t kTag = crypto_aead_xchacha20poly1305_ietf_ABYTES;
-constexpr size_t kSalt = kNonce - sizeof(uint64_t);
+constexpr size_t kSalt = kNonceBytes - sizeof(uint64_t);
 constexpr size_t kHeader = kMagic.size() + kSalt;
 constexpr size_t kDigest = 32;
-constexpr size_t kFooter = sizeof(uint64_t) + kDigest + kTag;
+constexpr size_t kFooter = sizeof(uint64_t) + kDigest + kTagBytes;
 constexpr uint64_t kFooterNumber = UINT64_MAX;
 
 // What a sealed part is, beside its number.
 enum class Part : char { kMiddle = 0, kLast = 1, kFooter = 2 };
-
-const unsigned char* bytesOf(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-unsigned char* bytesOf(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
 
 std::string littleEndian(uint64_t value) {
   std::string bytes;
@@ -58,19 +49,11 @@ struct Place {
 };
 
 std::string seal(const Secret& key, const Place& place, std::string_view plain) {
-  std::string sealed(plain.size() + kTag, '\0');
-  crypto_aead_xchacha20poly1305_ietf_encrypt(bytesOf(sealed), nullptr, bytesOf(plain), plain.size(),
-                                             bytesOf(place.about), place.about.size(), nullptr,
-                                             bytesOf(place.nonce), key.data());
-  return sealed;
+  return seal(key, place.nonce, place.about, plain);
 }
 
 bool unseal(const Secret& key, const Place& place, std::string_view sealed, std::string& plain) {
-  if (sealed.size() < kTag) return false;
-  plain.resize(sealed.size() - kTag);
-  return crypto_aead_xchacha20poly1305_ietf_decrypt(
-             bytesOf(plain), nullptr, nullptr, bytesOf(sealed), sealed.size(), bytesOf(place.about),
-             place.about.size(), bytesOf(place.nonce), key.data()) == 0;
+  return unseal(key, place.nonce, place.about, sealed, plain);
 }
 
 uint64_t chunksOf(uint64_t size) {
@@ -178,13 +161,13 @@ Result<SealedReader> SealedReader::open(Fd file, const Secret& key) {
   const std::string footer = TRY(readAt(reader.file_, length - kFooter, kFooter));
   std::string plain;
   if (!unseal(key, Place(reader.salt_, kFooterNumber, Part::kFooter), footer, plain)) {
-    const uint64_t last = (length - kHeader) / (kChunk + kTag);
+    const uint64_t last = (length - kHeader) / (kChunk + kTagBytes);
     return damaged("its footer is damaged, or it is cut off in chunk " + std::to_string(last));
   }
   reader.size_ = fromLittleEndian(plain);
   reader.sha256_ = base::toHex(std::string_view(plain).substr(sizeof(uint64_t)));
-  if (length != kHeader + reader.size_ + chunksOf(reader.size_) * kTag + kFooter) {
-    const uint64_t last = (length - kHeader - kFooter) / (kChunk + kTag);
+  if (length != kHeader + reader.size_ + chunksOf(reader.size_) * kTagBytes + kFooter) {
+    const uint64_t last = (length - kHeader - kFooter) / (kChunk + kTagBytes);
     return damaged("its chunks are not all there, or too many, after chunk " +
                    std::to_string(last));
   }
@@ -210,10 +193,10 @@ Result<std::string> SealedReader::openChunk(uint64_t number) const {
   const bool last = number + 1 == chunksOf(size_);
   const size_t plain_size = last ? static_cast<size_t>(size_ - number * kChunk) : kChunk;
   const std::string sealed =
-      TRY(readAt(file_, kHeader + number * (kChunk + kTag), plain_size + kTag));
+      TRY(readAt(file_, kHeader + number * (kChunk + kTagBytes), plain_size + kTagBytes));
   std::string plain;
   const Place place(salt_, number, last ? Part::kLast : Part::kMiddle);
-  if (sealed.size() != plain_size + kTag || !unseal(key_, place, sealed, plain)) {
+  if (sealed.size() != plain_size + kTagBytes || !unseal(key_, place, sealed, plain)) {
     return damaged("chunk " + std::to_string(number) + " is damaged");
   }
   return plain;

@@ -1,24 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "artifacts/tenant_cipher.h"
 
-#include <sodium.h>
+#include "artifacts/aead.h"
 
 namespace cloister::artifacts {
-namespace {
-
-constexpr size_t kNonce = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
-constexpr size_t kTag = crypto_aead_xchacha20poly1305_ietf_ABYTES;
-
-const unsigned char* bytesOf(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-unsigned char* bytesOf(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
-
-}  // namespace
-
 Result<std::string> TenantCipher::encrypt(const std::string& tenant, std::string_view place,
                                           std::string_view plain) {
   std::shared_ptr<const TenantKeys> keys;
@@ -26,12 +11,8 @@ Result<std::string> TenantCipher::encrypt(const std::string& tenant, std::string
     const std::lock_guard lock(mutex_);
     keys = TRY(keyring_->of(tenant));
   }
-  std::string out(kNonce + plain.size() + kTag, '\0');
-  randombytes_buf(out.data(), kNonce);
-  crypto_aead_xchacha20poly1305_ietf_encrypt(bytesOf(out) + kNonce, nullptr, bytesOf(plain),
-                                             plain.size(), bytesOf(place), place.size(), nullptr,
-                                             bytesOf(out), keys->records.data());
-  return out;
+  const std::string nonce = randomNonce();
+  return nonce + seal(keys->records, nonce, place, plain);
 }
 
 Result<std::string> TenantCipher::decrypt(const std::string& tenant, std::string_view place,
@@ -42,14 +23,10 @@ Result<std::string> TenantCipher::decrypt(const std::string& tenant, std::string
     keys = keyring_->find(tenant);
   }
   if (!keys) return fail(Code::kInvalid, "decrypting: the key of tenant " + tenant + " is missing");
-  if (encrypted.size() >= kNonce + kTag) {
-    std::string plain(encrypted.size() - kNonce - kTag, '\0');
-    if (crypto_aead_xchacha20poly1305_ietf_decrypt(
-            bytesOf(plain), nullptr, nullptr, bytesOf(encrypted) + kNonce,
-            encrypted.size() - kNonce, bytesOf(place), place.size(), bytesOf(encrypted),
-            keys->records.data()) == 0) {
-      return plain;
-    }
+  std::string plain;
+  if (encrypted.size() >= kNonceBytes && unseal(keys->records, encrypted.substr(0, kNonceBytes),
+                                                place, encrypted.substr(kNonceBytes), plain)) {
+    return plain;
   }
   return fail(Code::kInternal, "decrypting " + std::string(place) +
                                    ": it was damaged, moved, or encrypted under another key");

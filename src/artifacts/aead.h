@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// XChaCha20-Poly1305 (RFC 8439, draft-irtf-cfrg-xchacha), as everything at rest is sealed with it.
+// `about` is authenticated and not kept: what was sealed for one place does not open at another.
+// Any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <sodium.h>
+
+#include "artifacts/keyring.h"
+
+namespace cloister::artifacts {
+
+inline constexpr size_t kNonceBytes = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES;
+inline constexpr size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
+
+// Long enough to be taken at random, once for each text.
+std::string randomNonce();
+
+// kTagBytes longer than `plain`; without the nonce, which has kNonceBytes.
+std::string seal(const Secret& key, std::string_view nonce, std::string_view about,
+                 std::string_view plain);
+
+// False if it is not what seal() gave for these.
+bool unseal(const Secret& key, std::string_view nonce, std::string_view about,
+            std::string_view sealed, std::string& plain);
+
+}  // namespace cloister::artifacts
