@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "store/image_store.h"
+#include "store/memory_store.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
 
 // The real ledger, with a disk that can be full.
-class BrittleStore final : public store::Store, private store::ImageStore {
+class BrittleStore final : public store::Store,
+                           private store::ImageStore,
+                           private store::MemoryStore {
  public:
   explicit BrittleStore(std::unique_ptr<store::Store> real) : real_(std::move(real)) {}
 
@@ -52,6 +55,7 @@ class BrittleStore final : public store::Store, private store::ImageStore {
   }
   store::AgentStore& agents() override { return real_->agents(); }
   store::ImageStore& images() override { return *this; }
+  store::MemoryStore& memory() override { return *this; }
   store::QuotaStore& quotas() override { return real_->quotas(); }
   void noteUnverified(store::Unverified execution, store::Done<void> done) override {
     if (refuse(done)) return;
@@ -60,6 +64,25 @@ class BrittleStore final : public store::Store, private store::ImageStore {
   void bind(store::VerifiedImage image, store::Done<uint64_t> done) override {
     if (refuse(done)) return;
     real_->images().bind(std::move(image), std::move(done));
+  }
+  void put(const store::Scope& scope, store::NewMemory value, model::MemoryBounds bounds,
+           model::AuditEvent event, store::Done<model::MemoryItem> done) override {
+    if (refuse(done)) return;
+    real_->memory().put(scope, std::move(value), bounds, std::move(event), std::move(done));
+  }
+  void remove(const store::Scope& scope, std::string session, std::string key,
+              model::AuditEvent event, store::Done<void> done) override {
+    if (refuse(done)) return;
+    real_->memory().remove(scope, std::move(session), std::move(key), std::move(event),
+                           std::move(done));
+  }
+  Result<model::MemoryValue> get(const store::Scope& scope, const std::string& session,
+                                 const std::string& key) override {
+    return real_->memory().get(scope, session, key);
+  }
+  Result<std::vector<model::MemoryItem>> list(const store::Scope& scope,
+                                              const store::MemoryQuery& query) override {
+    return real_->memory().list(scope, query);
   }
   void append(model::AuditEvent event, store::Done<void> done) override {
     if (refuse(done)) return;

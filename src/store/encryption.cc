@@ -76,6 +76,11 @@ constexpr Step kSteps[] = {
      " FROM audit a WHERE a.seq=audit_sealed.seq)"
      " WHERE (seq, name) IN (SELECT seq, name FROM audit_sealed WHERE encrypted=0 LIMIT ?)",
      200},
+    {"UPDATE session_memory SET encrypted=1, value=coalesce(("
+     "SELECT encrypt(s.tenant, 'memory ' || s.id || ' ' || key, value)"
+     " FROM sessions s WHERE s.seq=session), x'')"
+     " WHERE (session, key) IN (SELECT session, key FROM session_memory WHERE encrypted=0 LIMIT ?)",
+     16},
 };
 
 // Each has an index that begins with the tenant.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of the ledger is encrypted under the tenant's key: requests, specs, output, the records of
-// executions, sessions and escalations, what violations say, and what the audit log has sealed. The
-// columns to search by are not, nor is the log itself, which has digests of the plain text.
+// executions, sessions and escalations, what violations say, what the audit log has sealed, and the
+// values of sessions' memory. The columns to search by are not, nor is the log itself, which has
+// digests of the plain text.
 //
 // Statements say encrypt(tenant, place, value) where they write, and encrypts(), 1 or 0, for the
 // row's `encrypted`; TEXT stays TEXT, as base64. They read decrypted(encrypted, tenant, place,

@@ -15,9 +15,10 @@
 #include "artifacts/tenant_cipher.h"
 #include "base/id.h"
 #include "store/agent_store.h"
+#include "store/memory_store.h"
 #include "store/quota_store.h"
+#include "store/session_testing.h"
 #include "store/sqlite.h"
-#include "store/store_testing.h"
 
 namespace cloister::store {
 namespace {
@@ -46,6 +47,7 @@ constexpr char kWord[] = "Xylophonist";
 // One row of each table, with the word in all that is its tenant's alone.
 struct Rows {
   std::string execution;
+  std::string session;
 };
 
 Rows fill(Store& store) {
@@ -85,7 +87,9 @@ Rows fill(Store& store) {
                  .details = {}};
   EXPECT_TRUE(testing::await<model::Escalation>(
       [&](Done<model::Escalation> then) { store.escalations().add(asked, std::move(then)); }));
-  return {done.id};
+  const std::string session = memory::running(store);
+  EXPECT_TRUE(memory::put(store, session, "k", std::string("\"") + kWord + "\""));
+  return {.execution = done.id, .session = session};
 }
 
 // The files in which the word stands: the ledger's, and what lies beside it.
@@ -113,6 +117,7 @@ void expectWhole(Store& store, const Rows& rows) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->metadata.at("note"), kWord);
   EXPECT_TRUE(store.recorded(Scope::allTenants(), rows.execution));
+  EXPECT_EQ(memory::get(store, rows.session, "k"), std::string("\"") + kWord + "\"");
   const auto pending = store.unfinished();
   ASSERT_TRUE(pending) << pending.error().message;
   ASSERT_EQ(pending->size(), 1U);
@@ -227,6 +232,24 @@ TEST(Encryption, OnlyTheRowsOfAPageAreDecrypted) {
   EXPECT_EQ(page->size(), 2U);
   EXPECT_TRUE(store->unfinished());
   EXPECT_TRUE(store->quotas().cpuSince(1));
+}
+
+TEST(Encryption, AMemoryIsReadUnderItsOwnKeyAndSessionAlone) {
+  const TempDir dir;
+  const auto store = openSqlite(encryptedIn(dir)).value();
+  const std::string session = memory::running(*store);
+  const std::string other = memory::running(*store);
+  for (const auto& [of, key] : {std::pair(session, "a"), {session, "b"}, {other, "a"}})
+    ASSERT_TRUE(memory::put(*store, of, key, std::string("\"") + key + of + "\""));
+  runSql(dir,
+         "UPDATE session_memory SET value=(SELECT value FROM session_memory"
+         " WHERE session=1 AND key='b') WHERE session=1 AND key='a'");
+  EXPECT_FALSE(store->memory().get(Scope::allTenants(), session, "a"));
+  runSql(dir,
+         "UPDATE session_memory SET value=(SELECT value FROM session_memory"
+         " WHERE session=2 AND key='a') WHERE session=1 AND key='a'");
+  EXPECT_FALSE(store->memory().get(Scope::allTenants(), session, "a"));
+  EXPECT_TRUE(store->memory().get(Scope::allTenants(), other, "a"));
 }
 
 TEST(Encryption, WithoutTheKeyOfATenantTheLedgerIsRefused) {

@@ -18,13 +18,15 @@
 #include "store/migrations/m011_sealed.h"
 #include "store/migrations/m012_image_bindings.h"
 #include "store/migrations/m013_encrypted.h"
+#include "store/migrations/m014_session_memory.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 13> kMigrations = {
-    kInitial,     kSessions,       kArtifacts, kSnapshots, kKeyRoles,      kPolicies, kAgents,
-    kEscalations, kEscalationRows, kQuotas,    kSealed,    kImageBindings, kEncrypted};
+constexpr std::array<const char*, 14> kMigrations = {
+    kInitial,  kSessions,      kArtifacts,   kSnapshots,      kKeyRoles,
+    kPolicies, kAgents,        kEscalations, kEscalationRows, kQuotas,
+    kSealed,   kImageBindings, kEncrypted,   kSessionMemory};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

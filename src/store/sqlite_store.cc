@@ -32,6 +32,7 @@
 #include "store/sessions.h"
 #include "store/snapshots.h"
 #include "store/sqlite_escalations.h"
+#include "store/sqlite_memory.h"
 #include "store/writer.h"
 
 namespace cloister::store {
@@ -338,6 +339,8 @@ class SqliteStore final : public Store {
 
   ImageStore& images() override { return images_; }
 
+  MemoryStore& memory() override { return *memory_; }
+
   QuotaStore& quotas() override { return quotas_; }
 
  private:
@@ -476,6 +479,7 @@ class SqliteStore final : public Store {
   Images images_{*this};
   Quotas quotas_{*this};
   std::unique_ptr<SqliteEscalations> escalations_;
+  std::unique_ptr<SqliteMemory> memory_;
 };
 
 Result<Fd> lockLedger(const std::string& path) {
@@ -540,6 +544,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
                                            made->fault_);
   made->escalations_ =
       std::make_unique<SqliteEscalations>(*made->writer_, made->readers_, *made->syncer_);
+  made->memory_ = std::make_unique<SqliteMemory>(*made->writer_, made->readers_, *made->syncer_);
   if (!problem.empty()) TRY(made->recordRecovery(problem));
   return made;
 }

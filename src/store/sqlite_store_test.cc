@@ -69,9 +69,9 @@ void runSql(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
-// Takes a ledger back to before its schema of encryption.
+// Takes a ledger back to before its schema of encryption, and of what came later.
 std::string withoutEncryption() {
-  std::string sql = "DROP TABLE encryption;";
+  std::string sql = "DROP TABLE session_memory; DROP TABLE encryption;";
   for (const std::string table : {"executions", "requests", "specs", "outputs", "sessions",
                                   "violations", "escalations", "audit_sealed"}) {
     sql += "DROP INDEX " + table + "_plain; ALTER TABLE " + table + " DROP COLUMN encrypted;";
@@ -222,6 +222,21 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
   const auto wrong = store->escalations().mismatches(0, 10);
   ASSERT_TRUE(wrong) << wrong.error().message;
   EXPECT_TRUE(wrong->empty()) << wrong->front().id << ": " << wrong->front().problem;
+}
+
+// A ledger from before sessions had a memory.
+TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
+  const TempDir dir;
+  std::string session;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    session = memory::running(*store);
+  }
+  runSql(dir.file("ledger.db"), "DROP TABLE session_memory; PRAGMA user_version=13");
+  const auto store = openSqlite(optionsIn(dir)).value();
+  const auto kept = memory::put(*store, session, "k", "1");
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_EQ(memory::get(*store, session, "k"), "1");
 }
 
 TEST(SqliteStore, RefusesAFileThatIsNotItsOwn) {

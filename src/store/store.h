@@ -145,14 +145,16 @@ struct Mismatch {
 
 class AgentStore;
 class ImageStore;
+class MemoryStore;
 class QuotaStore;
 
 class Store {
  public:
   virtual ~Store() = default;
-  virtual AgentStore& agents() = 0;  // store/agent_store.h
-  virtual ImageStore& images() = 0;  // store/image_store.h
-  virtual QuotaStore& quotas() = 0;  // store/quota_store.h
+  virtual AgentStore& agents() = 0;   // store/agent_store.h
+  virtual ImageStore& images() = 0;   // store/image_store.h
+  virtual MemoryStore& memory() = 0;  // store/memory_store.h
+  virtual QuotaStore& quotas() = 0;   // store/quota_store.h
 
   // Writes the record and its audit row: its subject is the execution, and to its details the
   // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`

@@ -11,6 +11,7 @@
 #include "store/suite/images.h"
 #include "store/suite/keys.h"
 #include "store/suite/lifecycle.h"
+#include "store/suite/memory.h"
 #include "store/suite/policies.h"
 #include "store/suite/quotas.h"
 #include "store/suite/sessions.h"

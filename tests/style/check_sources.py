@@ -32,7 +32,7 @@ MAY_ASK_ABOUT_ALL = {
 }
 TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h",
                 "suite/escalations.h", "suite/fixture.h", "suite/images.h",
-                "suite/lifecycle.h", "suite/sessions.h", "store_testing.h")
+                "suite/lifecycle.h", "suite/sessions.h", "session_testing.h", "store_testing.h")
 COMMENT = re.compile(r"//.*$")
 OPENS = re.compile(r"^( *)(?!namespace\b|class\b|struct\b|enum\b|union\b|extern\b|#|//)\S.*(?<!=) \{$")
 TYPE = re.compile(r"^ *(template|namespace|class|struct|enum|union|extern)\b")

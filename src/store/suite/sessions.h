@@ -6,52 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "store/suite/fixture.h"
+#include "store/session_testing.h"
 
 namespace cloister::store {
-
-using model::SessionStatus;
-
-inline NewSession newSession(const std::string& tenant = "acme",
-                             const std::string& agent = "agent") {
-  NewSession request;
-  model::Session& s = request.session;
-  s.id = base::newId("ses");
-  s.principal = principal(tenant, agent);
-  s.language = "python";
-  s.env = {{"A", "1"}};
-  s.cwd = "/tmp";
-  s.metadata = {{"task", "t"}};
-  s.limits.pids = 7;
-  s.ttl = std::chrono::minutes(1);
-  s.idle_ttl = std::chrono::milliseconds(1500);
-  s.created_at = 1'700'000'000'000'000;
-  s.last_used_at = s.created_at + 1;
-  s.expires_at = s.created_at + 2;
-  request.request_json = R"json({"language":"python"})json";
-  return request;
-}
-
-inline model::AuditEvent sessionEvent(const std::string& action, const model::Session& about) {
-  return {.action = action, .subject = about.id, .principal = about.principal, .details = {}};
-}
-
-inline Result<Created> create(Store& store, const NewSession& request) {
-  return await<Created>([&](Done<Created> done) {
-    store.createSession(request, sessionEvent("session.created", request.session), std::move(done));
-  });
-}
-
-inline Result<> update(Store& store, const model::Session& session) {
-  return await<void>([&](Done<void> done) {
-    store.updateSession(session, sessionEvent("session.updated", session), std::move(done));
-  });
-}
-
-inline Result<> update(Store& store, model::Session session, SessionStatus status) {
-  session.status = status;
-  return update(store, session);
-}
 
 TEST_P(StoreSuite, ASessionIsStoredWithItsAuditRow) {
   const NewSession request = newSession();

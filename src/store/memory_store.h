@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the ledger that is the memory of sessions: values under names, encrypted as the
+// session's record is. It is a session's own: no copy of a session has it, and it goes with the
+// session's record. A change and its audit row, whose details the ledger completes with the key and
+// the size, are one transaction. Threads, `done` and durability as in store.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "model/session_memory.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+// A value to keep.
+struct NewMemory {
+  std::string session;  // id
+  std::string key;      // model::checkMemoryKey()
+  std::string json;     // model::checkMemoryValue()
+  int64_t at = 0;       // wall-clock microseconds
+};
+
+struct MemoryQuery {
+  std::string session;         // id
+  uint32_t limit = 50;         // 1..500
+  std::string after_key = {};  // in the order of keys; "": from the first
+};
+
+class MemoryStore {
+ public:
+  virtual ~MemoryStore() = default;
+
+  // kNotFound for a session that does not exist or is not within `scope`, in all of these.
+  //
+  // Keeps it in the place of the value that was there. kConflict once the session has ended, kQuota
+  // where the session would have more keys or bytes than `bounds`.
+  virtual void put(const Scope& scope, NewMemory value, model::MemoryBounds bounds,
+                   model::AuditEvent event, Done<model::MemoryItem> done) = 0;
+  // Also after the session's end. kNotFound for a key that is not there.
+  virtual void remove(const Scope& scope, std::string session, std::string key,
+                      model::AuditEvent event, Done<void> done) = 0;
+  // kNotFound for a key that is not there.
+  virtual Result<model::MemoryValue> get(const Scope& scope, const std::string& session,
+                                         const std::string& key) = 0;
+  virtual Result<std::vector<model::MemoryItem>> list(const Scope& scope,
+                                                      const MemoryQuery& query) = 0;
+};
+
+}  // namespace cloister::store
