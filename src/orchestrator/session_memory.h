@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of sessions: who may reach it, and its bounds. The values are in the ledger, so they
+// outlive a restart of the service, a move of the session and its end; they go with its record.
+// Snapshots and forks do not have them, and programs in the sandbox do not reach them.
+//
+// Whoever may use the session's files may use its memory, within these: an administrator of another
+// tenant may not, and a credential with the role agent reaches the sessions of its own agent alone.
+// All methods run on the service's executor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/principal.h"
+#include "model/session_memory.h"
+#include "orchestrator/sessions.h"
+#include "store/memory_store.h"
+
+namespace cloister::orchestrator {
+
+class SessionMemory {
+ public:
+  // `sessions` and `ledger` outlive it, and it outlives what it has begun.
+  SessionMemory(Sessions& sessions, store::MemoryStore& ledger, model::MemoryBounds bounds)
+      : sessions_(sessions), ledger_(ledger), bounds_(bounds) {}
+
+  // Without the values, in the order of keys. kNotFound for a session that does not exist, or is
+  // another tenant's or another agent's; kDenied for an administrator of another tenant.
+  Result<std::vector<model::MemoryItem>> list(const model::Principal& principal,
+                                              const store::MemoryQuery& query);
+  // Errors as list(), kNotFound for a key that is not there, kInvalid for what is none.
+  Result<model::MemoryValue> get(const model::Principal& principal, const std::string& session,
+                                 const std::string& key);
+  // Keeps `json` (one text of JSON, byte for byte) as `key`; returns once that is durable. Errors
+  // as get(), kInvalid and kTooLarge for the value, kQuota beyond the bounds, kConflict once the
+  // session has ended.
+  Task<Result<model::MemoryItem>> set(model::Principal principal, std::string session,
+                                      std::string key, std::string json);
+  // Also after the session's end. Errors as get().
+  Task<Result<void>> remove(model::Principal principal, std::string session, std::string key);
+
+ private:
+  [[nodiscard]] Result<> mayUse(const model::Principal& principal, const std::string& session);
+
+  Sessions& sessions_;
+  store::MemoryStore& ledger_;
+  model::MemoryBounds bounds_;
+};
+
+}  // namespace cloister::orchestrator
