@@ -58,6 +58,7 @@ class PartsTest : public orchestrator::SessionsTest {
                                .checkpoint_file = {},
                                .bounds = model::defaultBounds(),
                                .session_bounds = {},
+                               .memory_bounds = memory_bounds_,
                                .answer_within = Millis(300'000),
                                .heartbeat = Millis(15'000),
                                .openapi = {},
@@ -69,6 +70,7 @@ class PartsTest : public orchestrator::SessionsTest {
   ServiceMetrics served_;
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
+  model::MemoryBounds memory_bounds_;
   std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<orchestrator::SnapshotService> snapshots_;
   std::unique_ptr<orchestrator::EscalationService> escalations_;

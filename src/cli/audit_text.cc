@@ -59,6 +59,8 @@ constexpr std::array kPhrases = {
     Phrase{"key.rotated", "rotated", "name"},
     Phrase{"ledger.recovered", "recovered", "problem"},
     Phrase{"ledger.retained", "applied retention to", "archived deleted"},
+    Phrase{"memory.deleted", "deleted from the memory of", "key"},
+    Phrase{"memory.set", "kept in the memory of", "key size"},
     Phrase{"policy.applied", "applied policy", "note"},
     Phrase{"policy.rolled_back", "rolled back to policy", "note"},
     Phrase{"quota.set", "set", ""},

@@ -20,7 +20,7 @@ struct Invocation {
 };
 
 struct Command {
-  std::string_view name = {};      // "run", "execution list"
+  std::string_view name = {};      // "run", "execution list", "session memory list"
   std::string_view operands = {};  // "ID", "[FILE | -] [-- ARGS]", "" if it takes none
   size_t max_operands = 0;
   std::string_view summary = {};
@@ -66,6 +66,10 @@ extern const Command kSessionEvents;
 extern const Command kSessionFiles;
 extern const Command kSessionWatch;
 extern const Command kSessionKernels;
+extern const Command kSessionMemoryList;
+extern const Command kSessionMemoryGet;
+extern const Command kSessionMemorySet;
+extern const Command kSessionMemoryDelete;
 extern const Command kShell;
 extern const Command kPortOpen;
 extern const Command kPortLink;

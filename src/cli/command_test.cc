@@ -40,6 +40,8 @@ TEST(Commands, CompletionKnowsThemAll) {
     for (const Command* command : commands()) {
       const size_t space = command->name.find(' ');
       EXPECT_THAT(*script, HasSubstr(std::string(command->name.substr(0, space))));
+      EXPECT_THAT(*script,
+                  HasSubstr(std::string(command->name.substr(command->name.rfind(' ') + 1))));
       for (const base::Flag& flag : command->flags) {
         if (!flag.help.empty()) EXPECT_THAT(*script, HasSubstr(std::string(flag.name)));
       }
@@ -49,10 +51,25 @@ TEST(Commands, CompletionKnowsThemAll) {
   EXPECT_FALSE(completionScript("tcsh"));
 }
 
+TEST(Commands, CompletionStepsIntoGroupsWithinGroups) {
+  const std::string bash = completionScript("bash").value();
+  EXPECT_THAT(bash, HasSubstr("\"session memory\") candidates=\"list get set delete\""));
+  EXPECT_THAT(bash, HasSubstr("kernels memory snapshot"));
+  EXPECT_THAT(bash, HasSubstr("\"session memory set\") flags+=\" --text\""));
+  const std::string fish = completionScript("fish").value();
+  EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from session; and "
+                              "__fish_seen_subcommand_from memory' -f -a delete"));
+  EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from session' -f -a memory -d 'see"));
+}
+
 TEST(Commands, UsageErrors) {
   EXPECT_EQ(runCommandLine({}), 2);
   EXPECT_EQ(runCommandLine({"frobnicate"}), 2);
   EXPECT_EQ(runCommandLine({"execution"}), 2);
+  EXPECT_EQ(runCommandLine({"session", "memory"}), 2);
+  EXPECT_EQ(runCommandLine({"session", "memory", "lst"}), 2);
+  EXPECT_EQ(runCommandLine({"session", "memory", "--help"}), 0);
+  EXPECT_EQ(runCommandLine({"help", "session", "memory", "list"}), 0);
   EXPECT_EQ(runCommandLine({"version", "extra"}), 2);
   EXPECT_EQ(runCommandLine({"version", "--wrong"}), 2);
   EXPECT_EQ(runCommandLine({"run", "--wrong"}), 125);

@@ -43,6 +43,10 @@ const Command* const kCommands[] = {
     &kSessionFiles,
     &kSessionWatch,
     &kSessionKernels,
+    &kSessionMemoryList,
+    &kSessionMemoryGet,
+    &kSessionMemorySet,
+    &kSessionMemoryDelete,
     &kPortOpen,
     &kPortLink,
     &kSessionSnapshot,
@@ -132,6 +136,13 @@ struct Split {
   std::vector<std::string> arguments;  // everything else, in order
 };
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words)
+    text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
 bool isGroup(const std::string& word) {
   return std::ranges::any_of(
       kCommands, [&](const Command* command) { return command->name.starts_with(word + " "); });
@@ -141,9 +152,7 @@ bool isGroup(const std::string& word) {
 Split splitCommand(const std::vector<std::string>& arguments) {
   Split split;
   size_t i = 0;
-  const auto wanted = [&] {
-    return split.words.empty() || (split.words.size() == 1 && isGroup(split.words[0]));
-  };
+  const auto wanted = [&] { return split.words.empty() || isGroup(joined(split.words)); };
   for (; i < arguments.size() && wanted(); ++i) {
     const std::string& argument = arguments[i];
     if (!argument.starts_with('-')) {
@@ -160,13 +169,6 @@ Split splitCommand(const std::vector<std::string>& arguments) {
   split.arguments.insert(split.arguments.end(), arguments.begin() + static_cast<ptrdiff_t>(i),
                          arguments.end());
   return split;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words)
-    text.append(text.empty() ? "" : " ").append(word);
-  return text;
 }
 
 const Command* find(const std::string& name) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/terminal.h"
@@ -12,25 +13,36 @@ namespace {
 
 using base::Flag;
 
-struct Words {
-  std::string first;                                       // what may come first
-  std::vector<std::pair<std::string, std::string>> after;  // "key" → "create list revoke"
-};
+// What may come behind words: ("", "run session …"), ("session", "create list …").
+using Words = std::vector<std::pair<std::string, std::string>>;
 
-Words groups() {
+// False where it was there already.
+bool add(Words& words, const std::string& behind, const std::string& word) {
+  auto known = std::ranges::find(words, behind, &Words::value_type::first);
+  if (known == words.end()) known = words.insert(words.end(), {behind, ""});
+  std::string& all = known->second;
+  if ((" " + all + " ").contains(" " + word + " ")) return false;
+  all.append(all.empty() ? "" : " ").append(word);
+  return true;
+}
+
+// "session memory list" → ("", "session"), ("session", "memory"), ("session memory", "list").
+Words stepsOf(const Command& command) {
+  const std::string name(command.name);
+  Words steps;
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find(' ', at), name.size());
+    steps.emplace_back(name.substr(0, at == 0 ? 0 : at - 1), name.substr(at, end - at));
+    at = end + 1;
+  }
+  return steps;
+}
+
+Words allWords() {
   Words words;
   for (const Command* command : commands()) {
-    const std::string name(command->name);
-    const size_t space = name.find(' ');
-    const std::string head = name.substr(0, space);
-    auto known = std::ranges::find(words.after, head, &std::pair<std::string, std::string>::first);
-    if (known == words.after.end()) {
-      words.first.append(words.first.empty() ? "" : " ").append(head);
-      words.after.emplace_back(head, "");
-      known = words.after.end() - 1;
-    }
-    if (space == std::string::npos) continue;
-    known->second.append(known->second.empty() ? "" : " ").append(name.substr(space + 1));
+    for (const auto& [behind, word] : stepsOf(*command))
+      add(words, behind, word);
   }
   return words;
 }
@@ -44,7 +56,7 @@ std::string flagWords(std::span<const Flag> flags) {
 }
 
 std::string bash() {
-  const Words words = groups();
+  const Words words = allWords();
   std::string script =
       "# cloister: completion for bash. Load it with: source <(cloister completion bash)\n"
       "_cloister() {\n"
@@ -52,24 +64,23 @@ std::string bash() {
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    [[ $word == -* ]] || words+=(\"$word\")\n"
       "  done\n"
-      "  name=\"${words[*]:0:2}\"\n"
-      "  local flags=\"" +
-      flagWords(globalFlags()) +
-      "\"\n"
-      "  case \"$name\" in\n";
+      "  name=\"${words[*]:0:2}\"\n";
+  for (const auto& [behind, word] : words) {
+    if (!behind.contains(' ')) continue;
+    script.append("  if [[ $name == \"" + behind + "\" ]]; then name=\"${words[*]:0:3}\"; fi\n");
+  }
+  script.append("  local flags=\"" + flagWords(globalFlags()) + "\"\n  case \"$name\" in\n");
   for (const Command* command : commands()) {
     const std::string own = flagWords(command->flags);
     if (own.empty()) continue;
     const std::string name(command->name);
-    const bool two = name.find(' ') != std::string::npos;
-    script.append("    \"" + name + "\"" + (two ? "" : "|\"" + name + " \"*"));
+    const bool many = name.contains(' ');
+    script.append("    \"" + name + "\"" + (many ? "" : "|\"" + name + " \"*"));
     script.append(") flags+=\" " + own + "\" ;;\n");
   }
   script.append("  esac\n  local candidates=\"\"\n  case \"$name\" in\n");
-  script.append("    \"\") candidates=\"" + words.first + "\" ;;\n");
-  for (const auto& [head, tails] : words.after) {
-    if (!tails.empty()) script.append("    " + head + ") candidates=\"" + tails + "\" ;;\n");
-  }
+  for (const auto& [behind, all] : words)
+    script.append("    \"" + behind + "\") candidates=\"" + all + "\" ;;\n");
   return script +
          "  esac\n"
          "  if [[ $current == -* ]]; then candidates=$flags; fi\n"
@@ -105,26 +116,34 @@ void addFishFlags(std::span<const Flag> flags, const std::string& condition, std
   }
 }
 
+// True behind these words: "session memory".
+std::string fishCondition(const std::string& behind) {
+  if (behind.empty()) return " -n __fish_use_subcommand";
+  std::string condition;
+  std::istringstream words(behind);
+  for (std::string word; words >> word;)
+    condition.append(condition.empty() ? "" : "; and ")
+        .append("__fish_seen_subcommand_from ")
+        .append(word);
+  return " -n '" + condition + "'";
+}
+
 std::string fish() {
   std::string script =
       "# cloister: completion for fish. Put it into ~/.config/fish/completions/cloister.fish.\n";
-  std::vector<std::string> seen;
+  Words seen;
   for (const Command* command : commands()) {
-    const std::string name(command->name);
-    const size_t space = name.find(' ');
-    const std::string head = name.substr(0, space);
-    std::string condition = " -n '__fish_seen_subcommand_from " + head + "'";
-    if (std::ranges::find(seen, head) == seen.end()) {
-      seen.push_back(head);
-      script.append("complete -c cloister -n __fish_use_subcommand -f -a " + head + " -d ");
-      script.append(quoted(space == std::string::npos ? command->summary : "see its commands"));
-      script.append("\n");
+    const Words steps = stepsOf(*command);
+    for (const auto& [behind, word] : steps) {
+      if (!add(seen, behind, word)) continue;
+      const bool whole = behind == steps.back().first;
+      script.append("complete -c cloister" + fishCondition(behind) + " -f -a " + word + " -d ");
+      script.append(quoted(whole ? command->summary : "see its commands") + "\n");
     }
-    if (space != std::string::npos) {
-      script.append("complete -c cloister" + condition + " -f -a " + name.substr(space + 1));
-      script.append(" -d " + quoted(command->summary) + "\n");
-    }
-    addFishFlags(command->flags, condition, script);
+    // Of a group all have the flags of each; a command alone is its own group.
+    const std::string& group = steps.back().first;
+    addFishFlags(command->flags, fishCondition(group.empty() ? steps.back().second : group),
+                 script);
   }
   addFishFlags(globalFlags(), "", script);
   return script;

@@ -88,6 +88,10 @@ constexpr Key kKeys[] = {
     {SAME(session.ttl_seconds), "seconds", 1, 366 * kDay},
     {SAME(session.idle_ttl_seconds), "seconds", 1, 366 * kDay},
     {SAME(session.max_ttl_seconds), "seconds", 1, 366 * kDay},
+    {KEY(session.memory.max_keys, session.memory.keys), "keys", 1, 10'000},
+    // Larger ones would take long to read where others wait.
+    {KEY(session.memory.max_value_bytes, session.memory.value_bytes), "bytes", 1, 256 << 10},
+    {KEY(session.memory.max_bytes, session.memory.bytes), "bytes", 1, 64 * kMiB},
     {SAME(kernels.max_per_session), "kernels", 1, 16},
     {SAME(kernels.max_results), "results", 0, 10'000},
     {SAME(kernels.result_bytes), "bytes", 1024, 256 * kMiB},

@@ -15,6 +15,7 @@
 #include "model/limits.h"
 #include "model/node_settings.h"
 #include "model/run_request.h"
+#include "model/session_memory.h"
 
 namespace cloister::model {
 
@@ -40,8 +41,7 @@ struct Config {
     uint32_t history = 1000;          // versions kept
     uint32_t replay = 200;            // recorded requests that a new version is tried on, at most
     std::string engine = "embedded";  // who decides: "embedded" or "opa"
-    // The Open Policy Agent, where it is the engine; docs/POLICY.md.
-    struct Opa {
+    struct Opa {        // the Open Policy Agent, where it is the engine; docs/POLICY.md
       std::string url;  // https://…, http:// of loopback, or unix:/path
       uint32_t timeout_ms = 250;
       uint32_t answer_bytes = 65'536;
@@ -92,6 +92,7 @@ struct Config {
     uint32_t ttl_seconds = 3600;   // unless asked, as the next
     uint32_t idle_ttl_seconds = 600;
     uint32_t max_ttl_seconds = 86'400;  // of either, from creation or the last renewal
+    MemoryBounds memory;                // what one keeps under names
   } session;
 
   // Interpreters that keep their state between a session's cells.
@@ -106,7 +107,6 @@ struct Config {
 
   // The most that any request may ask for; a node refuses a permit over it.
   Limits limits = defaultBounds().max;
-
   NodeSettings node;
 
   // Where the files of sandboxes are that are larger than their memory.

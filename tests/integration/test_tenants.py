@@ -19,6 +19,7 @@ BODIES = {
     "POST /v1/sessions/{id}/files:mkdir": {"path": "a"},
     "PUT /v1/sessions/{id}/files/{path}": b"x",
     "PUT /v1/sessions/{id}/archive": b"\0" * 1024,
+    "PUT /v1/sessions/{id}/memory/{key}": {"a": 1},
     "POST /v1/escalations/{id}:deny": {"reason": "x"},
     "PUT /v1/agents/{agent}/escalation-policy": {"auto_approve": "safe"},
     "PUT /v1/quotas/agents/{agent}": {"sessions": 1},
@@ -31,7 +32,7 @@ BY_NAME = {
     "POST /v1/agents/{agent}/sandbox", "PUT /v1/quotas/agents/{agent}", "PUT /v1/agents/{agent}/escalation-policy",
     "GET /v1/agents/{agent}/escalation-policy",
 }
-OTHER_PARTS = {"path": "f", "port": "8000", "rest": "x", "name": "python"}
+OTHER_PARTS = {"path": "f", "port": "8000", "rest": "x", "name": "python", "key": "k"}
 SAYS_TENANT = {"X-Tenant-Id": "a", "X-Tenant": "a", "X-Cloister-Tenant": "a", "Tenant": "a"}
 
 

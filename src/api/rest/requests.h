@@ -74,6 +74,9 @@ base::json::value goBehind(const Item& last, Query& query) {
   if constexpr (requires { query.before_id; }) {
     query.before_id = last.id;
     return base::json::string(base::toBase64(query.before_id));
+  } else if constexpr (requires { query.after_key; }) {
+    query.after_key = last.key;
+    return base::json::string(base::toBase64(query.after_key));
   } else {
     query.before_seq = last.seq;
     return cursorBefore(last.seq);

@@ -28,6 +28,7 @@
 #include "orchestrator/escalations.h"
 #include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
+#include "orchestrator/session_memory.h"
 #include "orchestrator/sessions.h"
 #include "orchestrator/snapshot_service.h"
 #include "store/store.h"
@@ -60,6 +61,7 @@ struct RestParts {
   std::function<std::optional<int64_t>()> certificate_expires = {};
   model::RequestBounds bounds = {};
   model::SessionBounds session_bounds = {};
+  model::MemoryBounds memory_bounds = {};
   Millis answer_within{300'000};  // a server in a session
   Millis heartbeat{15'000};
   std::string openapi = {};  // the document's text
@@ -73,6 +75,10 @@ struct RestParts {
   uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
   orchestrator::PolicyService* policies = nullptr;   // null: there is no history of them
   const model::ToolSet* tools = nullptr;             // null: there are no tool calls
+
+  [[nodiscard]] orchestrator::SessionMemory memory() {
+    return {sessions, store.memory(), memory_bounds};
+  }
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.
@@ -87,6 +93,7 @@ std::vector<Route> eventRoutes(RestParts& parts);
 std::vector<Route> sessionRoutes(RestParts& parts);
 std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
+std::vector<Route> memoryRoutes(RestParts& parts);
 std::vector<Route> watchRoutes(RestParts& parts);
 std::vector<Route> portRoutes(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
