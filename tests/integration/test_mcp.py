@@ -11,7 +11,7 @@ import mcp_client
 from mcp_client import META, MODERN, McpError, text_of
 
 TOOLS = ["run", "create_session", "exec", "get_logs", "cancel", "upload", "download", "list_artifacts",
-         "list_sessions", "terminate"]
+         "set_memory", "get_memory", "list_memory", "delete_memory", "list_sessions", "terminate"]
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 # A program of which all of the tree carries the marker as an argument.
 TREE = "import subprocess, sys, time\nfor _ in range(3): subprocess.Popen(['sleep', '{0}'])\n" \

@@ -27,6 +27,8 @@ std::string fillIn(std::string_view definitions, const RestParts& rest, const Se
       {"%MAX_TTL%", seconds(rest.session_bounds.max_ttl)},
       {"%SYNC_WAIT%", seconds(settings.sync_wait)},
       {"%TEXT_BYTES%", std::to_string(settings.text_bytes)},
+      {"%MEMORY_KEYS%", std::to_string(rest.memory_bounds.keys)},
+      {"%MEMORY_VALUE_BYTES%", std::to_string(rest.memory_bounds.value_bytes)},
       {"%DOWNLOAD_BYTES%", std::to_string(settings.download_bytes)},
   };
   std::string text(definitions);

@@ -128,7 +128,8 @@ TEST_F(McpTest, ListsItsToolsInOneOrderWithoutUnionsOrPlaceholders) {
       EXPECT_EQ(textIn(objectIn(tool, schema), "type"), "object");
   }
   EXPECT_THAT(names, ElementsAre("run", "create_session", "exec", "get_logs", "cancel", "upload",
-                                 "download", "list_artifacts", "list_sessions", "terminate"));
+                                 "download", "list_artifacts", "set_memory", "get_memory",
+                                 "list_memory", "delete_memory", "list_sessions", "terminate"));
   for (const std::string_view bad : {"anyOf", "oneOf", "$ref", "%"})
     EXPECT_FALSE(told.body.contains(bad)) << bad;
 }
@@ -181,6 +182,34 @@ TEST_F(McpTest, ASessionFromItsCreationToItsEnd) {
   const Told ended = tool("terminate", {{"session_id", id}});
   EXPECT_EQ(textIn(ended.facts(), "status"), "ended");
   EXPECT_TRUE(tool("exec", {{"session_id", id}, {"argv", {"echo"}}}).isError());
+}
+
+TEST_F(McpTest, ASessionRemembersTextOfJson) {
+  serve();
+  const std::string id = textIn(tool("create_session", {}).facts(), "session_id");
+  const auto memory = [&](std::string_view verb, json::object arguments = {}) {
+    arguments["session_id"] = id;
+    return tool(verb, std::move(arguments));
+  };
+  const std::string value = R"({"n": 123456789012345678901234567890})";
+  const Told kept = memory("set_memory", {{"key", "plan"}, {"value", value}});
+  ASSERT_FALSE(kept.isError()) << kept.body;
+  EXPECT_EQ(kept.facts().at("size").to_number<size_t>(), value.size());
+  const Told read = memory("get_memory", {{"key", "plan"}});
+  EXPECT_EQ(textIn(read.facts(), "value"), value);
+  EXPECT_EQ(read.text(), value);
+  EXPECT_EQ(base::toJson(memory("list_memory").facts().at("keys")),
+            R"([{"key":"plan","size":37}])");
+  EXPECT_EQ(memory("list_memory", {{"after_key", "plan"}}).facts().at("keys"), json::array());
+  const Told no_json = memory("set_memory", {{"key", "plan"}, {"value", "hello"}});
+  EXPECT_TRUE(no_json.isError());
+  EXPECT_EQ(textIn(objectIn(no_json.facts(), "error"), "field"), "value");
+  const Told no_key = memory("set_memory", {{"key", "a b"}, {"value", "1"}});
+  EXPECT_EQ(textIn(objectIn(no_key.facts(), "error"), "field"), "key");
+  EXPECT_THAT(textIn(objectIn(no_key.facts(), "error"), "message"), ::testing::StartsWith("key: "));
+  EXPECT_TRUE(memory("set_memory", {{"key", "plan"}}).isError());
+  EXPECT_FALSE(memory("delete_memory", {{"key", "plan"}}).isError());
+  EXPECT_TRUE(memory("get_memory", {{"key", "plan"}}).isError());
 }
 
 TEST_F(McpTest, ALongRunAnswersWithAHandle) {

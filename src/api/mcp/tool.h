@@ -25,7 +25,8 @@ struct Answer {
 using Outcome = Result<Answer>;
 using ToolHandler = Task<Outcome> (*)(Server&, Call&, json::object arguments);
 
-// By file: tools_run.cc, tools_session.cc, tools_files.cc.
+// By file: tools_run.cc, tools_session.cc, tools_files.cc,
+// tools_memory.cc.
 Task<Outcome> runTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> execTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> logsTool(Server& server, Call& call, json::object arguments);
@@ -36,6 +37,10 @@ Task<Outcome> terminateTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> uploadTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> downloadTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> listArtifactsTool(Server& server, Call& call, json::object arguments);
+Task<Outcome> setMemoryTool(Server& server, Call& call, json::object arguments);
+Task<Outcome> getMemoryTool(Server& server, Call& call, json::object arguments);
+Task<Outcome> listMemoryTool(Server& server, Call& call, json::object arguments);
+Task<Outcome> deleteMemoryTool(Server& server, Call& call, json::object arguments);
 
 // Takes a text out of the arguments; "" where it is not given.
 Result<std::string> takeText(json::object& arguments, std::string_view name);

@@ -25,6 +25,10 @@ constexpr Tool kTools[] = {
     {"upload", Permission::kFileWrite, uploadTool},
     {"download", Permission::kFileRead, downloadTool},
     {"list_artifacts", Permission::kArtifactRead, listArtifactsTool},
+    {"set_memory", Permission::kFileWrite, setMemoryTool},
+    {"get_memory", Permission::kFileRead, getMemoryTool},
+    {"list_memory", Permission::kFileRead, listMemoryTool},
+    {"delete_memory", Permission::kFileWrite, deleteMemoryTool},
     {"list_sessions", Permission::kSessionRead, listSessionsTool},
     {"terminate", Permission::kSessionEnd, terminateTool},
 };
