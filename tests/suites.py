@@ -54,6 +54,7 @@ PARTS = {
     "style": "lint: format, clang-tidy on all units, layers, links, commit titles",
     "units": "unit tests of the release build",
     "counts": "the release build with the full counts of kills, claims and soak runs",
+    "effects": "each setting without its effect, of which its test must fail",
     "opa": "the real Open Policy Agent",
     "user": "hostile programs as an ordinary user",
     "warm": "hostile programs in copies of a zygote",
@@ -212,6 +213,9 @@ def release_suites(limit):
     again += [("nested", "hostile", name, {"CLOISTER_RUNTIME": "gvisor", "CLOISTER_NESTED": "1"}) for name in NESTED]
     suites += [python_suite(HERE / folder / f"test_{name}.py", prefix=prefix, timeout=limit, **env)
                for prefix, folder, name, env in again]
+    # Its tests have jails of their own.
+    suites.append(Suite("effects", [PYTHON, str(HERE / "mutate_settings.py"), "--report", "REPORT"], timeout=max(limit, 7200),
+                        jailed=False))
     # It fetches a kernel, which a jail without a network cannot.
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py"), "REPORT"], timeout=max(limit, 1500),
                         jailed=False))

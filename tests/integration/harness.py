@@ -29,6 +29,7 @@ import tempfile
 import time
 import urllib.parse
 
+import inert
 from installation import install  # noqa: F401
 from leaks import UID_FIRST, Snapshot, assert_clean, leakcheck  # noqa: F401
 from processes import alive, children, descendants, memory_of, program_of  # noqa: F401
@@ -84,6 +85,7 @@ def http_request(host, port, method, path, body=None, headers=None, timeout=90, 
     """One request on a connection of its own. `body`: bytes, an iterator of them that is sent in
     chunks, or anything JSON can hold. `tls`: an SSLContext, for https."""
     headers = dict(headers or {})
+    body = inert.body(body)
     if body is not None and not isinstance(body, (bytes, bytearray, collections.abc.Iterator)):
         body = json.dumps(body).encode()
         headers.setdefault("Content-Type", "application/json")
@@ -186,7 +188,7 @@ class Server:
         command = [self.bin / "cloister", "serve", "--state", self.state,
                    "--listen", "127.0.0.1:0", *self._args]
         config = self.state / "test-config.yaml"
-        config.write_text(self._config)
+        config.write_text(inert.configuration(self._config, self.state))
         config.chmod(0o644)
         command += ["--config", config]
         with contextlib.suppress(FileNotFoundError):

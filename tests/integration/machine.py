@@ -2,6 +2,7 @@
 """What a test may find missing on the machine, and where that is no fault: elsewhere it fails. The reasons are among
 those of tests/skips.txt."""
 
+import pathlib
 import shutil
 
 import harness
@@ -15,6 +16,15 @@ def lacks_groups(server, record):
     lacks = any("no cgroup" in line for line in weakened)
     assert server.rootless or not lacks, f"root's node has no control groups: {weakened}"
     return lacks
+
+
+def memory_limits(server):
+    """Of the control groups that processes of this server are in, in MiB, as the kernel has them."""
+    lines = {line for pid in server.pids() for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()}
+    files = [pathlib.Path("/sys/fs/cgroup") / file.format(line.split(":")[2].strip("/")) for line in lines
+             for file in ("memory/{}/memory.limit_in_bytes", "{}/memory.max")]
+    texts = {file.read_text().strip() for file in files if file.exists()}
+    return {int(text) >> 20 for text in texts if text.isdigit()}
 
 
 def need_program(test, *names):

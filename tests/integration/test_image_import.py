@@ -20,6 +20,7 @@ import tempfile
 import unittest
 
 import harness
+import inert
 import machine
 
 MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
@@ -292,7 +293,7 @@ class Hostile(WithStore):
 
     def test_bombs_end_at_their_bound(self):
         config = self.directory / "config.yaml"
-        config.write_text("images:\n  max_mb: 2\n  max_files: 50\n")
+        config.write_text(inert.configuration("images:\n  max_mb: 2\n  max_files: 50\n", self.directory))
         self.refused(gzip.compress(tar(("zeros", bytes(64 << 20)))), "images.max_mb", "--config", config)
         self.refused(tar(*((f"f{i}", b"") for i in range(51))), "images.max_files", "--config", config)
 

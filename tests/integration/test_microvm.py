@@ -14,6 +14,7 @@ import harness
 from agent_case import AgentCase
 from api_case import ApiTest, CONFIG
 from kvm_case import QEMU, machines
+from machine import memory_limits
 from session_case import Session
 
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
@@ -22,10 +23,11 @@ LACKS = (f"no {QEMU}" if not os.path.exists(QEMU) else
 needs_image = unittest.skipIf(LACKS, LACKS)
 SECONDS = 120  # for a run in an emulated machine, beside other suites
 EMULATED = f"{CONFIG}microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
+OVERHEAD = "  overhead_mb: 200\n"
 
 
 def setUpModule():
-    ApiTest.server = harness.Server(config=CONFIG if LACKS else EMULATED)
+    ApiTest.server = harness.Server(config=CONFIG if LACKS else EMULATED + OVERHEAD)
     unittest.enterModuleContext(ApiTest.server)
 
 
@@ -70,6 +72,7 @@ class Microvm(ApiTest):
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="microvm") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "microvm")
+            self.assertIn(session.made["limits"]["memory_mb"] + 200, memory_limits(self.server))
             for code, printed in (("x = 40", ""), ("print(x + 2)", "42\n")):
                 done = session.call("POST", "/exec?wait=60", {"code": code}, status=200).json()
                 self.assertEqual((done["status"], done["stdout"]), ("completed", printed), done)
@@ -161,6 +164,11 @@ class Without(ApiTest):
         self.assertNotIn(b'"completed"', answer.body)
         self.assertNotIn("microvm", self.call("GET", "/v1/node", status=200).json()["runtimes"])
         self.assertRegex(self.server.cli("doctor").stdout, r"missing +microvm ")
+
+    @needs_image
+    def test_is_not_offered_without_its_program(self):
+        with harness.Server(EMULATED + "  qemu: ''\n") as server:
+            self.assertNotIn("microvm", server.request("GET", "/v1/node").json()["runtimes"])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import signal
 import socket
 import threading
 import time
@@ -293,6 +294,53 @@ class Life(OidcCase):
                          {**both, "groups": ["engine"]}, {**both, "groups": {"eng": 1}}):
                 self.assertEqual(status(**more).status, 403, more)
             self.assertEqual(status(**{**both, "groups": "ops eng"}).status, 200, "words of a text")
+
+
+class Settings(OidcCase):
+    """Each by what it changes."""
+
+    def serve(self, **config):
+        self.oidc = self.enterContext(Oidc())
+        self.server = self.enterContext(harness.Server(self.oidc.config(**config)))
+
+    def test_names_of_claims(self):
+        self.serve(app_claim="by", agent_claim="machine", user_claim="person")
+        who = self.whoami(self.oidc.sign(self.good(by="tool", machine="bot", person="ann"))).json()
+        self.assertEqual((who["app"], who["agent"], who["user"]), ("tool", "bot", "ann"))
+
+    def test_times_of_tokens(self):
+        self.serve(max_life_seconds=120, leeway_seconds=300)
+        now = int(time.time())
+        self.assertEqual(self.whoami(self.oidc.sign(self.good(exp=now + 110))).status, 200)
+        self.assertEqual(self.whoami(self.oidc.sign(self.good(exp=now + 130))).status, 401)
+        late = self.good(iat=now - 160, exp=now - 100)
+        self.assertEqual(self.whoami(self.oidc.sign(late)).status, 200, "its clock may be behind")
+
+    def test_where_this_service_is(self):
+        self.serve(resource="https://cloister.example")
+        told = self.server.request("GET", "/.well-known/oauth-protected-resource", key=False).json()
+        self.assertEqual(told["resource"], "https://cloister.example")
+
+    def test_keys_are_asked_for_again(self):
+        self.serve(keys_seconds=1)
+        token = self.oidc.sign(self.good())
+        hits = lambda: self.whoami(token).status == 200 and self.oidc.do("hits")["/jwks"]
+        first = hits()
+        harness.wait_for("another question", lambda: hits() > first, 10)
+
+    def test_old_keys_are_given_up(self):
+        self.serve(keys_seconds=1, stale_seconds=1)
+        token = self.oidc.sign(self.good())
+        self.assertEqual(self.whoami(token).status, 200)
+        self.oidc.stop()
+        harness.wait_for("its keys to be too old", lambda: self.whoami(token).status == 503, 10)
+
+    def test_a_provider_that_says_nothing(self):
+        self.serve(fetch_timeout_ms=200)
+        token = self.oidc.sign(self.good())
+        self.oidc.process.send_signal(signal.SIGSTOP)
+        answer = self.server.request("GET", "/v1/whoami", key=token, timeout=4)  # the default waits for five seconds
+        self.assertEqual(answer.status, 503)
 
 
 class Configuration(unittest.TestCase):

@@ -10,9 +10,11 @@ import pathlib
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import harness
+import hooks
 from api_case import ApiTest
 from session_case import Session
 
@@ -89,8 +91,8 @@ class Opa:
         return found
 
 
-def config_of(url):
-    return f"http:\n  heartbeat_seconds: 1\npolicies:\n  engine: opa\n  opa: {{url: '{url}', timeout_ms: 10000}}\n"
+def config_of(url, more=""):
+    return f"http:\n  heartbeat_seconds: 1\npolicies:\n  engine: opa\n  opa: {{url: '{url}', timeout_ms: 10000{more}}}\n"
 
 
 class Suite:
@@ -260,9 +262,13 @@ class Wrong(http.server.BaseHTTPRequestHandler):
     """What is no OPA, but answers."""
 
     answer = (200, b"{}")
+    pause = 0
+    authorization = None
 
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
+        type(self).authorization = self.headers["Authorization"]
+        time.sleep(self.pause)
         status, body = self.answer
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -273,8 +279,8 @@ class Wrong(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class FailClosed(ApiTest):
-    """Without a real one: what fails denies, in the record too."""
+class WrongCase(ApiTest):
+    more = ""
 
     @classmethod
     def setUpClass(cls):
@@ -282,8 +288,56 @@ class FailClosed(ApiTest):
         cls.addClassCleanup(wrong.server_close)
         cls.addClassCleanup(wrong.shutdown)
         threading.Thread(target=wrong.serve_forever, daemon=True).start()
-        cls.server = harness.Server(config=config_of(f"http://127.0.0.1:{wrong.server_port}"))
+        cls.server = harness.Server(config=config_of(f"http://127.0.0.1:{wrong.server_port}", cls.more))
         cls.enterClassContext(cls.server)
+
+
+class Settings(WrongCase):
+    """Each by what it changes."""
+
+    @classmethod
+    def setUpClass(cls):
+        token = cls.enterClassContext(tempfile.NamedTemporaryFile("w", prefix="cloister-token."))
+        token.write("token-of-the-service\n")
+        token.flush()
+        os.chmod(token.name, 0o644)
+        cls.more = f", answer_bytes: 1024, token_file: {token.name}"
+        super().setUpClass()
+
+    def reason(self, length, pause=0):
+        said = {"version": 1, "outcome": "deny", "reason": "x" * length, "rule": "all"}
+        Wrong.answer, Wrong.pause = (200, json.dumps({"result": said}).encode()), pause
+        self.addCleanup(setattr, Wrong, "pause", 0)
+        return self.run_code("print(1)")["error"]["details"].get("reason")
+
+    def test_answer_bytes(self):
+        self.assertNotEqual(self.reason(500), "policy_unavailable")
+        self.assertEqual(self.reason(1200), "policy_unavailable")
+
+    def test_timeout(self):
+        self.assertNotEqual(self.reason(5, pause=1), "policy_unavailable", "the default waits for a quarter of that")
+
+    def test_token(self):
+        self.reason(5)
+        self.assertEqual(Wrong.authorization, "Bearer token-of-the-service")
+
+
+class Verified(ApiTest):
+    def test_by_an_authority_of_its_own(self):
+        certificate = hooks.Certificate()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Wrong)
+        server.socket = certificate.context.wrap_socket(server.socket, server_side=True)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        config = config_of(f"https://127.0.0.1:{server.server_port}", f", ca_file: {certificate.ca}")
+        type(self).server = self.enterContext(harness.Server(config))
+        Wrong.answer = (200, json.dumps({"result": {"version": 1, "outcome": "deny", "reason": "seen", "rule": "all"}}).encode())
+        self.assertIn("seen", self.run_code("print(1)")["error"]["message"])
+
+
+class FailClosed(WrongCase):
+    """Without a real one: what fails denies, in the record too."""
 
     def test_denied_and_recorded(self):
         for answer, why in (((200, b"{}"), "undefined"), ((200, b"[1"), "OPA's answer"), ((500, b"{}"), "500"),

@@ -31,6 +31,11 @@ if word == b"STAY":
 if word == b"WHO":
     fds = [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
     print(os.getuid(), sorted(os.environ), fds, open("/proc/self/status").read().split("CapEff:")[1].split()[0], file=open(sys.argv[1], "w"))
+if word == b"ALONE":
+    place = os.path.dirname(sys.argv[1])
+    os.mkdir(place + "/one") if not os.path.exists(place + "/one") else open(place + "/two", "w")
+    time.sleep(0.5)
+    os.rmdir(place + "/one")
 if word == b"SIZE" and size != 5_000_000: sys.exit(3)
 """
 
@@ -92,6 +97,20 @@ class Scan(ApiTest):
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             answers = list(pool.map(lambda n: self.server.request("POST", "/v1/artifacts?path=x", b"BAD" if n % 3 == 0 else b"clean"), range(24)))
         self.assertEqual([answer.status for answer in answers], [403 if n % 3 == 0 else 201 for n in range(24)])
+
+
+class OneAtOnce(ApiTest):
+    def test_the_others_wait(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            folder.chmod(0o777)
+            (folder / "scan.py").write_text(SCANNER)
+            command = json.dumps(["/usr/bin/python3", str(folder / "scan.py"), str(folder / "who")])
+            with harness.Server(f"artifacts:\n  scan: {{command: {command}, concurrent: 1}}\n") as server, \
+                    concurrent.futures.ThreadPoolExecutor(3) as pool:
+                put = lambda number: server.request("POST", f"/v1/artifacts?path={number}", b"ALONE").status
+                self.assertEqual(set(pool.map(put, range(3))), {201})
+                self.assertFalse((folder / "two").exists(), "two at once")
 
 
 if __name__ == "__main__":

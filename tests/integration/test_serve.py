@@ -19,6 +19,7 @@ import time
 import unittest
 
 import harness
+import inert
 from harness import wait_for
 
 # Plays both parts. The control plane makes the key and answers HTTP on the socket it was given; each
@@ -232,7 +233,7 @@ class StandIns(unittest.TestCase):
     def test_the_configuration_gives_address_and_state(self):
         port = harness.free_port()
         config = self.folder / "c.yaml"
-        config.write_text(f"listen: 127.0.0.1:{port}\nstate: {self.state}\n")
+        config.write_text(inert.configuration(f"listen: 127.0.0.1:{port}\nstate: {self.state}\n", self.folder))
         command = [str(self.folder / "bin" / "cloister"), "serve", "--config", str(config)]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
         self.processes.append(process)
@@ -418,7 +419,7 @@ class RealParts(unittest.TestCase):
             hung = server.pid_of("cloister-node")
             os.kill(hung, signal.SIGSTOP)
             ended = wait_for("the run to end", lambda: (
-                now := server.request("GET", path).json())["status"] != "running" and now, 20)
+                now := server.request("GET", path).json())["status"] != "running" and now, 12)
             self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "NODE_LOST"), ended)
             wait_for("it to end", lambda: not alive(hung), 20)
             server.wait_ready()
