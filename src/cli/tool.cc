@@ -18,6 +18,23 @@ using base::Flag;
 
 constexpr Millis kPatience{320'000};  // a call answers within 300 s
 
+// "   needs file_read; network none; risk low (Auto); at most memory_mb 128\n"
+std::string rulesText(const json::object& tool) {
+  std::string text;
+  for (const json::value& need : arrayOf(tool, "capabilities")) {
+    if (!need.is_string()) continue;
+    text += (text.empty() ? "   needs " : ", ") + printable(std::string(need.get_string()));
+  }
+  text += "; network " + printable(textOf(tool, "network")) + "; risk " +
+          printable(textOf(tool, "risk")) + " (" + printable(textOf(tool, "tier")) + ")";
+  std::string limits;
+  for (const auto& limit : objectOf(tool, "limits")) {
+    limits += (limits.empty() ? "; at most " : ", ") + printable(std::string(limit.key())) + " " +
+              base::toJson(limit.value());
+  }
+  return text + limits + "\n";
+}
+
 std::string capabilityText(const json::object& tool) {
   std::string text = printable(textOf(tool, "id")) + "  " + printable(textOf(tool, "title")) + "\n";
   const json::object& schema = objectOf(tool, "arguments");
@@ -29,7 +46,7 @@ std::string capabilityText(const json::object& tool) {
     text += "   " + printable(member.key()) + (needed ? " (required): " : ": ") +
             printable(textOf(*argument, "description")) + "\n";
   }
-  return text;
+  return text + rulesText(tool);
 }
 
 Result<int> list(const Invocation& invocation) {

@@ -23,8 +23,6 @@ constexpr size_t kMaxArgument = 131'071;  // the kernel's MAX_ARG_STRLEN, less t
 // PATH_MAX, less the final NUL and "/workspace/": what a program can still open by its full path.
 constexpr size_t kMaxPath = 4096 - 1 - 11;
 constexpr size_t kMaxComponent = 255;
-constexpr std::array<std::string_view, 4> kTiers = {"Auto", "Assisted", "HumanApprove",
-                                                    "ManualOnly"};
 
 std::unexpected<Error> invalid(const std::string& field, std::string_view why) {
   return fail(Code::kInvalid, field + ": " + std::string(why), field);
@@ -417,7 +415,7 @@ Result<> readPlacement(ObjectReader& reader, RunRequest& request) {
   TRY(atMost("runtime", request.runtime.size(), kMaxName, "bytes"));
   TRY(noNul("runtime", request.runtime));
   request.tier = TRY(reader.text("tier")).value_or("");
-  return request.tier.empty() ? Result<>() : oneOf("tier", request.tier, kTiers);
+  return request.tier.empty() ? Result<>() : oneOf("tier", request.tier, kTierNames);
 }
 
 Result<std::string> decodeText(const TextField& field, std::string text,

@@ -30,6 +30,10 @@ struct FileSpec {
 inline constexpr std::array<std::string_view, 5> kNetworkTiers = {"none", "restricted", "internal",
                                                                   "api", "full"};
 
+// What a request's `tier` may be, the lowest first.
+inline constexpr std::array<std::string_view, 4> kTierNames = {"Auto", "Assisted", "HumanApprove",
+                                                               "ManualOnly"};
+
 struct RunRequest {
   std::string language;  // as asked, name or alias; may be "" with `command`
   std::string code;      // "" with `command`

@@ -28,7 +28,6 @@ constexpr std::array<TypeName, 4> kTypes = {{{"text", Type::kText, "string"},
                                              {"integer", Type::kInteger, "integer"},
                                              {"boolean", Type::kBoolean, "boolean"},
                                              {"list", Type::kList, "array"}}};
-constexpr std::array<std::string_view, 3> kRisks = {"low", "medium", "high"};
 
 // Of a request, what a session has decided when it was made.
 constexpr std::array<std::string_view, 9> kOfSandbox = {"memory_mb",    "cpu_millis",     "disk_mb",
@@ -242,13 +241,15 @@ Result<> tryOut(const Tool& tool, const std::string& path) {
   json::object arguments;
   for (const ToolArgument& argument : tool.arguments)
     arguments[argument.name] = sampleOf(argument);
-  const auto run = parseRunRequest(TRY(requestOf(tool, arguments)), defaultBounds());
-  if (run) return {};
-  return invalid(path + (run.error().field.empty() ? "" : "." + run.error().field),
-                 run.error().message);
+  auto run = parseRunRequest(TRY(requestOf(tool, arguments)), defaultBounds());
+  auto held = run ? holdToRules(tool.id, tool.rules, ToolPlace::kOwnSandbox, *run)
+                  : Result<>(std::unexpected(std::move(run).error()));
+  if (held) return {};
+  return invalid(path + (held.error().field.empty() ? "" : "." + held.error().field),
+                 held.error().message);
 }
 
-Result<Tool> readTool(const json::object& object, const std::string& path) {
+Result<Tool> readTool(const json::object& object, const std::string& path, const RiskTiers& tiers) {
   base::ObjectReader reader(object, path);
   Tool tool;
   tool.id = TRY(requiredText(reader, "id"));
@@ -257,16 +258,16 @@ Result<Tool> readTool(const json::object& object, const std::string& path) {
   tool.title = TRY(requiredText(reader, "title"));
   tool.why = TRY(requiredText(reader, "why"));
   tool.tool_type = TRY(requiredText(reader, "tool_type"));
-  tool.risk = TRY(requiredText(reader, "risk"));
-  if (std::ranges::find(kRisks, tool.risk) == kRisks.end()) {
-    return invalid(path + ".risk", "must be low, medium or high");
-  }
+  tool.rules = TRY(readToolRules(reader, tiers));
   tool.retry = TRY(readRetry(reader));
   tool.arguments = TRY(readArguments(reader));
   const json::object* request = TRY(reader.object("request"));
   if (request == nullptr) return invalid(path + ".request", "is required");
   if (request->contains("metadata")) {
     return invalid(path + ".request.metadata", "is the caller's");
+  }
+  if (request->contains("network_policy")) {
+    return invalid(path + ".request.network_policy", "is the tool's `network`; leave it out");
   }
   TRY(checkTemplate(tool, *request, path + ".request"));
   TRY(checkCommand(*request, path + ".request"));
@@ -279,6 +280,7 @@ Result<Tool> readTool(const json::object& object, const std::string& path) {
 Result<std::vector<Tool>> readTools(const json::object& document) {
   base::ObjectReader reader(document, "");
   if (TRY(reader.integer("version", 1, 1)) != 1) return invalid("version", "must be 1");
+  const RiskTiers tiers = TRY(readRiskTiers(reader));
   const json::array* items = TRY(reader.array("tools"));
   TRY(reader.finish());
   if (items == nullptr) return invalid("tools", "is required");
@@ -288,7 +290,7 @@ Result<std::vector<Tool>> readTools(const json::object& document) {
     const std::string path = "tools[" + std::to_string(tools.size()) + "]";
     const json::object* object = item.if_object();
     if (object == nullptr) return invalid(path, "must be a map");
-    Tool tool = TRY(readTool(*object, path));
+    Tool tool = TRY(readTool(*object, path, tiers));
     if (std::ranges::find(tools, tool.id, &Tool::id) != tools.end()) {
       return invalid(path + ".id", "\"" + tool.id + "\" is there already");
     }
@@ -423,18 +425,21 @@ json::object toJsonObject(const Tool& tool) {
     properties[argument.name] = schemaOf(argument);
     if (argument.required) required.emplace_back(argument.name);
   }
-  return {{"id", tool.id},
-          {"title", tool.title},
-          {"why", tool.why},
-          {"tool_type", tool.tool_type},
-          {"risk", tool.risk},
-          {"retry", {{"startup", tool.retry.startup}, {"timeout", tool.retry.timeout}}},
-          {"arguments",
-           {{"type", "object"},
-            {"properties", std::move(properties)},
-            {"required", std::move(required)},
-            {"additionalProperties", false}}},
-          {"request", tool.request}};
+  json::object shown = {
+      {"id", tool.id},
+      {"title", tool.title},
+      {"why", tool.why},
+      {"tool_type", tool.tool_type},
+      {"retry", {{"startup", tool.retry.startup}, {"timeout", tool.retry.timeout}}},
+      {"arguments",
+       {{"type", "object"},
+        {"properties", std::move(properties)},
+        {"required", std::move(required)},
+        {"additionalProperties", false}}},
+      {"request", tool.request}};
+  const json::object rules = toJsonObject(tool.rules);
+  shown.insert(rules.begin(), rules.end());
+  return shown;
 }
 
 }  // namespace cloister::model

@@ -15,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "model/tool_rules.h"
 
 namespace cloister::model {
 
@@ -44,7 +45,7 @@ struct Tool {
   std::string title;  // for people and models
   std::string why;    // it is there
   std::string tool_type;
-  std::string risk;  // low, medium or high: of the tool itself, for whoever reads the registry
+  ToolRules rules;  // that each call is held to
   ToolRetry retry;
   std::vector<ToolArgument> arguments;
   base::json::object request;  // the template
@@ -82,5 +83,10 @@ inline constexpr std::string_view kReservedMetadata = "cloister.";
 inline constexpr std::string_view kToolMember = "cloister.tool";
 // The execution that it tries again.
 inline constexpr std::string_view kRetryMember = "cloister.retry_of";
+// What it needs (model/capability.h), its words with ", " between them.
+inline constexpr std::string_view kNeedsMember = "cloister.capabilities";
+// The risk of that tool, and the tier that it has for that alone: nobody asked for so high a one.
+inline constexpr std::string_view kRiskMember = "cloister.risk";
+inline constexpr std::string_view kRiskTierMember = "cloister.risk_tier";
 
 }  // namespace cloister::model

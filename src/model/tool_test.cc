@@ -17,6 +17,7 @@ tools:
     title: Search
     why: It reads.
     tool_type: run_code
+    capabilities: [file_read]
     risk: low
     retry: {timeout: 1}
     arguments:
@@ -132,17 +133,27 @@ TEST(ToolSet, RefusesARegistryByLineAndKey) {
   };
   for (const auto& [old, other, said] :
        {std::tuple{"id: text.search", "id: Text", "tools.yaml:3: tools[0].id: "},
-        {"risk: low", "risk: none", "tools.yaml:7: tools[0].risk: "},
-        {"timeout: 1", "timeout: 9", "tools.yaml:8: tools[0].retry.timeout: "},
+        {"risk: low", "risk: none", "tools.yaml:8: tools[0].risk: "},
+        {"timeout: 1", "timeout: 9", "tools.yaml:9: tools[0].retry.timeout: "},
         {"type: text, required", "type: json, required",
-         "tools.yaml:10: tools[0].arguments.pattern.type: "},
-        {"default: .", "default: 1", "tools.yaml:11: tools[0].arguments.path.default: "},
+         "tools.yaml:11: tools[0].arguments.pattern.type: "},
+        {"default: .", "default: 1", "tools.yaml:12: tools[0].arguments.path.default: "},
         {"\"{path}\"", "\"{nothing}\"", "tools[0].request.command[3]: "},
         {"\"{path}\"", "\"in {path}\"", "tools[0].request.command[3]: "},
         {"grep, --", "grep, -e", "tools[0].request.command[2]: "},
-        {"memory_mb: 64", "memory_mb: lots", "tools.yaml:20: tools[0].request.memory_mb: "},
+        {"memory_mb: 64", "memory_mb: lots", "tools.yaml:21: tools[0].request.memory_mb: "},
         {"memory_mb: 64", "colour: red", "tools[0].request.colour: "},
         {"memory_mb: 64", "metadata: {a: b}", "tools[0].request.metadata: "},
+        {"memory_mb: 64", "network_policy: {tier: none}", "tools[0].request.network_policy: "},
+        {"    capabilities: [file_read]\n", "", "tools[0].capabilities: is required"},
+        {"[file_read]", "[]", "tools.yaml:7: tools[0].capabilities: "},
+        {"[file_read]", "[fly]", "each must be one of command_execution, file_delete"},
+        {"risk: low", "risk: low\n    network: www", "tools[0].network: must be one of none"},
+        {"risk: low", "risk: low\n    network: full", "tools[0].capabilities: must have network"},
+        {"risk: low", "risk: low\n    limits: {memory: 1}", "tools[0].limits.memory: "},
+        {"risk: low", "risk: low\n    limits: {memory_mb: 32}", "tools[0].request.memory_mb: "},
+        {"tools:", "tiers: {low: Never}\ntools:", "tools.yaml:2: tiers.low: must be one of Auto"},
+        {"tools:", "tiers: {none: Auto}\ntools:", "tiers.none: "},
         {"why: It reads.", "color: red", "tools[0].why: "},
         {"version: 1", "version: 2", "version: "}}) {
     const auto set = with(old, other);

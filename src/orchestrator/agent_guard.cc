@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "model/capability.h"
+#include "model/tool.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -138,6 +140,22 @@ void askNetwork(const AgentRules& rules, const std::string& tier, Questions& que
   v.escalation_available = true;
   v.mitigations = {"run it without a network, and send what it needs as files"};
   questions.refuse(v, "network", tier);
+}
+
+// What the registry says that a tool needs, and was taken from the agent. Its command is judged by
+// itself.
+void askToolNeeds(const AgentRules& rules, const model::RunRequest& run, Questions& questions) {
+  const auto tool = run.metadata.find(std::string(model::kToolMember));
+  if (tool == run.metadata.end()) return;
+  for (const std::string& need : model::capabilitiesNeeded(run)) {
+    if (need == model::capability::kCommand || !rules.revoked.contains(need)) continue;
+    Validation v;
+    v.kind = Validation::Kind::kDenied;
+    v.reason =
+        "tool " + tool->second + " needs " + need + ", which was revoked for agent " + rules.agent;
+    v.mitigations = {"call a tool that does not need it, or have " + need + " granted"};
+    questions.refuse(v, need, tool->second);
+  }
 }
 
 // Code of a language is a file of the project that its program runs; bash is read as a command.
@@ -368,6 +386,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   }
   askEnvironment(*rules, run.env, questions);
   askNetwork(*rules, run.network_tier, questions);
+  askToolNeeds(*rules, run, questions);
   Resources wanted{.time_ms = static_cast<uint64_t>(run.limits.wall.count())};
   if (!in_session) {  // its sandbox has been counted
     wanted.memory_bytes = run.limits.memory_bytes;

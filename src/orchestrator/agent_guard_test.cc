@@ -75,6 +75,7 @@ class AgentsTest : public SessionsTest {
     sandbox.agent = "agent";
     sandbox.level = level;
     sandbox.escalation = escalation_;
+    sandbox.revoked_operations = revoked_;
     sandbox.created_at = 1;
     const auto known = agent();
     const uint64_t version = known ? known->version : 0;
@@ -142,6 +143,7 @@ class AgentsTest : public SessionsTest {
   policy::Levels levels_ = policy::parseLevels(kLevels, "test").value();
   std::string default_level_;
   model::AgentEscalation escalation_;
+  std::vector<std::string> revoked_;
   std::unique_ptr<AgentGuard> guard_;
 };
 
@@ -234,6 +236,20 @@ TEST_F(AgentsTest, FilesOfARequestAndItsVariables) {
   give("build");
   with.env = {{"MESSAGE", "sudo is 'not' for you"}, {"GREETING", "hello"}};
   EXPECT_FALSE(refused(await(service_->run(principal(), with, ""))->status));
+}
+
+TEST_F(AgentsTest, AToolThatNeedsWhatWasRevoked) {
+  openGuarded();
+  revoked_ = {"file_write"};
+  give("build");
+  model::RunRequest call = request({"true"});
+  call.metadata = {{"cloister.tool", "notes.add"}, {"cloister.capabilities", "file_write"}};
+  const auto refused_call = await(service_->run(principal(), call, ""));
+  EXPECT_EQ(refused_call->status, Status::kDenied);
+  EXPECT_THAT(refused_call->error->message, HasSubstr("notes.add needs file_write"));
+  give("build");
+  call.metadata["cloister.capabilities"] = "file_read";
+  EXPECT_FALSE(refused(await(service_->run(principal(), call, ""))->status));
 }
 
 TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/glob.h"
+#include "model/tool.h"
 #include "policy/conditions.h"
 
 namespace cloister::policy {
@@ -100,11 +101,22 @@ bool servesFiles(const Question& question) {
   return !question.inside.empty() && question.operation == "files";
 }
 
+// "risk medium of tool x": why a call has the tier that it has. "" where somebody asked for that.
+std::string riskOfTool(const RunRequest& request) {
+  const auto member = [&](std::string_view name) {
+    const auto found = request.metadata.find(std::string(name));
+    return found == request.metadata.end() ? std::string() : found->second;
+  };
+  if (member(model::kRiskTierMember).empty()) return {};
+  return "risk " + member(model::kRiskMember) + " of tool " + member(model::kToolMember);
+}
+
 // What the request itself asks for, which nothing weaker replaces.
 std::string_view askedFor(const Policy& policy, const Question& question) {
   const RunRequest& request = question.request;
   std::string_view least = stronger(kProcess, request.runtime);
-  if (const auto tier = tierFromName(request.tier)) {
+  const auto tier = tierFromName(request.tier);
+  if (tier && riskOfTool(request).empty()) {
     least = stronger(least, policy.tiers[static_cast<size_t>(*tier)].runtime);
   }
   return request.nested ? stronger(least, kGvisor) : least;
@@ -163,7 +175,9 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
     return Denied{rule.name, "runtime \"" + asked + "\" is not offered", adviceFor(asked)};
   }
   made.runtime = stronger(of_tier, rule.runtime);
-  std::string needed = "tier " + std::string(tierName(made.tier)) + " of rule " + rule.name;
+  const std::string risk = riskOfTool(question.request);
+  std::string needed = "tier " + std::string(tierName(made.tier)) +
+                       (risk.empty() ? " of rule " + rule.name : " for " + risk);
   if (question.request.nested && made.runtime == kProcess) {
     // Sandboxes within want a kernel that is not the host's.
     made.runtime = offers(question, kGvisor) || !offers(question, kMicrovm) ? kGvisor : kMicrovm;

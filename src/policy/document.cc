@@ -16,14 +16,14 @@ namespace cloister::policy {
 namespace {
 
 using base::ObjectReader;
+using model::kTierNames;
+static_assert(kTierNames.size() == kTiers);
 
 constexpr int64_t kMaxSeconds = int64_t{30} * 24 * 3600;
 constexpr int64_t kMaxQuorum = 10;
 constexpr size_t kMaxRules = 500;
 constexpr size_t kMaxName = 128;
 constexpr size_t kIdDigits = 16;
-constexpr std::array<std::string_view, kTiers> kTierNames = {"Auto", "Assisted", "HumanApprove",
-                                                             "ManualOnly"};
 constexpr std::array<std::string_view, 3> kRuntimes = {"process", "gvisor", "microvm"};
 constexpr std::array<std::string_view, 3> kEffects = {"deny", "allow", "approve"};
 

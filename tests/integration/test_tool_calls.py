@@ -14,12 +14,19 @@ from api_case import CONFIG, ApiTest
 PAGE = harness.REPO / "docs" / "TOOLS.md"
 OWN = """version: 1
 tools:
-  - {id: slow.call, title: Slow, why: w, tool_type: run_code, risk: low, retry: {timeout: 2},
+  - {id: slow.call, title: Slow, why: w, tool_type: run_code, capabilities: [command_execution], risk: low, retry: {timeout: 2},
      request: {command: [sleep, "60"], timeout_seconds: 0.3}}
-  - {id: built.in, title: Built in, why: w, tool_type: send_message, risk: low, request: {command: ["true"]}}
-  - {id: asks.person, title: Asks, why: w, tool_type: run_code, risk: high,
+  - {id: built.in, title: Built in, why: w, tool_type: send_message, capabilities: [network], risk: low, request: {command: ["true"]}}
+  - {id: asks.person, title: Asks, why: w, tool_type: run_code, capabilities: [command_execution], risk: high,
      request: {command: ["true"], tier: HumanApprove}}
-  - {id: nothing.there, title: None, why: w, tool_type: run_code, risk: low, retry: {startup: 1},
+  - {id: risky.call, title: Risky, why: w, tool_type: run_code, capabilities: [command_execution], risk: high,
+     request: {command: ["true"]}}
+  - {id: small.call, title: Small, why: w, tool_type: run_code, capabilities: [command_execution], risk: low,
+     limits: {timeout_seconds: 9, pids: 5}, arguments: {seconds: {type: integer, min: 1, max: 99, description: Time.}},
+     request: {command: "ulimit -u; sleep 0", timeout_seconds: "{seconds}"}}
+  - {id: web.call, title: Web, why: w, tool_type: run_code, capabilities: [network], network: restricted, risk: low,
+     request: {command: ["true"]}}
+  - {id: nothing.there, title: None, why: w, tool_type: run_code, capabilities: [command_execution], risk: low, retry: {startup: 1},
      request: {command: [/no/such/program]}}
 """
 
@@ -66,7 +73,8 @@ class Calls(ToolCase):
         shown = self.call("GET", f"/v1/tool-calls/{effect['id']}", status=200).json()
         self.assertEqual(shown, effect)
         execution = self.call("GET", f"/v1/executions/{effect['id']}", status=200).json()
-        self.assertEqual(execution["metadata"], {"step": "3", "tool_type": "run_code", "cloister.tool": "python.execute"})
+        self.assertEqual(execution["metadata"], {"step": "3", "tool_type": "run_code", "cloister.tool": "python.execute",
+                                                 "cloister.capabilities": "command_execution", "cloister.risk": "low"})
         self.assertEqual(effect["metadata"]["container_id"], execution["provenance"]["permit_id"])
         self.assertEqual(effect["metadata"]["output_sha256"], execution["provenance"]["output_sha256"])
         self.assertEqual(effect["metadata"]["duration_ms"], execution["resource_usage"]["wall_ms"])
@@ -76,6 +84,8 @@ class Calls(ToolCase):
         shell = next(tool for tool in tools if tool["id"] == "shell.execute")
         self.assertEqual(shell["arguments"]["required"], ["command"])
         self.assertEqual(shell["arguments"]["properties"]["timeout_seconds"]["maximum"], 300)
+        self.assertEqual((shell["capabilities"], shell["network"], shell["risk"], shell["tier"], shell["limits"]),
+                         (["command_execution"], "none", "low", "Auto", {"memory_mb": 256, "timeout_seconds": 300}))
 
     def test_arguments_are_words_and_no_more(self):
         for pattern in ("x; touch made", "$(touch made)", "`touch made`", "x\ntouch made", "' touch made '", "-f/etc/passwd",
@@ -103,6 +113,47 @@ class Calls(ToolCase):
                       self.ask("shell.exec").json()["error"]["message"])
         forged = self.call("POST", "/v1/executions", {"command": ["ls"], "metadata": {"cloister.tool": "shell.execute"}})
         self.assertProblem(forged, 422, field="metadata.cloister.tool")
+
+
+class Rules(ToolCase):
+    """What the registry decides of a call, whatever its arguments say."""
+
+    def test_the_risk_is_the_lowest_tier(self):
+        held = self.effect("risky.call", status=202, query="?wait=0")
+        self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), held)
+        metadata = self.call("GET", f"/v1/executions/{held['id']}", status=200).json()["metadata"]
+        self.assertEqual((metadata["cloister.risk"], metadata["cloister.risk_tier"]), ("high", "HumanApprove"))
+        self.cancel(held)
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        inside = self.effect("risky.call", session=session)
+        self.assertEqual((inside["status"], inside["error"]["type"]), ("denied", "APPROVAL_REQUIRED"), inside)
+
+    def test_limits_are_the_most(self):
+        effect = self.effect("small.call")
+        execution = self.call("GET", f"/v1/executions/{effect['id']}", status=200).json()
+        self.assertEqual(execution["status"], "completed", execution)
+        accepted = next(entry for entry in self.call("GET", "/v1/audit?limit=500", status=200).json()["entries"]
+                        if entry["subject"] == effect["id"] and entry["action"] == "execution.accepted")
+        self.assertEqual((accepted["details"]["limits"]["wall_ms"], accepted["details"]["limits"]["pids"]), (9000, 5))
+        self.assertEqual(self.effect("small.call", seconds=9)["status"], "completed")
+        over = self.ask("small.call", seconds=10)
+        self.assertProblem(over, 422, field="timeout_seconds")
+        self.assertIn("more than small.call allows; ask for at most 9", over.json()["detail"])
+
+    def test_the_network_is_the_tools(self):
+        effect = self.effect("web.call")
+        self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
+        self.assertIn('network tier "restricted"', effect["error"]["message"])
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        self.assertProblem(self.ask("web.call", session=session), 422, field="session_id")
+
+    def test_an_agent_without_what_it_needs(self):
+        self.call("POST", "/v1/agents/unread/sandbox", {"level": "training"}, status=201)
+        self.call("POST", "/v1/agents/unread/sandbox:update", {"revoke": ["file_read"]}, status=200)
+        key = self.new_key("default", roles=["agent"], agent="unread")["secret"]
+        effect = self.effect("text.search", key=key, pattern="x")
+        self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
+        self.assertIn("text.search needs file_read", effect["error"]["message"])
 
 
 class Failures(ToolCase):
@@ -233,6 +284,8 @@ class CommandLine(ToolCase):
     def test_list_call_and_show(self):
         listed = self.server.cli("tool", "list")
         self.assertIn("shell.execute  Run a shell command\n   command (required): The command line for bash.\n", listed.stdout)
+        self.assertIn("   needs command_execution; network none; risk low (Auto); at most timeout_seconds 300, memory_mb 256\n",
+                      listed.stdout)
         called = self.server.cli("tool", "call", "shell.execute", "--arg", "command=echo out; echo err >&2; exit 4")
         self.assertEqual((called.returncode, called.stdout, called.stderr), (4, "out\n", "err\n"))
         late = self.server.cli("tool", "call", "slow.call", "--json")

@@ -58,10 +58,12 @@ json::object withRest(const ToolCall& call, json::object request) {
 }
 
 // The registry's word, whatever the caller's metadata say.
-void mark(const ToolCall& call, const std::string& retry_of, model::RunRequest& request) {
+Result<> holdToRegistry(const ToolCall& call, const std::string& retry_of, model::ToolPlace place,
+                        model::RunRequest& request) {
   request.metadata["tool_type"] = call.tool->tool_type;
   request.metadata[std::string(model::kToolMember)] = call.tool->id;
   if (!retry_of.empty()) request.metadata[std::string(model::kRetryMember)] = retry_of;
+  return model::holdToRules(call.tool->id, call.tool->rules, place, request);
 }
 
 // A session whose metadata name tools has those and no others.
@@ -92,7 +94,7 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
       withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(body, parts.bounds, session));
   if (!wanted.kernel) wanted.kernel = model::kNoKernel;  // each call is a program of its own
-  mark(call, retry_of, wanted.run);
+  CO_TRY(holdToRegistry(call, retry_of, model::ToolPlace::kSession, wanted.run));
   co_return co_await parts.sessions.exec(principal, session.id, std::move(wanted), std::move(key));
 }
 
@@ -104,7 +106,7 @@ Task<Result<Execution>> attempt(RestParts& parts, const model::Principal& princi
   }
   const json::object body = withRest(call, CO_TRY(model::requestOf(*call.tool, call.arguments)));
   model::RunRequest wanted = CO_TRY(model::parseRunRequest(body, parts.bounds));
-  mark(call, retry_of, wanted);
+  CO_TRY(holdToRegistry(call, retry_of, model::ToolPlace::kOwnSandbox, wanted));
   co_return co_await parts.service.run(principal, std::move(wanted), std::move(key));
 }
 

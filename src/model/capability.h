@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Capabilities: what a tool needs and what a session may do, in the words that agents' operations
+// have (kAgentOperations of model/agent_sandbox.h). Pure.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace cloister::model {
+
+namespace capability {
+inline constexpr std::string_view kCommand = "command_execution";  // any program, any code
+inline constexpr std::string_view kFileRead = "file_read";
+inline constexpr std::string_view kFileWrite = "file_write";  // making files and directories, too
+inline constexpr std::string_view kFileDelete = "file_delete";
+inline constexpr std::string_view kNetwork = "network";  // its own connections, and to its ports
+}  // namespace capability
+inline constexpr std::array<std::string_view, 5> kCapabilities = {
+    capability::kCommand, capability::kFileDelete, capability::kFileRead, capability::kFileWrite,
+    capability::kNetwork};
+
+// A list of capabilities, sorted, each once. Nothing where the member is absent; kInvalid for an
+// empty list and for another word, with the words there are.
+Result<std::optional<std::vector<std::string>>> readCapabilities(base::ObjectReader& reader,
+                                                                 std::string_view name);
+
+// "command_execution, file_read"
+std::string capabilityNames(const std::vector<std::string>& capabilities);
+
+}  // namespace cloister::model
