@@ -67,6 +67,7 @@ constexpr std::array kPhrases = {
     Phrase{"session.created", "began", "language"},
     Phrase{"session.ended", "ended", "reason"},
     Phrase{"session.moved", "moved", "runtime"},
+    Phrase{"session.refused", "was refused in", "doing missing"},
     Phrase{"session.renewed", "renewed", ""},
     Phrase{"session.rules_applied", "lost permissions in", "runtime"},
     Phrase{"session.started", "got a sandbox for", "node"},

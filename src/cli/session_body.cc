@@ -40,6 +40,11 @@ constexpr Flag kSessionFlags[] = {
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "nested", .value = "", .help = "programs may have sandboxes of their own within it"},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
+    {.name = "capability",
+     .value = "NAME",
+     .help = "command_execution, file_read, file_write, file_delete or network: what may be done "
+             "in it (default: all that its agent may do)",
+     .many = true},
 };
 constexpr Flag kRenewalFlags[] = {
     {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default: as before)"},
@@ -117,6 +122,7 @@ Result<json::object> sessionBody(const Flags& flags) {
   TRY(putPairs(flags, "metadata", body));
   putIsolation(flags, body);
   if (flags.has("nested")) body["nested"] = true;
+  if (flags.has("capability")) body["capabilities"] = toArray(flags.all("capability"));
   return body;
 }
 

@@ -38,6 +38,8 @@ TEST(SessionBody, FlagsBecomeMembers) {
             R"("env":{"A":"1","B":"x=y"},"metadata":{"task":"42"},)"
             R"("network_policy":{"tier":"none"}})");
   EXPECT_EQ(base::toJson(*session({})), "{}");
+  EXPECT_EQ(base::toJson(*session({"--capability", "network", "--capability", "file_read"})),
+            R"({"capabilities":["network","file_read"]})");
 }
 
 TEST(SessionBody, RefusalsNameTheFlag) {

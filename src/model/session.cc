@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "model/capability.h"
 #include "model/snapshot.h"
 
 namespace cloister::model {
@@ -82,6 +83,16 @@ bool mayBecome(SessionStatus from, SessionStatus to) {
   return from != SessionStatus::kEnded && to != SessionStatus::kCreating;
 }
 
+std::vector<std::string> beyondScope(const Session& session,
+                                     const std::vector<std::string>& needs) {
+  std::vector<std::string> missing;
+  const auto& scope = session.capabilities;
+  for (const std::string& need : needs) {
+    if (!scope.empty() && std::ranges::find(scope, need) == scope.end()) missing.push_back(need);
+  }
+  return missing;
+}
+
 json::object toJsonObject(const Session& session) {
   json::object object;
   object["id"] = session.id;
@@ -94,6 +105,9 @@ json::object toJsonObject(const Session& session) {
   object["nested"] = session.nested;
   object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;
+  object["capabilities"] = nullptr;
+  if (const auto& scope = session.capabilities; !scope.empty())
+    object["capabilities"] = json::array(scope.begin(), scope.end());
   object["ttl_seconds"] = toSeconds(session.ttl);
   object["idle_ttl_seconds"] = toSeconds(session.idle_ttl);
   object["executions_running"] = session.running;
@@ -143,6 +157,16 @@ Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
     return invalid(field, "must not contain control characters");
   }
   return *cwd;
+}
+
+// A network that nothing in the session may use is a mistake.
+Result<std::vector<std::string>> readScope(base::ObjectReader& reader, const RunRequest& settings) {
+  auto scope = TRY(readCapabilities(reader, "capabilities")).value_or(std::vector<std::string>{});
+  const bool has = std::ranges::find(scope, capability::kNetwork) != scope.end();
+  if (scope.empty() || has || settings.network_tier == "none") return scope;
+  return invalid("capabilities", "has no network, and network_policy.tier is \"" +
+                                     settings.network_tier +
+                                     "\"; add network, or leave the tier out");
 }
 
 Result<std::string> readSnapshot(base::ObjectReader& reader) {
@@ -277,6 +301,7 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
   request.from_snapshot = TRY(readSnapshot(reader));
+  request.capabilities = TRY(readScope(reader, request.settings));
   request.settings.nested = TRY(reader.boolean("nested")).value_or(false);
   TRY(reader.finish());
   return request;
@@ -287,6 +312,8 @@ json::object toJsonObject(const SessionRequest& request) {
   object["cwd"] = request.cwd;
   // Only where it says something: the digest of an earlier version's request is to stay.
   if (!request.from_snapshot.empty()) object["from_snapshot"] = request.from_snapshot;
+  if (const auto& scope = request.capabilities; !scope.empty())
+    object["capabilities"] = json::array(scope.begin(), scope.end());
   object["ttl_seconds"] = toSeconds(request.ttl);
   object["idle_ttl_seconds"] = toSeconds(request.idle_ttl);
   return object;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -42,6 +43,8 @@ struct Session {
   bool nested = false;                     // its programs may have sandboxes of their own in it
   std::string from_snapshot;               // whose files it began with; "" if none
   base::json::object metadata;
+  // What may be done in it, of kCapabilities, sorted. Empty: all that its agent may do.
+  std::vector<std::string> capabilities;
   std::string network_tier = "none";
   Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: what one exec gets unasked
   std::chrono::milliseconds ttl{0};       // from creation, or the last renewal
@@ -55,6 +58,9 @@ struct Session {
   int64_t expires_at = 0;  // the earlier of both; without an end to come, 0
   int64_t ended_at = 0;
 };
+
+// Of those that are needed, the ones that the session does not have.
+std::vector<std::string> beyondScope(const Session& session, const std::vector<std::string>& needs);
 
 // The members `limits` of a session are named as in requests.
 base::json::object toJsonObject(const Session& session);
@@ -70,7 +76,8 @@ struct SessionBounds {
 struct SessionRequest {
   RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, image, tier
   std::string cwd;
-  std::string from_snapshot;  // its id; "" for an empty workspace
+  std::string from_snapshot;              // its id; "" for an empty workspace
+  std::vector<std::string> capabilities;  // as Session's
   std::chrono::milliseconds ttl{0};
   std::chrono::milliseconds idle_ttl{0};
 };

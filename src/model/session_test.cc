@@ -57,6 +57,20 @@ TEST(SessionRequest, TakesItsMembers) {
   EXPECT_EQ(made->settings.env.at("A"), "b");
 }
 
+TEST(SessionRequest, HasAScopeWhereItNamesOne) {
+  EXPECT_TRUE(request("{}")->capabilities.empty());
+  const auto made = request(R"({"capabilities":["file_read","command_execution","file_read"]})");
+  ASSERT_TRUE(made) << made.error().message;
+  Session session = running();
+  session.capabilities = made->capabilities;
+  EXPECT_EQ(base::toJson(toJsonObject(session).at("capabilities")),
+            R"(["command_execution","file_read"])");
+  EXPECT_EQ(beyondScope(session, {"file_read", "network"}), std::vector<std::string>{"network"});
+  session.capabilities.clear();
+  EXPECT_TRUE(beyondScope(session, {"file_read", "network"}).empty());
+  EXPECT_NE(base::toJson(toJsonObject(*request("{}"))), base::toJson(toJsonObject(*made)));
+}
+
 TEST(SessionRequest, ARefusalNamesTheField) {
   struct Case {
     std::string_view body;
@@ -73,6 +87,10 @@ TEST(SessionRequest, ARefusalNamesTheField) {
       {R"({"env":{"1":"x"}})", "env.1"},
       {R"({"memory_mb":1})", "memory_mb"},
       {R"({"code":"1"})", "code"},
+      {R"({"capabilities":[]})", "capabilities"},
+      {R"({"capabilities":["fly"]})", "capabilities"},
+      {R"({"capabilities":"network"})", "capabilities"},
+      {R"({"capabilities":["file_read"],"network_policy":{"tier":"full"}})", "capabilities"},
       {R"({"network_policy":{"tier":"x"}})", "network_policy.tier"},
   };
   for (const Case& c : kCases) {

@@ -87,12 +87,19 @@ bool isUnverified(const model::Provenance& provenance);
 // Of an image without a digest, for approvals: another when packages were installed or removed.
 std::string unverifiedName(const model::ImageState& image);
 
+// Why a session does not let a program run, whatever policy says.
+struct HomeRefusal {
+  policy::Denied denied;
+  base::json::object details;
+};
+
 // What is asked for: a run, or a program of a session.
 struct Asked {
   model::ExecRequest request;
-  std::shared_ptr<Home> home;      // null: a sandbox of its own
-  std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
-  AskFiles files = {};             // of a session, whose files may become artifacts
+  std::shared_ptr<Home> home;               // null: a sandbox of its own
+  std::shared_ptr<Kernel> kernel;           // of a cell; otherwise null
+  AskFiles files = {};                      // of a session, whose files may become artifacts
+  std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
 };
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {

@@ -87,6 +87,12 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   const auto self = shared_from_this();
   store::NewExecution record;
   record.idempotency_key = std::move(idempotency_key);
+  if (auto refusal = std::exchange(asked.refusal, {})) {
+    const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
+    CO_TRY(resolve(*run, std::move(asked), record));
+    co_return co_await recordDenial(run, std::move(record), std::move(refusal->denied),
+                                    std::move(refusal->details));
+  }
   AgentJudgement judged = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
   const bool may_ask = judged.refusal && !judged.refusal->wants.empty() &&

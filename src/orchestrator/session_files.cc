@@ -8,6 +8,7 @@
 #include "base/crypto.h"
 #include "base/id.h"
 #include "orchestrator/recorder.h"
+#include "orchestrator/session_scope.h"
 #include "orchestrator/sessions_impl.h"
 #include "wire/node.h"
 
@@ -61,6 +62,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed(request.argv),
+                                    "using a session's files"));
   CO_TRY(co_await impl->mayUseFiles(principal, id, request.argv));
   CO_TRY(session->admit());
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
@@ -82,9 +85,10 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
     co_return fail(Code::kConflict,
                    "taking a snapshot: another one of this session is being taken");
   }
+  const std::string verb = memory ? wire::files::kCheckpoint : "save";
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
   CO_TRY(session->admit());
   const auto saving = std::make_shared<Saving>(session);
-  const std::string verb = memory ? wire::files::kCheckpoint : "save";
   saving->call =
       CO_TRY(co_await impl->askFiles(session, std::move(principal), {{verb}, false, ""}));
   co_return std::shared_ptr<FileCall>(saving, saving->call.get());
@@ -94,6 +98,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's port"));
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
+                                    "using a session's port"));
   CO_TRY(session->admit());
   auto& open = session->connections;
   std::erase_if(open, [](const auto& each) { return each.expired(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "orchestrator/session_scope.h"
 #include "orchestrator/sessions_impl.h"
 #include "runtime/spawn.h"
 
@@ -31,6 +32,8 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "watching a session's files"));
   const std::vector<std::string> asked = {"watch", path};
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed(asked),
+                                    "watching a session's files"));
   CO_TRY(co_await impl->mayUseFiles(principal, id, asked));
   std::erase_if(session->watches, [](const auto& each) { return each.second->closed(); });
   const std::pair key(path, all);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "model/tool_rules.h"
 #include "orchestrator/sessions_impl.h"
 #include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
@@ -220,6 +221,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   if (!request.settings.language.empty()) made.language = session->rule_language;
   made.from_snapshot = request.from_snapshot;
   made.nested = request.settings.nested;
+  made.capabilities = request.capabilities;
   made.env = request.settings.env;
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
@@ -556,7 +558,8 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
       return self->askForArtifact(session, principal, std::move(wanted));
     };
   }
-  CO_TRY(toKernel(session, asked));
+  asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
+  if (!asked.refusal) CO_TRY(toKernel(session, asked));
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 

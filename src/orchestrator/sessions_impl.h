@@ -112,6 +112,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   void give(const SessionPtr& session);
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);
+  // What the session's own scope lets be done in it (session_scope.cc).
+  static std::optional<HomeRefusal> beyondScope(const LiveSession& session,
+                                                const std::vector<std::string>& needs);
+  // For what has no record of its own: an audit row and an error.
+  Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
+                             std::vector<std::string> needs, std::string doing);
   // What agents are held to (session_agents.cc).
   Result<AgentJudgement> heldBack(const model::Principal& principal,
                                   model::SessionRequest& request) const;

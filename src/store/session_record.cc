@@ -22,6 +22,13 @@ void decode(Members& from, std::string_view name, std::map<std::string, std::str
   }
 }
 
+void decode(Members& from, std::string_view name, std::vector<std::string>& texts) {
+  for (const json::value& text : from.array(name)) {
+    if (!text.is_string()) return from.refuse();
+    texts.emplace_back(text.get_string());
+  }
+}
+
 void decode(Members from, SessionRecord& record) {
   model::Session& s = record.session;
   record.request_sha256 = from.text("request_sha256");
@@ -36,6 +43,7 @@ void decode(Members from, SessionRecord& record) {
   if (!from.isNull("nested")) s.nested = from.boolean("nested");
   if (!from.isNull("from_snapshot")) s.from_snapshot = from.text("from_snapshot");
   s.metadata = from.object("metadata");
+  if (!from.isNull("capabilities")) decode(from, "capabilities", s.capabilities);
   s.network_tier = from.text("network_tier");
   decode(from.in("limits"), s.limits);
   s.ttl = millis(from, "ttl_ms");
@@ -75,6 +83,8 @@ std::string encodeSession(const SessionRecord& record) {
   if (s.nested) out["nested"] = true;
   if (s.usage != model::Usage{}) out["usage"] = encode(s.usage);
   if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
+  if (const auto& scope = s.capabilities; !scope.empty())
+    out["capabilities"] = json::array(scope.begin(), scope.end());
   return cleanText(base::toJson(out));
 }
 

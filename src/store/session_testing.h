@@ -23,6 +23,7 @@ inline NewSession newSession(const std::string& tenant = "acme",
   s.cwd = "/tmp";
   s.metadata = {{"task", "t"}};
   s.limits.pids = 7;
+  s.capabilities = {"file_read", "network"};
   s.ttl = std::chrono::minutes(1);
   s.idle_ttl = std::chrono::milliseconds(1500);
   s.created_at = 1'700'000'000'000'000;

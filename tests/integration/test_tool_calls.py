@@ -280,6 +280,55 @@ class Record(ToolCase):
         self.assertEqual(self.effect("python.execute", session=free, code="print(1)")["output"]["stdout"], "1\n")
 
 
+class Scope(ToolCase):
+    """What a session was made for holds whoever asks, and whatever policy says."""
+
+    def scoped(self, *capabilities):
+        session = self.call("POST", "/v1/sessions", {"language": "bash", "capabilities": list(capabilities)}, status=201).json()
+        self.addCleanup(self.call, "DELETE", f"/v1/sessions/{session['id']}")
+        shown = self.call("GET", f"/v1/sessions/{session['id']}", status=200).json()
+        self.assertEqual(shown["capabilities"], sorted(capabilities))
+        return session["id"]
+
+    def assertRefused(self, effect, *missing):
+        self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
+        self.assertEqual(effect["error"]["details"]["missing"], list(missing))
+        self.assertIn("make a session whose capabilities have " + ", ".join(missing), effect["error"]["message"])
+
+    def test_tool_calls_and_programs(self):
+        reads = self.scoped("file_read")
+        self.assertEqual(self.effect("text.search", session=reads, pattern="x")["status"], "completed")
+        self.assertRefused(self.effect("shell.execute", session=reads, command="true"), "command_execution")
+        refused = self.call("POST", f"/v1/sessions/{reads}/exec?wait=30", {"command": ["true"]}, status=200).json()
+        self.assertRefused(refused, "command_execution")
+        cell = self.call("POST", f"/v1/sessions/{reads}/exec?wait=30", {"language": "python", "code": "1"}, status=200).json()
+        self.assertRefused(cell, "command_execution")
+        self.assertEqual(self.call("GET", f"/v1/executions/{refused['id']}", status=200).json()["status"], "denied")
+        runs = self.scoped("command_execution")
+        self.assertEqual(self.effect("shell.execute", session=runs, command="true")["status"], "completed")
+        self.assertRefused(self.effect("text.search", session=runs, pattern="x"), "file_read")
+        self.assertIsNone(self.call("POST", "/v1/sessions", {}, status=201).json()["capabilities"])
+
+    def test_files_and_ports(self):
+        session = self.scoped("file_read", "file_write")
+        file = f"/v1/sessions/{session}/files/a"
+        self.call("PUT", file, b"x", status=200)
+        self.assertEqual(self.call("GET", file, status=200).body, b"x")
+        for method, path in (("DELETE", file), ("GET", f"/v1/sessions/{session}/ports/8000/")):
+            answer = self.call(method, path)
+            self.assertProblem(answer, 403, "PERMISSION_DENIED", field="capabilities")
+        rows = [row for row in self.call("GET", "/v1/audit?limit=500", status=200).json()["entries"]
+                if row["subject"] == session and row["action"] == "session.refused"]
+        self.assertEqual([row["details"]["missing"] for row in rows], [["file_delete"], ["network"]])
+        writes = self.scoped("file_write")
+        self.call("PUT", f"/v1/sessions/{writes}/files/a", b"x", status=200)
+        for path in ("files/a", "files?path=&depth=1", "archive?path="):
+            self.assertProblem(self.call("GET", f"/v1/sessions/{writes}/{path}"), 403, "PERMISSION_DENIED", field="capabilities")
+        self.assertProblem(self.call("POST", f"/v1/sessions/{writes}/snapshots", {}), 403, "PERMISSION_DENIED", field="capabilities")
+        reads = self.scoped("file_read")
+        self.assertProblem(self.call("PUT", f"/v1/sessions/{reads}/files/a", b"x"), 403, "PERMISSION_DENIED", field="capabilities")
+
+
 class CommandLine(ToolCase):
     def test_list_call_and_show(self):
         listed = self.server.cli("tool", "list")
