@@ -79,6 +79,7 @@ constexpr Flag kExecFlags[] = {
      .letter = 'e',
      .many = true},
     {.name = "approval", .value = "ID", .help = "the escalation that was approved for this"},
+    {.name = "parent", .value = "ID", .help = "the execution of this session that calls"},
     {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
     {.name = "background",
      .value = "",
@@ -143,6 +144,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   putText(flags, "language", body);
   putText(flags, "kernel", body);
   putText(flags, "approval", body);
+  if (const auto parent = flags.text("parent")) body["parent_id"] = *parent;
   putText(flags, "cwd", body);
   if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
   TRY(putLimits(flags, body));

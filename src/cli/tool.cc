@@ -114,6 +114,7 @@ Result<int> callTool(const Invocation& invocation) {
   json::object body{{"tool_id", TRY(operandOf(flags, "tool's id"))},
                     {"arguments", TRY(argumentsOf(flags))}};
   if (const auto session = flags.text("session")) body["session_id"] = *session;
+  if (const auto parent = flags.text("parent")) body["parent_id"] = *parent;
   HttpClient client = TRY(connect(invocation.globals));
   const std::string text = base::toJson(body);
   const HttpResponse answer =
@@ -131,7 +132,8 @@ Result<int> show(const Invocation& invocation) {
 constexpr Flag kCallFlags[] = {
     {.name = "arg", .value = "NAME=VALUE", .help = "an argument that is text", .many = true},
     {.name = "arguments", .value = "JSON", .help = "an object of arguments"},
-    {.name = "session", .value = "ID", .help = "in this session, not in a sandbox of its own"}};
+    {.name = "session", .value = "ID", .help = "in this session, not in a sandbox of its own"},
+    {.name = "parent", .value = "ID", .help = "the execution of that session that calls"}};
 
 }  // namespace
 

@@ -83,6 +83,7 @@ constexpr Key kKeys[] = {
     {SAME(session.watch_directories), "directories", 1, 8'192},
     {SAME(session.watch_bytes), "bytes", 64 << 10, 64 * kMiB},
     {SAME(session.watch_linger_seconds), "seconds", 1, 600},
+    {SAME(session.max_call_depth), "calls", 0, 64},
     {SAME(session.answer_seconds), "seconds", 1, 7 * kDay},
     {SAME(session.memory_percent), "percent", 1, 100},
     {SAME(session.ttl_seconds), "seconds", 1, 366 * kDay},
@@ -404,7 +405,7 @@ Result<> agree(const Config& config) {
     std::string_view high;
     uint32_t high_value;
   };
-  const Config::Session& session = config.session;
+  const SessionSettings& session = config.session;
   const Pair pairs[] = {
       {"pool.floor", config.pool.floor, "pool.ready", config.pool.ready},
       {"session.ttl_seconds", session.ttl_seconds, "session.max_ttl_seconds",

@@ -103,6 +103,8 @@ json::object toObject(const CompileResult& compile) {
 // What the contract allows beyond its fixed members.
 void addRest(json::object& object, const Execution& execution) {
   object["session_id"] = textOrNull(execution.session_id);
+  object["parent_id"] = textOrNull(execution.parent_id);
+  object["depth"] = execution.depth;
   object["language"] = textOrNull(execution.language);
   object["metadata"] = execution.metadata;
   if (execution.compile) object["compile"] = toObject(*execution.compile);

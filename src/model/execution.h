@@ -113,6 +113,8 @@ struct Execution {
   Status status = Status::kQueued;
   Principal principal;
   std::string session_id;
+  std::string parent_id;  // the execution of the same session that called for it; "" if none
+  uint32_t depth = 0;     // how many calls are above it
   std::string language;
   base::json::object metadata;
   std::optional<int> exit_code;

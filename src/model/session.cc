@@ -383,6 +383,10 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));
+  request.parent_id = TRY(reader.text("parent_id")).value_or("");
+  if (!request.parent_id.empty() && !base::isId("exec", request.parent_id)) {
+    return invalid("parent_id", "must be the id of an execution, as in GET /v1/executions");
+  }
   request.keep_input = TRY(reader.boolean("keep_input")).value_or(false);
   request.background = TRY(reader.boolean("background")).value_or(false);
   if (const json::object* tty = TRY(reader.object("tty"))) {
@@ -414,6 +418,7 @@ json::object toJsonObject(const ExecRequest& request) {
   object["cwd"] = request.cwd;
   object["keep_input"] = request.keep_input;
   if (request.kernel) object["kernel"] = *request.kernel;
+  if (!request.parent_id.empty()) object["parent_id"] = request.parent_id;
   if (request.terminal) {
     object["tty"] =
         json::object{{"cols", request.terminal->cols}, {"rows", request.terminal->rows}};

@@ -119,6 +119,8 @@ struct ExecRequest {
   std::optional<std::string> kernel = {};
   bool process = false;  // the request has arguments, variables, a directory or a tty of its own
   std::optional<TerminalSize> terminal = {};  // `tty`; then more input always comes later
+  std::string parent_id;     // the execution of the same session that calls for it; "" if none
+  bool from_inside = false;  // a program in the session asked, which the service finds itself
 };
 inline constexpr std::string_view kNoKernel = "none";
 bool isKernelName(std::string_view name);

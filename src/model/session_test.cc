@@ -133,6 +133,15 @@ TEST(ExecRequest, HasTheSessionsUnlessItSaysElse) {
   EXPECT_EQ(exec(R"({"code":"1","language":"bash"})")->run.language, "bash");
 }
 
+TEST(ExecRequest, MayNameWhatCalls) {
+  const std::string parent = "exec_" + std::string(26, '0');
+  const auto made = exec(R"({"command":["ls"],"parent_id":")" + parent + "\"}");
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->parent_id, parent);
+  EXPECT_EQ(toJsonObject(*made).at("parent_id"), json::value(parent));
+  EXPECT_EQ(exec(R"({"command":["ls"],"parent_id":"ses_1"})").error().field, "parent_id");
+}
+
 TEST(ExecRequest, CodeWithoutALanguageIsPython) {
   Session session = running();
   session.language = "";

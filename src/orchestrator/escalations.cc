@@ -121,7 +121,9 @@ Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escala
 Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::RunRequest run,
                                                   Escalation& e) {
   run.approval.clear();
-  Asked asked{.request = {.run = std::move(run), .cwd = {}}, .home = nullptr, .kernel = nullptr};
+  Asked asked{.request = {.run = std::move(run), .cwd = {}, .parent_id = {}},
+              .home = nullptr,
+              .kernel = nullptr};
   const auto live = runs->prepare(std::move(principal), asked);
   if (!live) co_return;
   co_await runs->consult(**live);

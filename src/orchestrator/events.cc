@@ -12,6 +12,8 @@ model::AuditEvent about(std::string_view action, const model::Execution& executi
                         json::object details) {
   if (!execution.session_id.empty()) details["session_id"] = execution.session_id;
   if (execution.provenance.nested) details["nested"] = true;
+  if (!execution.parent_id.empty()) details["parent_id"] = execution.parent_id;
+  if (execution.depth > 0) details["depth"] = execution.depth;
   if (const auto* tool = execution.metadata.if_contains(model::kToolMember))
     details["tool"] = *tool;
   return {std::string(action), execution.id, execution.principal, std::move(details)};

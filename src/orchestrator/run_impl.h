@@ -87,6 +87,12 @@ bool isUnverified(const model::Provenance& provenance);
 // Of an image without a digest, for approvals: another when packages were installed or removed.
 std::string unverifiedName(const model::ImageState& image);
 
+// Where a program of a session stands among the calls that led to it.
+struct CallSite {
+  std::string parent_id;  // as model::Execution, and the next
+  uint32_t depth = 0;
+};
+
 // Why a session does not let a program run, whatever policy says.
 struct HomeRefusal {
   policy::Denied denied;
@@ -100,6 +106,7 @@ struct Asked {
   std::shared_ptr<Kernel> kernel;           // of a cell; otherwise null
   AskFiles files = {};                      // of a session, whose files may become artifacts
   std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
+  CallSite site = {};
 };
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {

@@ -67,6 +67,8 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   Execution& execution = run->execution;
   execution.id = base::newId("exec");
   if (asked.home) execution.session_id = asked.home->id();
+  execution.parent_id = asked.site.parent_id;
+  execution.depth = asked.site.depth;
   run->home = asked.home;
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->accepted_at = base::monotonicNow();

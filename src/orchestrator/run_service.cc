@@ -76,8 +76,9 @@ RunService::~RunService() {
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
-  Asked asked{
-      .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}},
+              .home = nullptr,
+              .kernel = nullptr};
   return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
@@ -384,8 +385,9 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewExecution record;
-  Asked asked{
-      .request = {.run = std::move(request), .cwd = {}}, .home = nullptr, .kernel = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}},
+              .home = nullptr,
+              .kernel = nullptr};
   const AgentJudgement judged = CO_TRY(impl->heldBack(principal, asked));
   if (judged.refusal) co_return std::unexpected(toError(*judged.refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->prepare(std::move(principal), asked));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session bounds by itself: its scope.
+// What a session bounds by itself: its scope, the depth of its calls, and their rate.
 #include <gmock/gmock.h>
 
 #include "model/capability.h"
@@ -12,9 +12,23 @@ namespace {
 using model::Status;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class SessionCallsTest : public SessionsTest {
  protected:
+  Result<model::Execution> call(const std::string& session, const std::string& parent,
+                                const std::string& tenant = "acme") {
+    model::ExecRequest wanted = program({"echo"});
+    wanted.parent_id = parent;
+    return await(sessions_->exec(principal(tenant), session, wanted, ""));
+  }
+  model::Execution fromInside(const std::string& session) {
+    model::ExecRequest wanted = program({"echo"});
+    wanted.from_inside = true;
+    const auto made = await(sessions_->exec(principal(), session, wanted, ""));
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *made : model::Execution{};
+  }
   static std::string textOf(const model::Execution& execution, std::string_view detail) {
     return execution.error ? base::toJson(execution.error->details.at(detail)) : "";
   }
@@ -45,6 +59,64 @@ TEST_F(SessionCallsTest, EachRequestForFilesNeedsACapability) {
   EXPECT_THAT(filesNeed({"move", "a", "b"}), ElementsAre("file_delete", "file_write"));
   EXPECT_THAT(filesNeed({"connect", "80"}), ElementsAre("network"));
   EXPECT_EQ(filesNeed({"a new one"}).size(), model::kCapabilities.size());
+}
+
+TEST_F(SessionCallsTest, ACallNamesItsParent) {
+  session_config_.max_call_depth = 2;
+  open();
+  const std::string id = created();
+  const model::Execution top = ran(id, {"echo"});
+  EXPECT_EQ(top.parent_id, "");
+  EXPECT_EQ(top.depth, 0U);
+  const auto first = call(id, top.id);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->parent_id, top.id);
+  EXPECT_EQ(first->depth, 1U);
+  const model::Execution second = ServiceTest::ended(call(id, first->id)->id);
+  EXPECT_EQ(second.depth, 2U);
+  const auto stored = store_->get(store::Scope::allTenants(), second.id);
+  EXPECT_EQ(stored->parent_id, first->id);
+  EXPECT_EQ(stored->depth, 2U);
+  EXPECT_EQ(detailsOf(second.id, "execution.accepted").at("depth"), 2);
+  const auto deep = call(id, second.id);
+  ASSERT_TRUE(deep) << deep.error().message;
+  EXPECT_EQ(deep->status, Status::kDenied);
+  EXPECT_EQ(deep->depth, 3U);
+  EXPECT_EQ(textOf(*deep, "reason"), "\"call_depth\"");
+  EXPECT_THAT(deep->error->message, HasSubstr("session.max_call_depth"));
+}
+
+TEST_F(SessionCallsTest, AParentIsOfTheSameSession) {
+  open();
+  const std::string id = created();
+  const std::string other = ran(created(), {"echo"}).id;
+  for (const std::string& parent : {other, "exec_" + std::string(26, '0')}) {
+    const auto refused = call(id, parent);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::kInvalid);
+    EXPECT_EQ(refused.error().field, "parent_id");
+  }
+}
+
+TEST_F(SessionCallsTest, FromInsideTheServiceFindsTheParent) {
+  open();
+  const std::string id = created();
+  const model::Execution top = ran(id, {"echo"});
+  const std::string low = running(id, {"hold"});
+  EXPECT_EQ(fromInside(id).parent_id, low);
+  model::ExecRequest deeper = program({"hold"});
+  deeper.parent_id = top.id;
+  const std::string high = await(sessions_->exec(principal(), id, deeper, ""))->id;
+  const model::Execution called = fromInside(id);
+  EXPECT_EQ(called.parent_id, high) << "the deepest";
+  EXPECT_EQ(called.depth, 2U);
+  await(service_->cancel(principal(), high));
+  await(service_->cancel(principal(), low));
+  ServiceTest::ended(high);
+  ServiceTest::ended(low);
+  const model::Execution left = fromInside(id);
+  EXPECT_EQ(left.parent_id, "");
+  EXPECT_GE(left.depth, 2U) << "what an ended program left is no less deep";
 }
 
 }  // namespace

@@ -93,6 +93,11 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
       co_return fail(Code::kInvalid, "nested: a call from within is always so; leave it out",
                      "nested");
     }
+    if (!request.parent_id.empty()) {
+      co_return fail(Code::kInvalid, "parent_id: the service knows who calls; leave it out",
+                     "parent_id");
+    }
+    request.from_inside = true;
     const model::Principal principal = session_->record.principal;
     CO_TRY(store::stillHolds(sessions_->runs->parts.store, principal));
     const auto accepted =

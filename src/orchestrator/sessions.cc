@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
-#include "model/tool_rules.h"
 #include "orchestrator/sessions_impl.h"
 #include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
@@ -531,36 +530,6 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   if (!written) co_return std::unexpected(written.error());
   session->log->publish(session->now());
   co_return session->now();
-}
-
-Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::string id,
-                                              model::ExecRequest request,
-                                              std::string idempotency_key) {
-  const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "running in a session"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "running in a session: it is another tenant's");
-  }
-  co_return co_await impl->exec(std::move(principal), session, std::move(request),
-                                std::move(idempotency_key));
-}
-
-Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, SessionPtr session,
-                                                    model::ExecRequest request,
-                                                    std::string idempotency_key) {
-  const auto self = shared_from_this();
-  auto& runtime = request.run.runtime;
-  if (runtime.empty()) runtime = session->request.runtime;
-  request.run.image = session->record.provenance.image;
-  Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
-  if (!asked.request.run.nested) {
-    asked.files = [self, session, principal](FileRequest wanted) {
-      return self->askForArtifact(session, principal, std::move(wanted));
-    };
-  }
-  asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
-  if (!asked.refusal) CO_TRY(toKernel(session, asked));
-  co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
 SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {

@@ -58,7 +58,8 @@ struct LiveSession final : Home {
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
-  SessionFill fill;  // until it has been filled
+  uint32_t deepest = 0;  // CallSite::depth of the programs that could call from inside
+  SessionFill fill;      // until it has been filled
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;
@@ -188,6 +189,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
                                                    FileRequest request);
   void nodeLost();
+
+  // The calls that led to a program (session_calls.cc).
+  Result<CallSite> siteOf(const model::Principal& principal, const LiveSession& session,
+                          const model::ExecRequest& request) const;
+  [[nodiscard]] CallSite siteFromInside(const LiveSession& session) const;
+  [[nodiscard]] std::optional<HomeRefusal> tooDeep(const CallSite& site) const;
 
   // Tool calls from within (session_tools.cc).
   class ToolLine;

@@ -86,6 +86,8 @@ void decode(Members from, Record& record) {
   e.status = *status;
   decode(from.in("principal"), e.principal);
   e.session_id = from.text("session_id");
+  if (!from.isNull("parent_id")) e.parent_id = from.text("parent_id");
+  if (!from.isNull("depth")) from.integer("depth", e.depth);
   e.language = from.text("language");
   e.metadata = from.object("metadata");
   if (!from.isNull("exit_code")) from.integer("exit_code", e.exit_code.emplace());
@@ -132,6 +134,9 @@ std::string encodeRecord(const Record& record) {
                       {"started_at", e.started_at},
                       {"finished_at", e.finished_at}};
   if (e.cell) out["cell"] = encodeCell(e);
+  // Only where it says something, so that the records of earlier versions stay what they were.
+  if (!e.parent_id.empty()) out["parent_id"] = e.parent_id;
+  if (e.depth > 0) out["depth"] = e.depth;
   return cleanText(base::toJson(out));
 }
 

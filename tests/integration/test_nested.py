@@ -83,12 +83,15 @@ class Nested:
     def test_an_agent_makes_three_tool_calls(self):
         with self.session() as session:
             said = self.agent(session, AGENT)
+            asked = self.call("GET", f"/v1/executions?session_id={session.id}&limit=100", status=200).json()["executions"]
+            agent = min(asked, key=lambda execution: execution["created_at"])
             places = []
             for answer in said["answers"]:
                 self.assertEqual(answer.get("status"), "completed", answer)
                 self.assertTrue(answer["provenance"]["nested"])
                 self.assertEqual(answer["provenance"]["runtime"], self.runtime)
                 self.assertEqual(answer["session_id"], session.id)
+                self.assertEqual((answer["parent_id"], answer["depth"]), (agent["id"], 1))
                 places.append(json.loads(answer["stdout"]))
             # Each in a sandbox of its own, none of which is the agent's, on the same kernel.
             for what in ("pid_ns", "net_ns"):
@@ -194,7 +197,7 @@ print(json.dumps(sorted(out)))
         with self.session() as session:
             said = self.agent(session, CALLS + '''
 tools = Tools()
-answers = [tools.call(code="print(1)", nested=False), tools.call(command=["true"], surprise=1), tools.call(command=["true"], memory_mb=4096)]
+answers = [tools.call(code="print(1)", nested=False), tools.call(command=["true"], surprise=1), tools.call(command=["true"], parent_id="exec_" + "0" * 26), tools.call(command=["true"], memory_mb=4096)]
 tools.socket.sendall(b"no json\\n")
 answers.append(json.loads(tools.answers.readline()))
 tools.socket.sendall(b"x" * 300_000)
@@ -202,7 +205,7 @@ answers.append(json.loads(tools.answers.readline()))
 again = Tools().call(command=["echo", "still"])
 print(json.dumps({"answers": answers, "again": again}))
 ''')
-            for answer, words in zip(said["answers"], ("nested", "surprise", "memory", "", "at most")):
+            for answer, words in zip(said["answers"], ("nested", "surprise", "parent_id", "memory", "", "at most")):
                 self.assertEqual(answer["error"]["type"], "INVALID_REQUEST", answer)
                 self.assertIn(words, answer["error"]["message"])
             self.assertEqual(said["again"]["stdout"], "still\n")

@@ -46,12 +46,15 @@ def setUpModule():
 
 
 class ToolCase(ApiTest):
-    def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, approval=None, **arguments):
+    def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, approval=None, parent=None,
+            **arguments):
         body = {"tool_id": tool, "arguments": arguments}
         if approval:
             body["approval"] = approval
         if session:
             body["session_id"] = session
+        if parent:
+            body["parent_id"] = parent
         if metadata:
             body["metadata"] = metadata
         return self.call("POST", "/v1/tool-calls" + query, body, headers, key)
@@ -327,6 +330,38 @@ class Scope(ToolCase):
         self.assertProblem(self.call("POST", f"/v1/sessions/{writes}/snapshots", {}), 403, "PERMISSION_DENIED", field="capabilities")
         reads = self.scoped("file_read")
         self.assertProblem(self.call("PUT", f"/v1/sessions/{reads}/files/a", b"x"), 403, "PERMISSION_DENIED", field="capabilities")
+
+
+class Stack(ToolCase):
+    """Who called for a call, and how deep that is."""
+
+    def test_a_call_names_its_parent(self):
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        parent = self.effect("shell.execute", session=session, command="true")
+        self.assertEqual((parent["metadata"]["parent_id"], parent["metadata"]["depth"]), (None, 0))
+        for depth in range(1, 9):
+            call = self.effect("shell.execute", session=session, parent=parent["id"], command="true")
+            self.assertEqual((call["metadata"]["parent_id"], call["metadata"]["depth"]), (parent["id"], depth))
+            parent = call
+        execution = self.call("GET", f"/v1/executions/{parent['id']}", status=200).json()
+        self.assertEqual((execution["parent_id"], execution["depth"]), (parent["metadata"]["parent_id"], 8))
+        shown = self.server.cli("execution", "show", parent["id"])
+        self.assertRegex(shown.stdout, r"(?m)^depth: +8$")
+        deep = self.effect("shell.execute", session=session, parent=parent["id"], command="true")
+        self.assertEqual((deep["status"], deep["error"]["type"], deep["error"]["details"]["reason"]),
+                         ("denied", "PERMISSION_DENIED", "call_depth"), deep)
+        ran = self.server.cli("exec", "--parent", execution["parent_id"], session, "--", "true")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        tool = self.server.cli("tool", "call", "shell.execute", "--arg", "command=true", "--session", session, "--parent",
+                               execution["parent_id"], "--json")
+        self.assertIn('"depth":8', tool.stdout)
+
+    def test_what_is_no_parent(self):
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        for more in ({"parent": "exec_" + "0" * 26, "session": session}, {"parent": "mine", "session": session},
+                     {"parent": self.effect("shell.execute", command="true")["id"], "session": session},
+                     {"parent": "exec_" + "0" * 26}):
+            self.assertProblem(self.ask("shell.execute", command="true", **more), 422, field="parent_id")
 
 
 class CommandLine(ToolCase):

@@ -26,6 +26,7 @@ struct ToolCall {
   const Tool* tool = nullptr;
   json::object arguments;
   std::string session_id;
+  std::string parent_id;
   json::object metadata;
   std::string approval;
   std::string key;  // Idempotency-Key
@@ -44,6 +45,11 @@ Result<ToolCall> parseCall(const json::object& body, const model::ToolSet& tools
   call.tool = TRY(tools.find(*id));
   if (const auto* arguments = TRY(reader.object("arguments"))) call.arguments = *arguments;
   call.session_id = TRY(reader.text("session_id")).value_or("");
+  call.parent_id = TRY(reader.text("parent_id")).value_or("");
+  if (!call.parent_id.empty() && call.session_id.empty()) {
+    return fail(Code::kInvalid, "parent_id: is of a session; give its session_id, or leave it out",
+                "parent_id");
+  }
   if (const auto* metadata = TRY(reader.object("metadata"))) call.metadata = *metadata;
   call.approval = TRY(reader.text("approval")).value_or("");
   TRY(reader.finish());
@@ -90,8 +96,8 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
   }
   const model::Session session = CO_TRY(parts.sessions.get(principal, call.session_id));
   CO_TRY(checkScope(session, *call.tool));
-  const json::object body =
-      withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
+  json::object body = withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
+  if (!call.parent_id.empty()) body["parent_id"] = call.parent_id;
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(body, parts.bounds, session));
   if (!wanted.kernel) wanted.kernel = model::kNoKernel;  // each call is a program of its own
   CO_TRY(holdToRegistry(call, retry_of, model::ToolPlace::kSession, wanted.run));
@@ -191,6 +197,8 @@ json::object effectOf(const Execution& execution) {
            {{"container_id", or_null(container)},
             {"execution_id", execution.id},
             {"session_id", whole.at("session_id")},
+            {"parent_id", whole.at("parent_id")},
+            {"depth", whole.at("depth")},
             {"duration_ms", execution.usage.wall_ms},
             {"signal", whole.at("signal")},
             {"output_sha256", or_null(from.output_sha256)},

@@ -14,7 +14,9 @@
 namespace cloister::store {
 
 TEST_P(StoreSuite, AcceptedIsStoredWithItsAuditRow) {
-  const NewExecution request = queued();
+  NewExecution request = queued();
+  request.execution.parent_id = "exec_parent";
+  request.execution.depth = 3;
   const auto accepted = accept(*store_, request);
   ASSERT_TRUE(accepted) << accepted.error().message;
   EXPECT_FALSE(accepted->replayed);
@@ -24,6 +26,8 @@ TEST_P(StoreSuite, AcceptedIsStoredWithItsAuditRow) {
   EXPECT_EQ(got->status, model::Status::kQueued);
   EXPECT_EQ(got->created_at, request.execution.created_at);
   EXPECT_EQ(got->principal.agent, "agent");
+  EXPECT_EQ(got->parent_id, "exec_parent");
+  EXPECT_EQ(got->depth, 3U);
   const auto entries = auditAll();
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].event.subject, request.execution.id);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs and calls in a session: what the session itself says of one before it is asked for, and
+// who called for it.
+#include <algorithm>
+#include <utility>
+
+#include "model/tool_rules.h"
+#include "orchestrator/sessions_impl.h"
+
+namespace cloister::orchestrator {
+
+Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::string id,
+                                              model::ExecRequest request,
+                                              std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "running in a session"));
+  if (principal.tenant != session->record.principal.tenant) {
+    co_return fail(Code::kDenied, "running in a session: it is another tenant's");
+  }
+  co_return co_await impl->exec(std::move(principal), session, std::move(request),
+                                std::move(idempotency_key));
+}
+
+Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, SessionPtr session,
+                                                    model::ExecRequest request,
+                                                    std::string idempotency_key) {
+  const auto self = shared_from_this();
+  auto& runtime = request.run.runtime;
+  if (runtime.empty()) runtime = session->request.runtime;
+  request.run.image = session->record.provenance.image;
+  Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
+  if (!asked.request.run.nested) {
+    asked.files = [self, session, principal](FileRequest wanted) {
+      return self->askForArtifact(session, principal, std::move(wanted));
+    };
+  }
+  asked.site = CO_TRY(siteOf(principal, *session, asked.request));
+  asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
+  if (!asked.refusal) asked.refusal = tooDeep(asked.site);
+  if (!asked.refusal) CO_TRY(toKernel(session, asked));
+  const bool calls = !asked.refusal && !asked.request.run.nested;
+  if (calls) session->deepest = std::max(session->deepest, asked.site.depth);
+  co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
+}
+
+// Who asks over the API says who calls; what a program in the session says of that counts nothing.
+Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
+                                        const LiveSession& session,
+                                        const model::ExecRequest& request) const {
+  if (request.from_inside) return siteFromInside(session);
+  if (request.parent_id.empty()) return CallSite{};
+  const auto invalid = [] {
+    return fail(Code::kInvalid,
+                "parent_id: there is no such execution in this session; name one that is "
+                "(GET /v1/executions?session_id=), or leave it out",
+                "parent_id");
+  };
+  model::Execution parent;
+  if (const auto log = runs->findLog(principal, request.parent_id)) {
+    parent = log->latest();
+  } else {
+    auto found = runs->parts.store.get(store::Scope::of(principal), request.parent_id);
+    if (!found && found.error().code == Code::kNotFound) return invalid();
+    parent = TRY(std::move(found));
+  }
+  if (parent.session_id != session.record.id) return invalid();
+  return CallSite{.parent_id = request.parent_id, .depth = parent.depth + 1};
+}
+
+// The socket does not tell which of the session's programs asks; those with a sandbox of their own
+// cannot. So it is the deepest that runs, or the one that began last of these; no program can make
+// itself less deep than it is. What an ended program left behind counts as the deepest there was.
+CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
+  const model::Execution* caller = nullptr;
+  for (const auto& [id, run] : runs->live) {
+    const model::Execution& each = run->execution;
+    const bool could = each.session_id == session.record.id && !each.provenance.nested &&
+                       each.status == model::Status::kRunning;
+    if (!could) continue;
+    const auto order = [](const model::Execution& of) { return std::pair(of.depth, of.seq); };
+    if (caller == nullptr || order(each) > order(*caller)) caller = &each;
+  }
+  if (caller == nullptr) return {.parent_id = "", .depth = session.deepest + 1};
+  return {.parent_id = caller->id, .depth = caller->depth + 1};
+}
+
+std::optional<HomeRefusal> Sessions::Impl::tooDeep(const CallSite& site) const {
+  if (site.depth <= config.max_call_depth) return std::nullopt;
+  return HomeRefusal{
+      .denied = {.rule = "",
+                 .reason = "the call is " + std::to_string(site.depth) +
+                           " calls deep, and at most " + std::to_string(config.max_call_depth) +
+                           " are allowed (session.max_call_depth)",
+                 .remedy = "call it from a program that is less deep"},
+      .details = {{"reason", "call_depth"},
+                  {"depth", site.depth},
+                  {"max_call_depth", config.max_call_depth}}};
+}
+
+}  // namespace cloister::orchestrator
