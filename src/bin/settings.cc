@@ -174,6 +174,7 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config) {
           .max_per_tenant = config.session.max_per_tenant,
           .max_execs = config.session.max_execs,
           .max_connections = config.session.max_connections,
+          .calls_per_minute = config.session.calls_per_minute,
           .max_call_depth = config.session.max_call_depth,
           .memory_share = config.session.memory_percent / 100.0,
           .patience = {},

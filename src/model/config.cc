@@ -83,6 +83,7 @@ constexpr Key kKeys[] = {
     {SAME(session.watch_directories), "directories", 1, 8'192},
     {SAME(session.watch_bytes), "bytes", 64 << 10, 64 * kMiB},
     {SAME(session.watch_linger_seconds), "seconds", 1, 600},
+    {SAME(session.calls_per_minute), "calls", 0, 1'000'000},
     {SAME(session.max_call_depth), "calls", 0, 64},
     {SAME(session.answer_seconds), "seconds", 1, 7 * kDay},
     {SAME(session.memory_percent), "percent", 1, 100},

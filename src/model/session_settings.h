@@ -17,6 +17,7 @@ struct SessionSettings {
   uint32_t watch_directories = 8'192;        // in each of those, itself included
   uint64_t watch_bytes = uint64_t{1} << 20;  // of its last changes, for readers that are behind
   uint32_t watch_linger_seconds = 30;        // without a reader
+  uint32_t calls_per_minute = 0;             // programs and tool calls in one; 0: no bound
   uint32_t max_call_depth = 8;               // calls above one, each made by the one before
   uint32_t answer_seconds = 300;             // for a server inside to begin its answer
   uint32_t memory_percent = 60;              // of the node's memory, for the limits of all of them

@@ -237,12 +237,15 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   }
   // What will wait is a run like any other; one that ends here is none.
   const bool waits = run->execution.session_id.empty();
-  if (auto within = waits ? countRun(*run, run->facts.limits.memory_bytes) : Result<>(); !within) {
+  if (auto within = waits ? countRun(*run, run->facts.limits.memory_bytes) : run->home->count();
+      !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
   }
   store::NewExecution again = run->asks ? record : store::NewExecution{};
   auto asked = co_await recordAsked(run, std::move(record), wanted);
-  if (waits && (!asked || asked->replayed)) uncountRun(*run);
+  const bool counted = asked && !asked->replayed;
+  if (!counted && waits) uncountRun(*run);
+  if (!counted && !waits) run->home->uncount();
   if (!asked && asked.error().field == kOfAgent && run->asks) {
     AgentRefusal refused = *std::exchange(run->asks, {});
     refused.denied.reason += "; " + asked.error().message;

@@ -75,6 +75,10 @@ class Home {
   [[nodiscard]] virtual const std::string& id() const = 0;
   // Of its sandbox, as permits name it.
   [[nodiscard]] virtual const std::string& runtimeName() const = 0;
+  // A program is about to be accepted, or its refusal recorded: counts it, by the rate that the
+  // session has. kQuota says when there is more.
+  virtual Result<> count() = 0;
+  virtual void uncount() = 0;    // what count() counted was not accepted, or no new one
   virtual Result<> admit() = 0;  // as Host, as the next two
   virtual void enter() = 0;
   virtual void leave() = 0;

@@ -2,7 +2,6 @@
 #include "orchestrator/quota.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace cloister::orchestrator {
 namespace {
@@ -92,29 +91,21 @@ void Quotas::forgetIdle() {
   const int64_t hour = config_.wall() / kHour;
   std::erase_if(accounts_, [&](const auto& entry) {
     const Account& account = entry.second;
-    const bool full = !account.runs || config_.now() - account.filled_at > std::chrono::minutes(1);
-    return account.idle() && full && (account.hour != hour || account.cpu_ms == 0);
+    return account.idle() && account.runs.idle(config_.now()) &&
+           (account.hour != hour || account.cpu_ms == 0);
   });
 }
 
 // ---- each dimension ---------------------------------------------------------------------------
 
-double Quotas::runsLeft(const Quota& quota, const Account& account) const {
-  const auto most = static_cast<double>(*quota.runs_per_minute);
-  if (!account.runs) return most;
-  const std::chrono::duration<double, std::ratio<60>> passed = config_.now() - account.filled_at;
-  return std::min(most, *account.runs + most * passed.count());
-}
-
 Result<> Quotas::checkRate(const QuotaScope& scope) const {
   const Quota quota = of(scope);
   if (!quota.runs_per_minute) return {};
-  const double left = runsLeft(quota, account(scope));
-  if (left >= 1) return {};
   const uint64_t bound = *quota.runs_per_minute;
-  const double seconds = (1 - left) * 60 / static_cast<double>(bound);
+  const int seconds = account(scope).runs.wait(bound, config_.now());
+  if (seconds == 0) return {};
   return exceeded(scope, "runs_per_minute", bound, "so many were asked for within a minute",
-                  std::max(1, static_cast<int>(std::ceil(seconds))));
+                  seconds);
 }
 
 uint64_t Quotas::cpuOf(const Account& account) const {
@@ -155,9 +146,7 @@ Result<> Quotas::admit(const model::Principal& principal, uint64_t memory_bytes)
     const Quota quota = of(scope);
     if (!quota.runs_per_minute) continue;
     if (accounts_.size() >= kMaxAccounts) forgetIdle();
-    Account& account = accounts_[scope];
-    account.runs = runsLeft(quota, account) - 1;
-    account.filled_at = config_.now();
+    accounts_[scope].runs.take(*quota.runs_per_minute, config_.now());
   }
   return {};
 }
@@ -165,7 +154,7 @@ Result<> Quotas::admit(const model::Principal& principal, uint64_t memory_bytes)
 void Quotas::takeBack(const model::Principal& principal) {
   for (const QuotaScope& scope : scopesOf(principal)) {
     const auto found = accounts_.find(scope);
-    if (found != accounts_.end() && found->second.runs) *found->second.runs += 1;
+    if (found != accounts_.end()) found->second.runs.giveBack();
   }
 }
 
@@ -236,7 +225,7 @@ model::QuotaUse Quotas::use(const QuotaScope& scope) const {
   use.running = of_scope.running;
   use.sessions = of_scope.sessions;
   if (quota.runs_per_minute) {
-    const double left = std::max(0.0, runsLeft(quota, of_scope));
+    const double left = std::max(0.0, of_scope.runs.left(*quota.runs_per_minute, config_.now()));
     use.runs_this_minute = *quota.runs_per_minute - static_cast<uint64_t>(left);
   }
   use.cpu_seconds = cpuOf(of_scope) / 1000;

@@ -19,6 +19,7 @@
 #include "model/artifact.h"
 #include "model/principal.h"
 #include "model/quota.h"
+#include "orchestrator/rate_bucket.h"
 #include "store/quota_store.h"
 
 namespace cloister::orchestrator {
@@ -97,9 +98,7 @@ class Quotas {
     uint64_t running = 0;
     uint64_t sessions = 0;
     uint64_t memory_bytes = 0;
-    // A bucket of runs: what was in it at `filled_at`. Without a value it is full.
-    std::optional<double> runs;
-    base::Monotonic filled_at{};
+    RateBucket runs;
     int64_t hour = 0;  // of the clock, that cpu_ms is of
     uint64_t cpu_ms = 0;
 
@@ -107,7 +106,6 @@ class Quotas {
   };
 
   static std::vector<model::QuotaScope> scopesOf(const model::Principal& principal);
-  [[nodiscard]] double runsLeft(const model::Quota& quota, const Account& account) const;
   [[nodiscard]] Result<> checkRate(const model::QuotaScope& scope) const;
   [[nodiscard]] Result<> checkCpu(const model::QuotaScope& scope) const;
   [[nodiscard]] Result<> checkMemory(const model::QuotaScope& scope, uint64_t memory_bytes,

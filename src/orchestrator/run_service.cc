@@ -205,13 +205,17 @@ void RunService::Impl::countDenial(const Live& run) const {
   parts.metrics.denied(run.execution.session_id.empty() ? "run" : "exec");
 }
 
-// Counts it, if the quotas of whoever asks have room for one more.
+// Counts it, if its session and the quotas of whoever asks have room for one more.
 Result<> RunService::Impl::countRun(const Live& run, uint64_t memory_bytes) {
+  if (run.home) TRY(run.home->count());
   if (parts.quotas == nullptr) return {};
-  return parts.quotas->admit(run.execution.principal, memory_bytes);
+  auto within = parts.quotas->admit(run.execution.principal, memory_bytes);
+  if (!within && run.home) run.home->uncount();
+  return within;
 }
 
 void RunService::Impl::uncountRun(const Live& run) {
+  if (run.home) run.home->uncount();
   if (parts.quotas != nullptr) parts.quotas->takeBack(run.execution.principal);
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "model/capability.h"
+#include "orchestrator/rate_bucket.h"
 #include "orchestrator/session_fixture.h"
 #include "orchestrator/session_scope.h"
 
@@ -117,6 +118,39 @@ TEST_F(SessionCallsTest, FromInsideTheServiceFindsTheParent) {
   const model::Execution left = fromInside(id);
   EXPECT_EQ(left.parent_id, "");
   EXPECT_GE(left.depth, 2U) << "what an ended program left is no less deep";
+}
+
+TEST_F(SessionCallsTest, CallsHaveARate) {
+  session_config_.calls_per_minute = 2;
+  open();
+  const std::string id = created();
+  const auto first = exec(id, {"echo"}, "acme", "key-1");
+  ASSERT_TRUE(first);
+  EXPECT_EQ(exec(id, {"echo"}, "acme", "key-1")->id, first->id) << "which counts once";
+  ASSERT_TRUE(exec(id, {"echo"}));
+  const auto over = exec(id, {"echo"});
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, Code::kQuota);
+  EXPECT_THAT(over.error().message, HasSubstr("session.calls_per_minute"));
+  EXPECT_GT(over.error().retry_after_seconds, 0);
+  EXPECT_LE(over.error().retry_after_seconds, 30);
+  EXPECT_EQ(exec(id, {"echo"}, "acme", "key-1")->id, first->id) << "it was accepted before";
+  EXPECT_TRUE(exec(created(), {"echo"})) << "another session has its own";
+}
+
+TEST(RateBucket, ComesBackEvenlyOverAMinute) {
+  const base::Monotonic start{std::chrono::hours(1)};
+  RateBucket bucket;
+  EXPECT_EQ(bucket.wait(2, start), 0);
+  bucket.take(2, start);
+  bucket.take(2, start);
+  EXPECT_EQ(bucket.wait(2, start), 30);
+  EXPECT_EQ(bucket.wait(2, start + std::chrono::seconds(29)), 1);
+  EXPECT_EQ(bucket.wait(2, start + std::chrono::seconds(30)), 0);
+  bucket.giveBack();
+  EXPECT_EQ(bucket.wait(2, start), 0);
+  EXPECT_FALSE(bucket.idle(start));
+  EXPECT_TRUE(bucket.idle(start + std::chrono::seconds(61)));
 }
 
 }  // namespace

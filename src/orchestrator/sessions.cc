@@ -40,6 +40,23 @@ bool maySee(const model::Principal& principal, const Session& session) {
 // --- one session
 // ----------------------------------------------------------------------------------
 
+Result<> LiveSession::count() {
+  if (calls_per_minute == 0) return {};
+  const base::Monotonic now = base::monotonicNow();
+  if (const int seconds = rate.wait(calls_per_minute, now); seconds > 0) {
+    Error over{Code::kQuota,
+               "running in a session: " + std::to_string(calls_per_minute) +
+                   " programs and calls a minute are allowed (session.calls_per_minute); come back "
+                   "in " +
+                   std::to_string(seconds) + " s",
+               ""};
+    over.retry_after_seconds = seconds;
+    return std::unexpected(std::move(over));
+  }
+  rate.take(calls_per_minute, now);
+  return {};
+}
+
 Result<> LiveSession::admit() {
   if (ending) return std::unexpected(endedError("running in a session", ending->reason));
   if (record.status == SessionStatus::kCreating) {
@@ -213,6 +230,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   record.request_json = base::toJson(model::toJsonObject(request));
   session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
   session->max_programs = config.max_execs;
+  session->calls_per_minute = config.calls_per_minute;
   session->log = std::make_shared<SessionLog>(runs->executor);
   Session& made = session->record;
   made.id = base::newId("ses");

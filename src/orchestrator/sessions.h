@@ -42,6 +42,7 @@ struct SessionConfig {
   uint32_t max_per_tenant = 200;  // the same, of one tenant
   uint32_t max_execs = 24;        // programs at once in one
   uint32_t max_connections = 16;  // to the ports of one, at once; each is one of its programs too
+  uint32_t calls_per_minute = 0;  // programs and tool calls in one; 0: no bound
   uint32_t max_call_depth = 8;    // of an execution in one, see model::Execution
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers

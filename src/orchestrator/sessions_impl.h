@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orchestrator/lease.h"
+#include "orchestrator/rate_bucket.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/session_events.h"
 #include "orchestrator/sessions.h"
@@ -32,6 +33,8 @@ struct LiveSession final : Home {
 
   [[nodiscard]] const std::string& id() const override { return record.id; }
   [[nodiscard]] const std::string& runtimeName() const override { return runtime; }
+  Result<> count() override;
+  void uncount() override { rate.giveBack(); }
   Result<> admit() override;
   void enter() override;
   void leave() override;
@@ -58,6 +61,8 @@ struct LiveSession final : Home {
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
+  uint32_t calls_per_minute = 0;  // 0: no bound
+  RateBucket rate;
   uint32_t deepest = 0;  // CallSite::depth of the programs that could call from inside
   SessionFill fill;      // until it has been filled
   Lease lease;

@@ -364,6 +364,22 @@ class Stack(ToolCase):
             self.assertProblem(self.ask("shell.execute", command="true", **more), 422, field="parent_id")
 
 
+class Settings(unittest.TestCase):
+    def test_rate_and_depth_are_as_configured(self):
+        with harness.Server(config=CONFIG + "session: {calls_per_minute: 3, max_call_depth: 1}\n") as server:
+            session = server.request("POST", "/v1/sessions", {"language": "bash"}).json()["id"]
+            path = f"/v1/sessions/{session}/exec?wait=30"
+            first = server.request("POST", path, {"command": ["true"]}).json()
+            second = server.request("POST", path, {"command": ["true"], "parent_id": first["id"]}).json()
+            self.assertEqual((second["status"], second["depth"]), ("completed", 1), second)
+            third = server.request("POST", path, {"command": ["true"], "parent_id": second["id"]}).json()
+            self.assertEqual((third["status"], third["error"]["details"]["reason"]), ("denied", "call_depth"), third)
+            over = server.request("POST", "/v1/tool-calls", {"tool_id": "text.search", "session_id": session,
+                                                             "arguments": {"pattern": "x"}})
+            self.assertEqual((over.status, over.json()["error"]["type"]), (429, "QUOTA_EXCEEDED"), over.body)
+            self.assertGreaterEqual(int(over.headers["retry-after"]), 1)
+
+
 class CommandLine(ToolCase):
     def test_list_call_and_show(self):
         listed = self.server.cli("tool", "list")
