@@ -83,6 +83,8 @@ inline constexpr std::string_view kReservedMetadata = "cloister.";
 inline constexpr std::string_view kToolMember = "cloister.tool";
 // The execution that it tries again.
 inline constexpr std::string_view kRetryMember = "cloister.retry_of";
+// Which try it is, from 2 on; the first does not have it.
+inline constexpr std::string_view kAttemptMember = "cloister.attempt";
 // What it needs (model/capability.h), its words with ", " between them.
 inline constexpr std::string_view kNeedsMember = "cloister.capabilities";
 // The risk of that tool, and the tier that it has for that alone: nobody asked for so high a one.

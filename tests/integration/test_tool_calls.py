@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tool calls: the registry, what becomes of arguments, each way to fail, who may see a call, and its record."""
 
+import hashlib
 import os
 import pathlib
 import re
@@ -24,6 +25,9 @@ tools:
   - {id: small.call, title: Small, why: w, tool_type: run_code, capabilities: [command_execution], risk: low,
      limits: {timeout_seconds: 9, pids: 5}, arguments: {seconds: {type: integer, min: 1, max: 99, description: Time.}},
      request: {command: "ulimit -u; sleep 0", timeout_seconds: "{seconds}"}}
+  - {id: large.call, title: Large, why: w, tool_type: run_code, capabilities: [command_execution], risk: low,
+     retry: {startup: 2, timeout: 2}, limits: {memory_mb: 64},
+     request: {language: python, code: "b = bytearray(1 << 30)\\nfor i in range(0, len(b), 4096): b[i] = 1"}}
   - {id: web.call, title: Web, why: w, tool_type: run_code, capabilities: [network], network: restricted, risk: low,
      request: {command: ["true"]}}
   - {id: nothing.there, title: None, why: w, tool_type: run_code, capabilities: [command_execution], risk: low, retry: {startup: 1},
@@ -175,7 +179,20 @@ class Failures(ToolCase):
         while tries[-1]["metadata"]["retry_of"]:
             tries.append(self.call("GET", f"/v1/tool-calls/{tries[-1]['metadata']['retry_of']}", status=200).json())
         self.assertEqual([each["status"] for each in tries], ["timed_out"] * 3)
+        self.assertEqual([each["metadata"]["attempts"] for each in tries], [3, 2, 1])
+        records = [self.call("GET", f"/v1/executions/{each['id']}", status=200).json() for each in tries]
+        self.assertEqual([record["metadata"].get("cloister.retry_of") for record in records],
+                         [records[1]["id"], records[2]["id"], None])
         self.assertIsNone(self.effect("shell.execute", command="sleep 60", timeout_seconds=1)["metadata"]["retry_of"])
+
+    def test_memory_and_refusals_are_not_tried_again(self):
+        effect = self.effect("large.call")
+        self.assertEqual((effect["error"]["type"], effect["exit_code"], effect["metadata"]["signal"]),
+                         ("RESOURCE_LIMIT_EXCEEDED", 137, "SIGKILL"), effect)
+        self.assertEqual((effect["metadata"]["attempts"], effect["metadata"]["retry_of"]), (1, None))
+        self.assertEqual(effect["error"]["details"]["memory_limit_mb"], 64)
+        denied = self.effect("built.in")
+        self.assertEqual((denied["error"]["type"], denied["metadata"]["attempts"]), ("PERMISSION_DENIED", 1), denied)
 
     def test_a_program_that_is_not_there(self):
         effect = self.effect("nothing.there")
@@ -257,6 +274,25 @@ class Record(ToolCase):
         self.assertEqual(first, second)
         self.assertProblem(self.ask("shell.execute", headers=once, command="true"), 409)
 
+    def test_what_each_call_leaves(self):
+        session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
+        for where in (None, session):
+            effect = self.effect("shell.execute", session=where, command="echo out; kill -9 $$")
+            metadata = effect["metadata"]
+            record = self.call("GET", f"/v1/executions/{effect['id']}", status=200).json()
+            self.assertEqual((effect["exit_code"], metadata["signal"], record["signal"]), (137, "SIGKILL", "SIGKILL"), effect)
+            self.assertEqual(metadata["output_sha256"], hashlib.sha256(b"out\n").hexdigest())
+            self.assertEqual(record["provenance"]["output_sha256"], metadata["output_sha256"])
+            self.assertEqual((metadata["session_id"], record["session_id"]), (where, where))
+            self.assertEqual(metadata["container_id"], where or record["provenance"]["permit_id"])
+            self.assertEqual(metadata["resource_usage"], record["resource_usage"])
+            self.assertGreater(record["resource_usage"]["processes"], 0)
+            self.assertEqual(metadata["duration_ms"], record["resource_usage"]["wall_ms"])
+            self.assertLessEqual(record["started_at"], record["finished_at"])
+            rows = [row for row in self.call("GET", "/v1/audit?limit=1000", status=200).json()["entries"]
+                    if row["subject"] == effect["id"]]
+            self.assertEqual({row["details"].get("session_id") for row in rows}, {where})
+
     def test_log_and_receipt(self):
         effect = self.effect("shell.execute", command="echo x")
         events = [entry for entry in self.call("GET", "/v1/audit?limit=500", status=200).json()["entries"]
@@ -323,6 +359,9 @@ class Scope(ToolCase):
         rows = [row for row in self.call("GET", "/v1/audit?limit=500", status=200).json()["entries"]
                 if row["subject"] == session and row["action"] == "session.refused"]
         self.assertEqual([row["details"]["missing"] for row in rows], [["file_delete"], ["network"]])
+        forked = self.server.cli("session", "fork", session)
+        fork = self.call("GET", f"/v1/sessions/{forked.stdout.strip()}", status=200).json()
+        self.assertEqual(fork["capabilities"], ["file_read", "file_write"], forked.stderr)
         writes = self.scoped("file_write")
         self.call("PUT", f"/v1/sessions/{writes}/files/a", b"x", status=200)
         for path in ("files/a", "files?path=&depth=1", "archive?path="):

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "api/rest/requests.h"
@@ -63,12 +64,21 @@ json::object withRest(const ToolCall& call, json::object request) {
   return request;
 }
 
+// The try that is made, and what it tries again.
+struct Attempt {
+  uint32_t number = 1;
+  std::string retry_of;  // "" for the first
+};
+
 // The registry's word, whatever the caller's metadata say.
-Result<> holdToRegistry(const ToolCall& call, const std::string& retry_of, model::ToolPlace place,
+Result<> holdToRegistry(const ToolCall& call, const Attempt& attempt, model::ToolPlace place,
                         model::RunRequest& request) {
   request.metadata["tool_type"] = call.tool->tool_type;
   request.metadata[std::string(model::kToolMember)] = call.tool->id;
-  if (!retry_of.empty()) request.metadata[std::string(model::kRetryMember)] = retry_of;
+  if (attempt.number > 1) {
+    request.metadata[std::string(model::kRetryMember)] = attempt.retry_of;
+    request.metadata[std::string(model::kAttemptMember)] = std::to_string(attempt.number);
+  }
   return model::holdToRules(call.tool->id, call.tool->rules, place, request);
 }
 
@@ -90,7 +100,7 @@ Result<> checkScope(const model::Session& session, const Tool& tool) {
 
 Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& principal,
                                       const ToolCall& call, std::string key,
-                                      const std::string& retry_of) {
+                                      const Attempt& attempt) {
   if (!model::may(principal.roles, Permission::kSessionUse)) {
     co_return fail(Code::kDenied, "session_id: needs the permission session.use", "session_id");
   }
@@ -100,19 +110,19 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
   if (!call.parent_id.empty()) body["parent_id"] = call.parent_id;
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(body, parts.bounds, session));
   if (!wanted.kernel) wanted.kernel = model::kNoKernel;  // each call is a program of its own
-  CO_TRY(holdToRegistry(call, retry_of, model::ToolPlace::kSession, wanted.run));
+  CO_TRY(holdToRegistry(call, attempt, model::ToolPlace::kSession, wanted.run));
   co_return co_await parts.sessions.exec(principal, session.id, std::move(wanted), std::move(key));
 }
 
 // One attempt, from its acceptance on.
-Task<Result<Execution>> attempt(RestParts& parts, const model::Principal& principal,
-                                const ToolCall& call, std::string key, std::string retry_of) {
+Task<Result<Execution>> make(RestParts& parts, const model::Principal& principal,
+                             const ToolCall& call, std::string key, Attempt attempt) {
   if (!call.session_id.empty()) {
-    co_return co_await callInSession(parts, principal, call, std::move(key), retry_of);
+    co_return co_await callInSession(parts, principal, call, std::move(key), attempt);
   }
   const json::object body = withRest(call, CO_TRY(model::requestOf(*call.tool, call.arguments)));
   model::RunRequest wanted = CO_TRY(model::parseRunRequest(body, parts.bounds));
-  CO_TRY(holdToRegistry(call, retry_of, model::ToolPlace::kOwnSandbox, wanted));
+  CO_TRY(holdToRegistry(call, attempt, model::ToolPlace::kOwnSandbox, wanted));
   co_return co_await parts.service.run(principal, std::move(wanted), std::move(key));
 }
 
@@ -180,6 +190,8 @@ json::object effectOf(const Execution& execution) {
   }
   const json::object& metadata = execution.metadata;
   const json::value* retry_of = metadata.if_contains(model::kRetryMember);
+  const json::value* attempt = metadata.if_contains(model::kAttemptMember);
+  const int attempts = attempt != nullptr ? std::atoi(attempt->get_string().c_str()) : 1;
   const model::Provenance& from = execution.provenance;
   const std::string& container =
       execution.session_id.empty() ? from.permit_id : execution.session_id;
@@ -204,6 +216,7 @@ json::object effectOf(const Execution& execution) {
             {"output_sha256", or_null(from.output_sha256)},
             {"runtime", or_null(from.runtime)},
             {"resource_usage", whole.at("resource_usage")},
+            {"attempts", attempts},
             {"retry_of", retry_of != nullptr ? *retry_of : json::value(nullptr)}}}};
 }
 
@@ -232,8 +245,9 @@ Task<Result<Response>> call(RestParts& parts, Request& request) {
   request.watch_peer();
   Execution execution;
   for (uint32_t tries = 0;; ++tries) {
+    const Attempt attempt{.number = tries + 1, .retry_of = execution.id};
     auto accepted =
-        co_await attempt(parts, request.principal, wanted, keyOf(wanted.key, tries), execution.id);
+        co_await make(parts, request.principal, wanted, keyOf(wanted.key, tries), attempt);
     execution = CO_TRY(std::move(accepted));
     const auto left = std::chrono::ceil<Millis>(until - base::monotonicNow());
     auto waited =
