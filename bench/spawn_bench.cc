@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a fresh sandbox costs: provision (to the runner's first word), one `true` in it, teardown.
-// And what a `true` costs in a session's sandbox that is there already, beside one that is just
-// spawned.
+// What a `true` costs in a session's sandbox that is there already, beside one that is just
+// spawned. And what the default workspace would cost on disk (docs/adr/0081), where it is in
+// memory.
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <spawn.h>
 
+#include "runtime/process/host.h"
 #include "runtime/process/testbed.h"
 
 namespace cloister::runtime {
@@ -108,6 +111,67 @@ int benchSession(int runs) {
   return 0;
 }
 
+// Of this process and the children that it waited for, as the keepers of disks are.
+double processorMillis() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    ::getrusage(who, &usage);
+    for (const timeval& time : {usage.ru_utime, usage.ru_stime})
+      sum += static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  }
+  return sum;
+}
+
+struct Place {
+  const char* name;
+  std::unique_ptr<Runtime> runtime;
+  Times times = {};
+  std::vector<double> whole = {};
+  std::vector<double> processor = {};
+};
+
+// The same default run with its workspace in memory and on disk, alternately. A sandbox with a disk
+// is not made ahead: `processor` says what making one in advance would still take for each run.
+int benchDisk(int runs) {
+  boost::asio::io_context io{1};
+  std::vector<Place> places;
+  for (const auto& [name, over] : {std::pair{"in memory", uint64_t{1} << 40}, {"on disk", 0}}) {
+    ProcessConfig own = config();
+    own.disk.over_bytes = over;
+    const auto started = startProcessHost(own);
+    if (!started) {
+      std::fprintf(stderr, "%s\n", started.error().message.c_str());
+      return 1;
+    }
+    const model::Finding& disks = (*started)->disks()->finding();
+    if (disks.state != model::Finding::State::kOk) {
+      std::printf("no workspaces on disk here: %s\n", disks.detail.c_str());
+      return 0;
+    }
+    places.push_back({name, makeProcessRuntime(io.get_executor(), *started)});
+  }
+  const model::ExecSpec spec = command({"/bin/true"});
+  for (int i = 0; i < runs; ++i) {
+    for (Place& place : places) {
+      const auto from = Clock::now();
+      const double before = processorMillis();
+      if (runTask(io, once(*place.runtime, spec, place.times)) != 0) return 1;
+      place.processor.push_back(processorMillis() - before);
+      place.whole.push_back(millis(from, Clock::now()));
+    }
+  }
+  for (Place& place : places) {
+    std::printf("true, %d runs alternately, its workspace %s\n", runs, place.name);
+    report("provision", place.times.provision);
+    report("exec", place.times.exec);
+    report("teardown", place.times.teardown);
+    report("whole", place.whole);
+    report("processor", place.processor);
+  }
+  return 0;
+}
+
 int bench(int runs, uint32_t ready) {
   ProcessConfig own = config();
   own.ready = ready;
@@ -142,5 +206,6 @@ int main(int argc, char** argv) {
   for (const uint32_t ready : {0U, 2U}) {
     if (failed == 0) failed = cloister::runtime::bench(runs, ready);
   }
+  if (failed == 0) failed = cloister::runtime::benchDisk(runs);
   return failed;
 }

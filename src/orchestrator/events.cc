@@ -35,7 +35,8 @@ json::object toObject(const model::Usage& usage) {
           {"max_rss_bytes", usage.max_rss_bytes},
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes}};
+          {"processes", usage.processes},
+          {"disk_limit_bytes", usage.disk_limit_bytes}};
 }
 
 }  // namespace

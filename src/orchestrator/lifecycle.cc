@@ -231,7 +231,8 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
       applyFault(execution, outcome.error(), run.cause, run.started);
     }
   } else {
-    applyOutcome(execution, *outcome, run.facts.limits, run.cause);
+    const auto workspace = workspaceOf(run.facts.limits, execution.provenance.runtime);
+    applyOutcome(execution, *outcome, run.facts.limits, workspace, run.cause);
     if (outcome->compile_failed && outcome->compile) {
       run.recorder->record(model::Stream::kStdout, outcome->compile->stdout_text);
       run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);

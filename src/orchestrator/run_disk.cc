@@ -38,6 +38,17 @@ Result<> RunService::Impl::checkDisk(const model::Limits& limits) const {
               what + mebibytes(most) + " are there for all (workspace.disk.max_mb)", field);
 }
 
+WorkspacePlace RunService::Impl::workspaceOf(const model::Limits& limits,
+                                             std::string_view runtime) const {
+  const auto& findings = node.offer.findings;
+  const auto found = std::ranges::find(findings, model::kDiskFinding, &model::Finding::name);
+  const bool has_disks = found != findings.end() && found->state == model::Finding::State::kOk;
+  WorkspacePlace place{.on_disk = places.needOf(limits).disk > 0};
+  // No guest has its workspace on disk.
+  if (has_disks && runtime == "process") place.disk_over = places.bounds().disk_over;
+  return place;
+}
+
 Result<> RunService::Impl::admitDisk(const model::Limits& limits) const {
   TRY(checkDisk(limits));
   const Need need = places.needOf(limits);

@@ -138,6 +138,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const;
   // and besides the sessions' now.
   [[nodiscard]] Result<> admitDisk(const model::Limits& limits) const;
+  // Where a workspace with these limits lies on the node, in `runtime`.
+  [[nodiscard]] WorkspacePlace workspaceOf(const model::Limits& limits,
+                                           std::string_view runtime) const;
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
   // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.

@@ -9,6 +9,7 @@ namespace {
 
 using model::Status;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using Actions = std::vector<std::string>;
 
@@ -220,6 +221,20 @@ TEST_F(ServiceTest, RunsWithinTheDiskThatIsForThem) {
   ASSERT_FALSE(too_large);
   EXPECT_EQ(too_large.error().code, Code::kUnsupported);
   EXPECT_EQ(too_large.error().field, "disk_mb");
+}
+
+// The node has disks, and only the process runtime uses them.
+TEST_F(ServiceTest, AFullWorkspaceNamesNoDiskThatItsRuntimeDoesNotHave) {
+  config_.disk_bytes = config_.disk_over_bytes = uint64_t{1} << 30;
+  offer_.findings.push_back({.area = "isolation",
+                             .name = model::kDiskFinding,
+                             .state = model::Finding::State::kOk,
+                             .detail = "",
+                             .remedy = ""});
+  open();
+  const model::Execution full = finished({"disk", "400000000"});
+  EXPECT_THAT(full.error->message, EndsWith("not disk_mb, 1024 MiB: raise memory_mb"));
+  EXPECT_EQ(full.usage.disk_limit_bytes, uint64_t{192} << 20);
 }
 
 TEST_F(ServiceTest, RefusesDiskThatTheNodeDoesNotHave) {

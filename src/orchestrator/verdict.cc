@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 namespace cloister::orchestrator {
@@ -53,27 +54,44 @@ base::json::object detailsOf(const LimitHit& hit) {
   return {{"limit", hit.limit}, {"value", hit.value}, {"used", hit.used}, {"unit", hit.unit}};
 }
 
+// What its limits were, and where they held.
+struct Held {
+  const model::Limits& limits;
+  const WorkspacePlace& workspace;
+};
+
 // A workspace in memory has no more than its share of that, however large a disk was asked for.
-std::string remedyOf(const LimitHit& hit, const model::Limits& limits) {
+std::string diskRemedy(const model::Limits& limits, const WorkspacePlace& workspace) {
+  const uint64_t share = model::scratchBytes(
+      {.memory_bytes = limits.memory_bytes, .disk_bytes = std::numeric_limits<uint64_t>::max()});
+  if (workspace.on_disk || limits.disk_bytes < share) return "; raise disk_mb if it needs more";
+  std::string text = "; the workspace is in memory and has three quarters of memory_mb";
+  if (limits.disk_bytes > share) text += ", not disk_mb, " + amount(limits.disk_bytes, "bytes");
+  text += ": raise memory_mb";
+  if (limits.disk_bytes == share) text += " and disk_mb";
+  if (workspace.disk_over) {
+    text += ", or have it on disk, by a disk_mb above " +
+            std::to_string(*workspace.disk_over >> 20) + " (workspace.disk.over_mb)";
+  }
+  return text;
+}
+
+std::string remedyOf(const LimitHit& hit, const Held& held) {
   if (hit.limit == limit_name::kFileLocks) {
     return "; hold fewer at once, or ask the operator for a larger node.file_locks";
   }
-  const bool in_memory = hit.value < limits.disk_bytes && hit.value <= model::scratchBytes(limits);
-  if (hit.limit == limit_name::kDisk && in_memory) {
-    return "; the workspace is in memory and has three quarters of memory_mb: raise memory_mb, or "
-           "have the workspace on disk, by a disk_mb above workspace.disk.over_mb";
-  }
+  if (hit.limit == limit_name::kDisk) return diskRemedy(held.limits, held.workspace);
   return "; raise " + hit.limit + " if it needs more";
 }
 
-RunError limitError(const LimitHit& hit, const model::Limits& limits) {
+RunError limitError(const LimitHit& hit, const Held& held) {
   const std::string limit =
       std::string(titleOf(hit.limit)) + " limit of " + amount(hit.value, hit.unit);
   const std::string used = " (used: " + amount(hit.used, hit.unit) + ")";
   std::string message = hit.fatal
                             ? "the program was ended at its " + limit + used
                             : "the program met its " + limit + used + ", saw an error and went on";
-  message += remedyOf(hit, limits);
+  message += remedyOf(hit, held);
   return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};
 }
 
@@ -100,31 +118,30 @@ void set(Execution& execution, Status status, std::string_view type, std::string
   execution.error = RunError{std::string(type), std::move(message), {}, retryable};
 }
 
-void applyLimit(Execution& execution, const model::Outcome& outcome, const model::Limits& limits) {
+void applyLimit(Execution& execution, const model::Outcome& outcome, const Held& held) {
   execution.status = Status::kFailed;
   if (!outcome.limits.empty()) {
-    execution.error = limitError(outcome.limits.front(), limits);
+    execution.error = limitError(outcome.limits.front(), held);
   } else {
     set(execution, Status::kFailed, error_type::kResourceLimit,
         "the program was ended at one of its limits", false);
   }
 }
 
-void applyEnd(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
-              Cause cause) {
+void applyEnd(Execution& execution, const model::Outcome& outcome, const Held& held, Cause cause) {
   switch (outcome.end) {
     case End::kExited:
     case End::kSignaled:
       execution.status = Status::kCompleted;
       if (outcome.end == End::kExited) execution.exit_code = outcome.exit_code;
-      if (!outcome.limits.empty()) execution.error = limitError(outcome.limits.front(), limits);
+      if (!outcome.limits.empty()) execution.error = limitError(outcome.limits.front(), held);
       return;
     case End::kTimedOut:
       execution.status = Status::kTimedOut;
-      execution.error = timeoutError(outcome, limits);
+      execution.error = timeoutError(outcome, held.limits);
       return;
     case End::kLimit:
-      return applyLimit(execution, outcome, limits);
+      return applyLimit(execution, outcome, held);
     case End::kCancelled:
       return applyCause(execution, cause == Cause::kNone ? Cause::kCancelled : cause);
     case End::kStartFailed:
@@ -140,11 +157,11 @@ void applyEnd(Execution& execution, const model::Outcome& outcome, const model::
 }  // namespace
 
 void applyOutcome(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
-                  Cause cause) {
+                  const WorkspacePlace& workspace, Cause cause) {
   execution.usage = outcome.usage;
   execution.compile = outcome.compile;
   if (outcome.signal != 0) execution.signal = model::signalName(outcome.signal);
-  applyEnd(execution, outcome, limits, cause);
+  applyEnd(execution, outcome, {limits, workspace}, cause);
 }
 
 void applyFault(Execution& execution, const Error& fault, Cause cause, bool started) {

@@ -3,6 +3,8 @@
 // did is never our error, and the first cause wins.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,10 +30,18 @@ enum class Cause : uint8_t {
   kRevoked,         // its agent may no longer do what its sandbox lets it do
 };
 
+// Where a workspace lies, and whether a larger one would lie elsewhere.
+struct WorkspacePlace {
+  bool on_disk = false;
+  // Bytes of a disk_mb above which this runtime and node put a workspace on disk, which is then not
+  // bounded by memory_mb; nothing where they never do.
+  std::optional<uint64_t> disk_over = {};
+};
+
 // The sandbox's outcome → status, exit code, signal, usage, compile result and error. `cause`
 // counts only where the program did not end first.
 void applyOutcome(model::Execution& execution, const model::Outcome& outcome,
-                  const model::Limits& limits, Cause cause);
+                  const model::Limits& limits, const WorkspacePlace& workspace, Cause cause);
 
 // A fault of ours. `started`: the program had been started.
 void applyFault(model::Execution& execution, const Error& fault, Cause cause, bool started);

@@ -10,11 +10,12 @@ using model::End;
 using model::Execution;
 using model::Outcome;
 using model::Status;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 Execution verdict(const Outcome& outcome, Cause cause = Cause::kNone) {
   Execution execution;
-  applyOutcome(execution, outcome, {}, cause);
+  applyOutcome(execution, outcome, {}, {}, cause);
   return execution;
 }
 
@@ -43,18 +44,34 @@ TEST(Verdict, AProgramThatEndedIsCompleted) {
   EXPECT_FALSE(verdict(outcome).exit_code);
 }
 
-TEST(Verdict, AFullWorkspaceInMemoryNamesTheKnobThatHelps) {
-  constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+std::string fullDisk(uint64_t disk_mb, uint64_t held_mb, const WorkspacePlace& workspace) {
   Outcome outcome = ending(End::kExited);
-  outcome.limits = {{"disk_mb", 192 * kMiB, 192 * kMiB, "bytes", false}};
-  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("192 MiB (used: 192 MiB)"));
-  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("raise memory_mb"));
-  // On disk, where a file system keeps some of it for itself.
-  outcome.limits = {{"disk_mb", 1004 * kMiB, 1004 * kMiB, "bytes", false}};
-  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("; raise disk_mb if it needs more"));
-  // It is as large as was asked for.
-  outcome.limits = {{"disk_mb", 1024 * kMiB, 1024 * kMiB, "bytes", false}};
-  EXPECT_THAT(verdict(outcome).error->message, HasSubstr("; raise disk_mb if it needs more"));
+  outcome.limits = {{"disk_mb", held_mb * kMiB, held_mb * kMiB, "bytes", false}};
+  Execution execution;
+  applyOutcome(execution, outcome, {.disk_bytes = disk_mb * kMiB}, workspace, Cause::kNone);
+  return execution.error->message;
+}
+
+TEST(Verdict, AFullWorkspaceNamesTheKnobThatHelps) {
+  const WorkspacePlace no_disks;
+  const WorkspacePlace in_memory{.on_disk = false, .disk_over = 1024 * kMiB};
+  constexpr std::string_view kMet = "the program met its disk space limit of ";
+  constexpr std::string_view kRaiseDisk =
+      ", saw an error and went on; raise disk_mb if it needs more";
+  EXPECT_EQ(fullDisk(1024, 192, in_memory),
+            std::string(kMet) +
+                "192 MiB (used: 192 MiB), saw an error and went on; the workspace is in memory and "
+                "has three quarters of memory_mb, not disk_mb, 1024 MiB: raise memory_mb, or have "
+                "it on disk, by a disk_mb above 1024 (workspace.disk.over_mb)");
+  EXPECT_THAT(fullDisk(1024, 192, no_disks), EndsWith("raise memory_mb")) << "it has no disks";
+  EXPECT_THAT(fullDisk(192, 192, no_disks), EndsWith("raise memory_mb and disk_mb"));
+  EXPECT_EQ(fullDisk(100, 100, in_memory),
+            std::string(kMet) + "100 MiB (used: 100 MiB)" + std::string(kRaiseDisk));
+  // A file system on disk keeps some of it for itself.
+  EXPECT_THAT(fullDisk(2048, 2004, {.on_disk = true, .disk_over = 1024 * kMiB}),
+              EndsWith(kRaiseDisk));
 }
 
 TEST(Verdict, ALimitNamesItselfItsUseAndTheRemedy) {

@@ -108,8 +108,7 @@ TYPED_TEST_SUITE_P(RuntimeSuite);
 
 TYPED_TEST_P(RuntimeSuite, TellsHowAProgramEnded) {
   const auto fine = this->run(Program::kEcho, {"hello world"});
-  EXPECT_EQ(fine.outcome.end, model::End::kExited);
-  EXPECT_EQ(fine.outcome.exit_code, 0);
+  EXPECT_EQ(std::pair(fine.outcome.end, fine.outcome.exit_code), std::pair(model::End::kExited, 0));
   EXPECT_EQ(fine.seen->out, "hello world\n");
   EXPECT_EQ(fine.seen->err, "");
   EXPECT_EQ(fine.seen->started, 1);
@@ -117,6 +116,7 @@ TYPED_TEST_P(RuntimeSuite, TellsHowAProgramEnded) {
   EXPECT_GT(fine.outcome.started_at, 0);
   EXPECT_GE(fine.outcome.finished_at, fine.outcome.started_at);
   EXPECT_GE(fine.outcome.usage.processes, 1U);
+  EXPECT_EQ(fine.outcome.usage.disk_limit_bytes, model::scratchBytes(this->limits_));
 
   const auto seven = this->run(Program::kExit, {"7"});
   EXPECT_EQ(seven.outcome.end, model::End::kExited);

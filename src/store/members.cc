@@ -118,7 +118,8 @@ json::object encode(const model::Usage& usage) {
           {"max_rss_bytes", usage.max_rss_bytes},
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes}};
+          {"processes", usage.processes},
+          {"disk_limit_bytes", usage.disk_limit_bytes}};
 }
 
 void decode(Members from, model::Usage& usage) {
@@ -128,6 +129,8 @@ void decode(Members from, model::Usage& usage) {
   from.integer("io_read_bytes", usage.io_read_bytes);
   from.integer("io_write_bytes", usage.io_write_bytes);
   from.integer("processes", usage.processes);
+  // Records of earlier versions have none.
+  if (!from.isNull("disk_limit_bytes")) from.integer("disk_limit_bytes", usage.disk_limit_bytes);
 }
 
 }  // namespace cloister::store

@@ -23,6 +23,11 @@ struct Failure {
   std::string_view why;
 };
 
+// Of the three, what helps depends on where the workspace is, and on its limits.
+constexpr std::string_view kFull =
+    "the workspace is full; raise memory_mb where it is in memory, of which it has three quarters, "
+    "or disk_mb or inodes";
+
 constexpr std::array kFailures = {
     Failure{ENOENT, Code::kNotFound, "there is no such file or directory"},
     Failure{EEXIST, Code::kConflict, "it is there already; say overwrite to replace it"},
@@ -45,8 +50,8 @@ constexpr std::array kFailures = {
     Failure{EAGAIN, Code::kConflict, "what runs there could not be stopped; try again"},
     Failure{EINVAL, Code::kInvalid, "not a path or an archive that can be used"},
     Failure{ENAMETOOLONG, Code::kInvalid, "a name, or the nesting of directories, is too long"},
-    Failure{ENOSPC, Code::kTooLarge, "the workspace is full; raise disk_mb, inodes or memory_mb"},
-    Failure{EDQUOT, Code::kTooLarge, "the workspace is full; raise disk_mb, inodes or memory_mb"},
+    Failure{ENOSPC, Code::kTooLarge, kFull},
+    Failure{EDQUOT, Code::kTooLarge, kFull},
     Failure{EFBIG, Code::kTooLarge, "larger than a file may be; raise file_size_mb"},
 };
 

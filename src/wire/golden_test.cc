@@ -99,7 +99,8 @@ model::Usage sampleUsage() {
           .cpu_millis = 250,
           .io_read_bytes = 2,
           .io_write_bytes = 3,
-          .processes = 4};
+          .processes = 4,
+          .disk_limit_bytes = 201'326'592};
 }
 
 model::Outcome sampleOutcome() {

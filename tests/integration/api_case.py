@@ -57,3 +57,17 @@ class ApiTest(unittest.TestCase):
         if field is not None:
             self.assertEqual(problem["error"]["details"].get("field"), field, problem)
         return problem
+
+    def assertTellsItsWorkspace(self, **request):
+        """The record says what a workspace in memory holds, and what the error of a full one advises helps."""
+        fill = "head -c 60M /dev/zero > full"
+        met = self.run_code(fill, "bash", memory_mb=64, artifacts=[], **request)
+        self.assertEqual((met["status"], met["exit_code"]), ("completed", 1), met)
+        self.assertEqual(met["resource_usage"]["disk_limit_bytes"], 48 << 20, "of the 1024 MiB by default")
+        details, message = met["error"]["details"], met["error"]["message"]
+        self.assertEqual((details["limit"], details["value"]), ("disk_mb", 48 << 20), met["error"])
+        self.assertIn("three quarters of memory_mb, not disk_mb, 1024 MiB: raise memory_mb", message)
+        raised = self.run_code(fill, "bash", memory_mb=128, artifacts=[], **request)
+        self.assertEqual((raised["exit_code"], raised["error"]), (0, None), raised)
+        self.assertEqual(raised["resource_usage"]["disk_limit_bytes"], 96 << 20)
+        return message

@@ -13,6 +13,7 @@ import socket
 import urllib.parse
 import unittest
 
+import disk_case
 import harness
 import websocket
 from api_case import DOCUMENT, ApiTest, start_server
@@ -88,6 +89,11 @@ class Executions(ApiTest):
         self.assertEqual((fits["exit_code"], fits["error"]), (4, None))
         well = self.run_code(f"import os\nassert {write} == 2 << 20", "python", file_size_mb=2)
         self.assertEqual((well["exit_code"], well["error"]), (0, None), "a program that did well met nothing")
+
+    def test_a_full_workspace(self):
+        message = self.assertTellsItsWorkspace()
+        self.assertEqual("a disk_mb above 1024 (workspace.disk.over_mb)" in message,
+                         disk_case.lack(self.server) is None, "where the node has disks, that helps too")
 
     def test_wait(self):
         answer = self.call("POST", "/v1/executions", {"language": "bash", "code": "sleep 30"},

@@ -70,6 +70,8 @@ class DiskTest(unittest.TestCase):
         self.assertEqual(done["stdout"], "28\n", done)
         self.assertEqual(done["error"]["details"]["limit"], "disk_mb")
         self.assertLessEqual(done["error"]["details"]["value"], 1200 * MIB)
+        self.assertEqual(done["resource_usage"]["disk_limit_bytes"], done["error"]["details"]["value"])
+        self.assertIn("raise disk_mb if it needs more", done["error"]["message"])
 
     def test_a_session_keeps_its_files_and_gives_and_takes_them(self):
         with Session(self.server, language="python", **LARGE) as session:

@@ -62,6 +62,9 @@ class Gvisor(ApiTest):
         self.assertNotEqual(met["exit_code"], 0, met)
         self.assertEqual(met["error"]["details"]["limit"], "file_size_mb")
 
+    def test_a_full_workspace(self):
+        self.assertNotIn("workspace.disk", self.assertTellsItsWorkspace(runtime="gvisor"), "it has no disks")
+
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="gvisor") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "gvisor")

@@ -69,6 +69,10 @@ class Microvm(ApiTest):
         done = self.run_in("sleep 60", timeout_seconds=2)
         self.assertEqual(done["status"], "timed_out", done)
 
+    def test_a_full_workspace(self):
+        message = self.assertTellsItsWorkspace(runtime="microvm", timeout_seconds=SECONDS)
+        self.assertNotIn("workspace.disk", message, "it has no disks")
+
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="microvm") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "microvm")

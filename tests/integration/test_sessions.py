@@ -61,6 +61,7 @@ class Life(SessionTest):
         harness.wait_for("it to be let go", lambda: session.show()["resource_usage"]["memory_bytes"] < 30 * MIB)
         ended = session.end()["resource_usage"]
         self.assertEqual(ended["memory_bytes"], 0)
+        self.assertEqual((seen["disk_limit_bytes"], ended["disk_limit_bytes"]), (96 * MIB, 96 * MIB), "of 128 MiB of memory")
         self.assertGreaterEqual(ended["max_rss_bytes"], 50 * MIB)
         self.assertGreaterEqual(ended["cpu_ms"], 450)
         self.assertEqual(session.show()["resource_usage"], ended)

@@ -51,6 +51,8 @@ class Housing {
   [[nodiscard]] virtual linux::CgroupUsage usage() const = 0;
   // Of storage: its programs' own, as far as this kernel tells.
   [[nodiscard]] virtual linux::IoBytes io() const { return {}; }
+  // What its workspace is made to hold.
+  [[nodiscard]] virtual uint64_t workspaceBytes() const = 0;
   [[nodiscard]] virtual linux::CgroupEvents events() const = 0;
   // For which it was ended.
   [[nodiscard]] virtual const std::optional<LocksOver>& locksOver() const {

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,10 @@ void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model
   if (scratch.inodes_total > 0 && scratch.inodes >= scratch.inodes_total) {
     addHit(outcome, limit_name::kInodes, scratch.inodes_total, scratch.inodes, "files");
   }
+}
+
+uint64_t workspaceLimit(uint64_t made, const Scratch& scratch) {
+  return scratch.bytes_total > 0 ? std::min(made, scratch.bytes_total) : made;
 }
 
 }  // namespace cloister::runtime

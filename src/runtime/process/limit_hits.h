@@ -26,6 +26,9 @@ void noteKill(model::Outcome& outcome);
 // Those of the scratch file system that are used up; not fatal.
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits);
 
+// What a workspace that was made for `made` bytes could hold: a file system on disk keeps some.
+uint64_t workspaceLimit(uint64_t made, const Scratch& scratch);
+
 inline uint64_t millisOf(std::chrono::milliseconds time) {
   return static_cast<uint64_t>(time.count());
 }

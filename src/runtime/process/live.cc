@@ -272,7 +272,8 @@ model::Usage Live::used() const {
           .memory_bytes = now.memory_now,
           .io_read_bytes = moved.read,
           .io_write_bytes = moved.written,
-          .processes = now.pids_peak - std::min(now.pids_peak, 1U)};  // the runner is not its own
+          .processes = now.pids_peak - std::min(now.pids_peak, 1U),  // the runner is not its own
+          .disk_limit_bytes = workspaceBytes()};
 }
 
 linux::CgroupEvents Live::events() const {

@@ -137,6 +137,9 @@ class Live : public Housing,
   [[nodiscard]] linux::CgroupUsage usage() const override;
   // Without what it took before it was ready for its first program.
   [[nodiscard]] linux::IoBytes io() const override;
+  [[nodiscard]] uint64_t workspaceBytes() const override {
+    return disk_ ? parts_.limits.disk_bytes : model::scratchBytes(parts_.limits);
+  }
   // What a session's sandbox has used so far, and holds now, kernels and all that was left running
   // included.
   [[nodiscard]] model::Usage used() const;

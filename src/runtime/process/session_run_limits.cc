@@ -109,6 +109,7 @@ void SessionRun::measure(model::Usage& usage, bool with_io) {
   usage.io_read_bytes = io.read;
   usage.io_write_bytes = io.written;
   usage.processes = used.pids_peak;
+  usage.disk_limit_bytes = workspaceLimit(live_->workspaceBytes(), scratch_.value_or(Scratch{}));
   if (!report_) return;
   usage.processes = std::max(usage.processes, 1U);
   if (cell_) return;

@@ -118,6 +118,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   bool countedInside() const override { return true; }
   const linux::CgroupUsage& before() const override { return before_; }
   linux::CgroupUsage usage() const override { return {.memory_peak = told_.memory_peak}; }
+  uint64_t workspaceBytes() const override { return model::scratchBytes(limits_); }
   [[nodiscard]] linux::CgroupEvents events() const override {
     linux::CgroupEvents events;
     events.pids_refused = told_.refused;
