@@ -212,6 +212,7 @@ json::object toJsonObject(const Usage& usage) {
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
           {"processes", usage.processes},
+          {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
           {"disk_limit_bytes", usage.disk_limit_bytes}};
 }
 

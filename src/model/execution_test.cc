@@ -81,10 +81,10 @@ TEST(ExecutionJson, HasTheContractsMembersInOrder) {
   EXPECT_TRUE(object.at("started_at").is_null());
   EXPECT_FALSE(object.contains("stdout_encoding"));
   EXPECT_FALSE(object.contains("compile"));
-  EXPECT_THAT(keys(object.at("resource_usage").as_object()),
-              ::testing::ElementsAre("wall_ms", "cpu_ms", "max_rss_bytes", "io_read_bytes",
-                                     "io_write_bytes", "processes",
-                                     "disk_limit_bytes"));
+  EXPECT_THAT(
+      keys(object.at("resource_usage").as_object()),
+      ::testing::ElementsAre("wall_ms", "cpu_ms", "max_rss_bytes", "io_read_bytes",
+                             "io_write_bytes", "processes", "open_files", "disk_limit_bytes"));
   EXPECT_THAT(keys(object.at("principal").as_object()),
               ::testing::ElementsAre("tenant", "app", "agent", "user"));
   auto provenance = keys(object.at("provenance").as_object());

@@ -25,6 +25,9 @@ struct Usage {
   uint64_t io_read_bytes = 0;  // of storage; what memory or the page cache holds is not counted
   uint64_t io_write_bytes = 0;
   uint32_t processes = 0;  // at the peak
+  // Of one process, at the most that was seen; nothing where nobody looked. A program that ends
+  // within milliseconds may not have been looked at.
+  std::optional<uint32_t> open_files = {};
   // What the workspace could hold, which in memory can be less than Limits::disk_bytes; 0 before it
   // is known.
   uint64_t disk_limit_bytes = 0;
@@ -45,6 +48,7 @@ struct Usage {
     sum(io_read_bytes, later.io_read_bytes);
     sum(io_write_bytes, later.io_write_bytes);
     processes = std::max(processes, later.processes);
+    open_files = std::max(open_files, later.open_files);
     disk_limit_bytes = later.disk_limit_bytes;
   }
 };

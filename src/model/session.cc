@@ -59,6 +59,7 @@ json::object provenanceOf(const Provenance& p) {
 json::object usageOf(const Session& session) {
   json::object usage = toJsonObject(session.usage);
   usage.erase("wall_ms");
+  usage.erase("open_files");  // of its programs
   usage["memory_bytes"] = session.status == SessionStatus::kEnded ? 0 : session.usage.memory_bytes;
   return usage;
 }

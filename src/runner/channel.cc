@@ -38,7 +38,7 @@ void StdinBuffer::take(size_t n) {
 void Channel::reset(uint32_t channel_number) {
   used = true;
   ended = kill_rest = adopted = waited = terminal = saves = notes = stdin_closing = windowed =
-      draining = out_ready = err_ready = false;
+      draining = out_ready = err_ready = begun = false;
   taken = out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;
@@ -46,7 +46,7 @@ void Channel::reset(uint32_t channel_number) {
   pid = -1;
   status = 0;
   user_micros = system_micros = max_rss_bytes = read_bytes = written_bytes = 0;
-  reaped = 0;
+  reaped = open_files = file_table = 0;
   in.reset();
   out.reset();
   err.reset();

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -42,6 +43,7 @@ struct Channel {
   bool terminal = false;  // `in` and `out` are its other side
   bool saves = false;     // it has stopped the others, which it may no longer be able to let go on
   bool notes = false;     // it has noted what is to be undone
+  bool begun = false;     // it is not one that still waits for its code
   bool stdin_closing = false;  // close stdin once the buffer is empty
   bool windowed = false;
   bool draining = false;   // it has ended, and these many bytes were left to be read:
@@ -61,6 +63,8 @@ struct Channel {
   uint64_t read_bytes = 0;  // from storage
   uint64_t written_bytes = 0;
   uint32_t reaped = 0;
+  uint32_t open_files = 0;  // of one process at the most, as far as was looked
+  uint32_t file_table = 0;  // open_files.h; of a program that failed, or that said it has too many
   Fd in;
   Fd out;
   Fd err;
@@ -69,6 +73,9 @@ struct Channel {
   void reset(uint32_t channel_number);
   // Bytes of output that may be read now, into one frame.
   [[nodiscard]] size_t allowance() const;
+  // Its open files are to be looked at: it is a program's and runs.
+  [[nodiscard]] bool watched() const { return used && begun && !ended && !notes; }
+  void sawOpenFiles(uint32_t number_of_them) { open_files = std::max(open_files, number_of_them); }
   // Adds what a reaped process used.
   void account(const rusage& usage);
   // Writes what the pipe takes, and adds to `taken`. A program that closed its stdin takes

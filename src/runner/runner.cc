@@ -142,8 +142,9 @@ void Runner::loop() {
     link_.flush();
     pollfd fds[2 + kPolled];
     const size_t count = fillPoll(fds);
-    if (poll(fds, count, -1) < 0 && errno != EINTR) systemError();
+    if (poll(fds, count, anyWatched() ? look_.untilDue() : -1) < 0 && errno != EINTR) systemError();
     notePoll(fds, count);
+    lookIfDue();
     if ((fds[1].revents & POLLIN) != 0) reap(false);
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
       link_.receive();
@@ -408,6 +409,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   }
   alone_ = false;
   channel.pid = spawned.pid;
+  if (!channel.waited) begin(channel);
   channel.saves = channel.notes && std::string_view(text_.argv()[0]) == "save";
   if (channel.notes && wire::kernel::kCell == text_.argv()[0] && text_.argv()[1] != nullptr) {
     channel.kernel = the_kernel_outputs.begin(text_.argv()[1]);
@@ -462,6 +464,7 @@ void Runner::launchTerminal(Channel& channel, const char* cwd) {
   alone_ = false;
   channel.pid = spawned.pid;
   channel.terminal = true;
+  begin(channel);
   link_.send(FromRunner::kStarted, channel.number);
 }
 
@@ -492,6 +495,7 @@ void Runner::onStdin(uint32_t number, std::string_view payload) {
   if (channel->stdin_closing) protocolError();
   if (payload.empty()) channel->stdin_closing = true;
   if (!channel->pending.add(payload)) protocolError();
+  if (!channel->begun) begin(*channel);
   channel->feed();
 }
 

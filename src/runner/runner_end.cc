@@ -22,6 +22,9 @@ bool Runner::relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left) {
   const ssize_t n = read(fd.get(), link_.payload(), most);
   if (n > 0) {
     const auto size = static_cast<uint32_t>(n);
+    if (type == FromRunner::kStderr && saysTooManyFiles({link_.payload(), size})) {
+      channel.file_table = std::max(channel.file_table, tableIfAlone(channel.pid));
+    }
     link_.commit(type, channel.number, size);
     if (channel.windowed) channel.window -= wire::outputUnits(size);
     if (left != nullptr) *left -= size;
@@ -133,8 +136,12 @@ void Runner::stop(Channel& channel) {
 void Runner::onDone(const signalfd_siginfo& info) {
   for (Channel& channel : channels_) {
     if (!channel.used || channel.ended || !(channel.adopted || channel.waited)) continue;
-    // gVisor gives it as the status. As WEXITSTATUS() finds it:
-    channel.status = ((info.ssi_int | info.ssi_status) & 0xFF) << 8;
+    // adoptedEnd(), which gVisor gives as the status.
+    const auto end = static_cast<uint32_t>(info.ssi_int | info.ssi_status);
+    channel.status = static_cast<int>(end & 0xFF) << 8;  // as WEXITSTATUS() finds it
+    channel.sawOpenFiles(end >> 8);
+    // It is there as it was at its end.
+    if (channel.status != 0) channel.file_table = fileTableOf(channel.pid);
     channel.reaped++;
     channel.ended = true;
     stop(channel);
@@ -196,6 +203,21 @@ void Runner::finish(Channel& channel) {
   channel.used = false;
 }
 
+void Runner::begin(Channel& channel) {
+  if (channel.notes) return;
+  channel.begun = true;
+  look_.restart();
+}
+
+bool Runner::anyWatched() const {
+  return std::any_of(std::begin(channels_), std::end(channels_),
+                     [](const Channel& channel) { return channel.watched(); });
+}
+
+void Runner::lookIfDue() {
+  if (anyWatched() && look_.due()) lookAtOpenFiles(channels_, kChannels);
+}
+
 // Which programs ignore SIGXFSZ only their failure and what they leave can tell.
 void Runner::sendScratch(const Channel& channel) {
   struct statfs fs{};
@@ -208,6 +230,8 @@ void Runner::sendScratch(const Channel& channel) {
   w.u64(fs.f_files);
   const bool failed = WIFEXITED(channel.status) && WEXITSTATUS(channel.status) != 0;
   w.u64(failed ? largestFile(workspace_.get()) : 0);
+  w.u32(channel.open_files);
+  w.u32(channel.file_table);
   link_.commit(FromRunner::kScratch, channel.number, w.view().size());
 }
 

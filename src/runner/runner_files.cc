@@ -30,6 +30,9 @@ void Runner::stageFile(uint32_t channel) {
   const int dir = workspace_.get();
   if (renameat(dir, kStaged, dir, fifo_) != 0) fileFailed(channel, errno);
   fifo_[0] = '\0';
+  for (Channel& each : channels_) {
+    if (each.used && each.waited) begin(each);
+  }
 }
 
 void Runner::onFileData(uint32_t channel, std::string_view payload) {

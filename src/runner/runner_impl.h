@@ -19,6 +19,7 @@
 #include "runner/kernel_output.h"
 #include "runner/left_over.h"
 #include "runner/link.h"
+#include "runner/open_files.h"
 #include "runner/unfinished.h"
 #include "runner/workspace.h"
 #include "wire/frame.h"
@@ -84,6 +85,10 @@ class Runner {
   void finish(Channel& channel);
   void keepOutput(Channel& channel);
   void sendScratch(const Channel& channel);
+  // From now on the files that it has open are looked at.
+  void begin(Channel& channel);
+  [[nodiscard]] bool anyWatched() const;
+  void lookIfDue();
 
   Channel* find(uint32_t number);
   Channel* freeChannel();
@@ -108,6 +113,7 @@ class Runner {
   Fd groups_[wire::kMaxGroups];
   bool text_begun_ = false;
   Channel channels_[kChannels];
+  LookTimer look_;
   bool alone_ = false;     // wait4(2) has said that there is no other process
   bool* polled_[kPolled];  // what says of each descriptor behind the first two that it is ready
   LeftOver left_over_;

@@ -119,6 +119,7 @@ json::object encode(const model::Usage& usage) {
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
           {"processes", usage.processes},
+          {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
           {"disk_limit_bytes", usage.disk_limit_bytes}};
 }
 
@@ -129,7 +130,8 @@ void decode(Members from, model::Usage& usage) {
   from.integer("io_read_bytes", usage.io_read_bytes);
   from.integer("io_write_bytes", usage.io_write_bytes);
   from.integer("processes", usage.processes);
-  // Records of earlier versions have none.
+  // Records of earlier versions have none of these.
+  if (!from.isNull("open_files")) from.integer("open_files", usage.open_files.emplace());
   if (!from.isNull("disk_limit_bytes")) from.integer("disk_limit_bytes", usage.disk_limit_bytes);
 }
 

@@ -100,6 +100,7 @@ model::Usage sampleUsage() {
           .io_read_bytes = 2,
           .io_write_bytes = 3,
           .processes = 4,
+          .open_files = 5,
           .disk_limit_bytes = 201'326'592};
 }
 

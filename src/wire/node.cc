@@ -131,6 +131,7 @@ void describe(A& a, T& v) {
   a.number(v.io_read_bytes);
   a.number(v.io_write_bytes);
   a.number(v.processes);
+  a.maybe(v.open_files, [&](auto& number) { a.number(number); });
   a.number(v.disk_limit_bytes);
 }
 

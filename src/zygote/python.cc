@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +26,7 @@
 #include <tuple>
 
 #include <Python.h>
+#include <dirent.h>
 #include <stdio.h>
 
 #include "linux/message.h"
@@ -217,6 +219,26 @@ int statusOfException() {
   return static_cast<int>(number);
 }
 
+// How many files this process has open; 0 where the kernel does not say it at once and `count` is
+// false. In gVisor, and before Linux 6.2, they are counted, which takes another.
+int openFiles(bool count) {
+  constexpr const char* kFiles = "/proc/self/fd";
+  struct stat status{};
+  if (::stat(kFiles, &status) == 0 && status.st_size > 0) return static_cast<int>(status.st_size);
+  if (!count) return 0;
+  DIR* files = ::opendir(kFiles);
+  if (files == nullptr) {
+    rlimit limit{};
+    const bool all = errno == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+    return all ? static_cast<int>(limit.rlim_cur) : 0;
+  }
+  int found = -1;  // that one
+  while (const dirent* entry = ::readdir(files))
+    found += entry->d_name[0] == '.' ? 0 : 1;
+  ::closedir(files);
+  return found;
+}
+
 // What Py_RunMain() does with a file, and Py_FinalizeEx() but for giving back the memory.
 [[noreturn]] void runProgram(const char* path) {
   const pid_t own = ::getpid();  // a child that it makes may come to the end as well
@@ -229,6 +251,8 @@ int statusOfException() {
   }
   Py_LeaveRecursiveCall();  // that of serve(), which never returns
   PyObject* result = PyRun_FileExFlags(file, path, kFileInput, globals, globals, 1, nullptr);
+  // Now: what failed still holds what it had open.
+  const int files_open = openFiles(result == nullptr);
   const bool interrupted = result == nullptr && PyErr_Occurred() == PyExc_KeyboardInterrupt;
   int status = result == nullptr ? statusOfException() : 0;
   Py_XDECREF(result);
@@ -242,7 +266,8 @@ int statusOfException() {
     ::signal(SIGINT, SIG_DFL);
     ::kill(::getpid(), SIGINT);
   }
-  if (::getpid() != own || ::sigqueue(1, runner::kAdoptedDone, {.sival_int = status & 0xFF}) != 0) {
+  const int end = runner::adoptedEnd(status, files_open);
+  if (::getpid() != own || ::sigqueue(1, runner::kAdoptedDone, {.sival_int = end}) != 0) {
     _exit(status);
   }
   for (;;)

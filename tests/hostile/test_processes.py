@@ -254,7 +254,14 @@ class Processes(HostileTest):
         files, sockets = int(result["stdout"].split()[1]), int(result["stdout"].split()[3])
         self.assertLess(files + sockets, 128)
         self.assertEqual(int(result["stdout"].split()[5]), 24)  # EMFILE
+        self.assertIsNone(result["error"], "it met its limit and went on")
         # tearDown finds the server's own descriptors as they were.
+
+    def test_p09_fails_at_its_descriptors(self):
+        self.assertEnded(self.run_program("p09_fds", "fail", open_files=128),
+                         "completed", "RESOURCE_LIMIT_EXCEEDED", "open_files")
+        few = self.run_program("p09_fds", "few", open_files=128)
+        self.assertEqual((few["exit_code"], few["error"]), (1, None), "it failed far below")
 
     def test_p09_no_core(self):
         before = set(os.listdir("/"))

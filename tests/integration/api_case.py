@@ -71,3 +71,21 @@ class ApiTest(unittest.TestCase):
         self.assertEqual((raised["exit_code"], raised["error"]), (0, None), raised)
         self.assertEqual(raised["resource_usage"]["disk_limit_bytes"], 96 << 20)
         return message
+
+    def assertNamesItsOpenFiles(self, **request):
+        """Where the program failed at them, and not where it did well or failed for something else."""
+        opens = "files = []\nfor _ in range({}): files.append(open('/dev/null'))\n"
+        met = self.run_code(opens.format(200), open_files=64, **request)
+        self.assertEqual((met["status"], met["exit_code"]), ("completed", 1), met)
+        self.assertIsNotNone(met["error"], met)
+        self.assertEqual((met["error"]["type"], met["error"]["details"]),
+                         ("RESOURCE_LIMIT_EXCEEDED", {"limit": "open_files", "value": 64, "used": 64, "unit": "files"}))
+        self.assertIn("raise open_files", met["error"]["message"])
+        caught = f"try:\n    {opens.format(200).replace(chr(10), chr(10) + '    ')}\nexcept OSError as e: print(e.errno)"
+        well = self.run_code(caught, open_files=64, **request)
+        self.assertEqual((well["stdout"], well["error"]), ("24\n", None), well)
+        other = self.run_code(opens.format(20) + "exit(3)", open_files=64, **request)
+        self.assertEqual((other["exit_code"], other["error"]), (3, None), other)
+        raised = self.run_code(opens.format(200), open_files=256, **request)
+        self.assertEqual((raised["exit_code"], raised["error"]), (0, None), raised)
+        return met

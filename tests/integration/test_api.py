@@ -95,6 +95,16 @@ class Executions(ApiTest):
         self.assertEqual("a disk_mb above 1024 (workspace.disk.over_mb)" in message,
                          disk_case.lack(self.server) is None, "where the node has disks, that helps too")
 
+    def test_open_files(self):
+        met = self.assertNamesItsOpenFiles()
+        self.assertEqual(met["resource_usage"]["open_files"], 64)
+        opens = "files = [open('/dev/null') for _ in range(100)]"
+        for hold in (0.05, 0.4, 3.2):  # of what is gone, what was seen
+            body = {"command": ["python3", "-c", f"{opens}\nimport time; time.sleep({hold})"]}
+            seen = self.call("POST", "/v1/executions?wait=60", body, status=200).json()["resource_usage"]["open_files"]
+            if seen == 103: break
+        self.assertEqual(seen, 103)
+
     def test_wait(self):
         answer = self.call("POST", "/v1/executions", {"language": "bash", "code": "sleep 30"},
                            status=201)

@@ -65,6 +65,9 @@ class Gvisor(ApiTest):
     def test_a_full_workspace(self):
         self.assertNotIn("workspace.disk", self.assertTellsItsWorkspace(runtime="gvisor"), "it has no disks")
 
+    def test_open_files(self):
+        self.assertEqual(self.assertNamesItsOpenFiles(runtime="gvisor")["resource_usage"]["open_files"], 64)
+
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="gvisor") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "gvisor")

@@ -73,6 +73,9 @@ class Microvm(ApiTest):
         message = self.assertTellsItsWorkspace(runtime="microvm", timeout_seconds=SECONDS)
         self.assertNotIn("workspace.disk", message, "it has no disks")
 
+    def test_open_files(self):
+        self.assertNamesItsOpenFiles(runtime="microvm", timeout_seconds=SECONDS)
+
     def test_a_session_with_files_and_a_kernel(self):
         with Session(self.server, language="python", runtime="microvm") as session:
             self.assertEqual(session.made["provenance"]["runtime"], "microvm")

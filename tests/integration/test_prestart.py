@@ -249,6 +249,20 @@ class Prestart(unittest.TestCase):
                 return before
         self.fail("some run always gets what is no copy of a zygote")
 
+    def test_open_files_are_those_of_the_program_at_its_end(self):
+        opens = f"{IS_COPY}\nfiles = [open('/dev/null') for _ in range(100)]\n"
+
+        def run_in_copy(code):
+            done = self.ready.run(code)
+            return done["stdout"] == "True\n" and done
+
+        harness.await_copies(self.ready)
+        ended = harness.wait_for("a copy of a zygote", lambda: run_in_copy(f"{opens}exit(3)"))
+        self.assertEqual((ended["exit_code"], ended["error"], ended["resource_usage"]["open_files"]), (3, None, 103))
+        says = f"{IS_COPY}\nimport sys; sys.exit('Too many open files')"
+        ended = harness.wait_for("a copy of a zygote", lambda: run_in_copy(says))
+        self.assertEqual((ended["exit_code"], ended["error"]), (1, None), "it only says so")
+
     def test_python(self):
         # On a server of its own, where every sandbox is for Python. No script can tell whether it runs in a
         # copy and still be the same; but all can have, if from here on all sandboxes were made by zygotes.

@@ -497,6 +497,21 @@ class Programs(SessionTest):
         self.assertNotEqual(met["exit_code"], 0, met)
         self.assertEqual((met["error"]["type"], met["error"]["details"]["limit"]), ("RESOURCE_LIMIT_EXCEEDED", "file_size_mb"))
 
+    def test_open_files(self):
+        session = self.open(open_files=512)
+        opens = "import sys\nfiles = [open('/dev/null') for _ in range(int(sys.argv[1]))]\nexit(2)"
+        met = session.exec(command=["python3", "-c", opens, "600"])
+        self.assertEqual((met["exit_code"], met["error"] and met["error"]["details"]["limit"]), (1, "open_files"), met)
+        says = "import sys; print('Too many open files', file=sys.stderr, flush=True); print('said', flush=True); input()"
+        only = session.start(command=["python3", "-c", says], keep_input=True)
+        session.wait_output(only, "said")  # it was looked at before
+        session.send(only, eof=True)
+        ended = session.wait(only)
+        self.assertEqual((ended["exit_code"], ended["error"]), (1, None), "it only says so")
+        few = session.exec(command=["python3", "-c", opens, "10"])
+        self.assertEqual((few["exit_code"], few["error"]), (2, None))
+        self.assertEqual(few["resource_usage"]["disk_limit_bytes"], 48 * MIB, "of the session's memory")
+
     def test_too_many_at_once(self):
         session = self.open()
         for _ in range(8):

@@ -41,6 +41,50 @@ void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model
   }
 }
 
+namespace {
+
+constexpr std::string_view kTexts[] = {"oo many open files", "EMFILE"};
+constexpr std::string_view kOfTheMachine = " in system";
+constexpr size_t kLongest = kTexts[0].size() + kOfTheMachine.size();
+
+// Whether one of them is there. `whole`: nothing follows that could make it another.
+bool findsTooMany(std::string_view text, bool whole) {
+  for (const std::string_view each : kTexts) {
+    for (size_t at = 0; (at = text.find(each, at)) != std::string_view::npos; ++at) {
+      const std::string_view rest = text.substr(at + each.size());
+      const bool may_be_other = rest.size() < kOfTheMachine.size() && !whole;
+      if (!rest.starts_with(kOfTheMachine) && !may_be_other) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void TooManyOpenFiles::read(std::string_view bytes) {
+  if (said_) return;
+  tail_ += bytes;
+  said_ = findsTooMany(tail_, false);
+  if (tail_.size() > kLongest) tail_.erase(0, tail_.size() - kLongest);
+}
+
+bool TooManyOpenFiles::said() const {
+  return said_ || findsTooMany(tail_, true);
+}
+
+void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
+                  const model::Limits& limits) {
+  if (scratch.open_files > 0) outcome.usage.open_files = scratch.open_files;
+  const bool failed = (outcome.end == model::End::kExited && outcome.exit_code != 0) ||
+                      outcome.end == model::End::kSignaled;
+  // There never were so many, whatever it says.
+  const bool refuted = scratch.file_table > 0 && scratch.file_table < limits.open_files;
+  if (failed && (scratch.open_files >= limits.open_files || (said && !refuted))) {
+    addHit(outcome, limit_name::kOpenFiles, limits.open_files, limits.open_files, "files");
+    outcome.usage.open_files = limits.open_files;
+  }
+}
+
 uint64_t workspaceLimit(uint64_t made, const Scratch& scratch) {
   return scratch.bytes_total > 0 ? std::min(made, scratch.bytes_total) : made;
 }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "model/outcome.h"
@@ -25,6 +26,23 @@ void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
 void noteKill(model::Outcome& outcome);
 // Those of the scratch file system that are used up; not fatal.
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits);
+
+// What programs say when a file cannot be opened because too many are: EMFILE, as strerror(3),
+// Node.js and others put it. Not ENFILE, which is the machine's. Found in any pieces.
+class TooManyOpenFiles {
+ public:
+  void read(std::string_view bytes);
+  [[nodiscard]] bool said() const;
+
+ private:
+  bool said_ = false;
+  std::string tail_;  // what may yet become it
+};
+
+// A program that failed at its limit of open files: it has so many at its end, or it said so on its
+// stderr (`said`) and nothing speaks against it. Not fatal. And how many it was seen to have.
+void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
+                  const model::Limits& limits);
 
 // What a workspace that was made for `made` bytes could hold: a file system on disk keeps some.
 uint64_t workspaceLimit(uint64_t made, const Scratch& scratch);

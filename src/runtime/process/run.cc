@@ -143,6 +143,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   stdin_window_ = wire::kStdinWindow;
   const bool fed = !with_stdin || addInput(frames_, channel, input, kFirstInput);
   report_.reset();
+  too_many_ = {};
   started_ = false;
   program_ = command.argv.front();
   stdin_stop_ = false;
@@ -254,6 +255,7 @@ void Run::onStarted() {
 }
 
 Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
+  if (stream == model::Stream::kStderr) too_many_.read(bytes);
   if (!compiling_) {
     co_await observer_.onOutput(stream, bytes);
     co_return;

@@ -15,6 +15,7 @@
 #include "model/exec_spec.h"
 #include "model/outcome.h"
 #include "runtime/process/housing.h"
+#include "runtime/process/limit_hits.h"
 #include "runtime/runtime.h"
 #include "runtime/signal.h"
 
@@ -68,6 +69,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::optional<ExitReport> report_;  // of the command that ended last
   std::string program_;               // of that command
   Scratch scratch_;
+  TooManyOpenFiles too_many_;
   std::string frames_;
   bool asked_ = false;  // for artifacts
   bool compiling_ = false;

@@ -144,6 +144,7 @@ void Run::addHits(const linux::CgroupEvents& events) {
     addHit(outcome_, limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
   addScratchHits(outcome_, scratch_, limits);
+  addOpenFiles(outcome_, scratch_, too_many_.said(), limits);
 }
 
 void Run::measure() {

@@ -144,6 +144,10 @@ std::optional<Scratch> decodeScratch(std::string_view payload) {
   wire::Reader r(payload);
   Scratch scratch{r.u64(), r.u64(), r.u64(), r.u64()};
   if (!r.done()) scratch.largest_file = r.u64();
+  if (!r.done()) {
+    scratch.open_files = r.u32();
+    scratch.file_table = r.u32();
+  }
   return r.done() ? std::optional(scratch) : std::nullopt;
 }
 

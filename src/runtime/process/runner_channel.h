@@ -44,6 +44,8 @@ struct Scratch {
   uint64_t inodes = 0;
   uint64_t inodes_total = 0;
   uint64_t largest_file = 0;  // bytes, of a program that failed
+  uint32_t open_files = 0;    // of one process, at the most that was seen; 0: nobody looked
+  uint32_t file_table = 0;    // room for so many, when it failed or said it has too many; likewise
 };
 // kCounts: of a guest's control group.
 struct Counts {

@@ -168,6 +168,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
                                ExecObserver& observer) {
   if (!attached_) line_ = board_->open();
   report_.reset();
+  too_many_ = {};
   program_ = command.argv.front();
   started_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
@@ -326,6 +327,7 @@ void SessionRun::onStarted(ExecObserver& observer) {
 
 Task<void> SessionRun::onOutput(model::Stream stream, std::string_view bytes,
                                 ExecObserver& observer) {
+  if (stream == model::Stream::kStderr) too_many_.read(bytes);
   if (!compiling_) {
     co_await observer.onOutput(stream, bytes);
     co_return;

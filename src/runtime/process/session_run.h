@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "model/exec_spec.h"
 #include "model/outcome.h"
+#include "runtime/process/limit_hits.h"
 #include "runtime/process/live.h"
 #include "runtime/process/switchboard.h"
 #include "runtime/runtime.h"
@@ -78,6 +79,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::optional<ExitReport> report_;  // of the command that ended last
   std::string program_;               // of that command
   std::optional<Scratch> scratch_;
+  TooManyOpenFiles too_many_;
   std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
   linux::CgroupEvents before_;            // of the whole sandbox
   linux::IoBytes io_;                     // at the least

@@ -131,7 +131,9 @@ void SessionRun::compose() {
     const uint32_t pids = live_->limits().pids;
     addHit(outcome_, limit_name::kPids, pids, pids + 1, "processes");
   }
-  if (scratch_) addScratchHits(outcome_, *scratch_, live_->limits());
+  if (!scratch_) return;
+  addScratchHits(outcome_, *scratch_, live_->limits());
+  addOpenFiles(outcome_, *scratch_, too_many_.said(), live_->limits());
 }
 
 void SessionRun::judgeExit() {

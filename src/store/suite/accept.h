@@ -133,6 +133,7 @@ inline model::Execution fullExecution(model::Execution e) {
              .io_read_bytes = 4,
              .io_write_bytes = 5,
              .processes = UINT32_MAX,
+             .open_files = 7,
              .disk_limit_bytes = UINT64_MAX};
   e.provenance.runtime = "process";
   e.provenance.stderr_sha256 = std::string(64, 'b');
@@ -175,6 +176,7 @@ TEST_P(StoreSuite, GivesBackEveryField) {
   EXPECT_EQ(read->usage.cpu_ms, INT64_MAX);
   EXPECT_EQ(read->usage.max_rss_bytes, UINT64_MAX);
   EXPECT_EQ(read->usage.processes, UINT32_MAX);
+  EXPECT_EQ(read->usage.open_files, 7U);
   EXPECT_EQ(read->usage.disk_limit_bytes, UINT64_MAX);
   EXPECT_EQ(read->provenance.weakened, e.provenance.weakened);
   ASSERT_TRUE(read->error);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// P09: fds: opens files and sockets until refused; core: dies with a core dump asked for.
+// P09: fds: opens files and sockets until refused; fail: the same, and fails with what it was
+// refused for; few: opens ten and fails; core: dies with a core dump asked for.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -17,11 +18,13 @@ int main(int argc, char** argv) {
   }
   int files = 0;
   int sockets = 0;
-  while (open("/dev/null", O_RDONLY) >= 0 && files < 1000000) {
+  const int most = argc > 1 && strcmp(argv[1], "few") == 0 ? 10 : 1000000;
+  while (files < most && open("/dev/null", O_RDONLY) >= 0) {
     ++files;
     if (socket(AF_UNIX, SOCK_STREAM, 0) < 0) break;
     ++sockets;
   }
   printf("files %d sockets %d errno %d\n", files, sockets, errno);
-  return 0;
+  if (argc > 1 && strcmp(argv[1], "fail") == 0) perror("open");
+  return argc > 1;
 }
