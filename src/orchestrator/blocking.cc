@@ -302,8 +302,30 @@ Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::
   co_return co_await ledger.accept(std::move(record), std::move(event));
 }
 
+// The audit entry of its acceptance has the digests of both. Policy and the approver saw the
+// request, and the program is what runs: neither may have changed since.
+Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const {
+  const Execution& execution = pending.execution;
+  const auto recorded =
+      TRY(parts.store.recorded(store::Scope::of(execution.principal), execution.id));
+  const base::json::object& accepted = recorded.accepted.event.details;
+  const auto holds = [&](std::string_view name, const std::string& stored) {
+    const base::json::value* digest = accepted.if_contains(name);
+    return digest != nullptr && *digest == base::json::string(base::sha256Hex(stored));
+  };
+  if (holds("request_sha256", pending.request_json) && holds("spec_sha256", pending.spec)) {
+    return {};
+  }
+  return fail(Code::kConflict,
+              "reading " + execution.id +
+                  ": what the ledger has of it is not what was accepted; see `cloister audit "
+                  "verify`, and send it anew",
+              std::string(policy::approval::kMismatch));
+}
+
 // From the ledger: what it was asked with, and what that comes to.
 Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
+  TRY(checkAsAccepted(pending));
   run.spec = TRY(wire::decodeExecSpec(pending.spec));
   const base::json::object request = TRY(parseStored(pending.request_json));
   run.request = TRY(model::parseRunRequest(request, storedBounds()));

@@ -82,6 +82,14 @@ class BlockingTest : public ServiceTest {
                                                      .run = model::toJsonObject(request)}));
   }
 
+  // As somebody does who can write its file.
+  void inLedger(const char* sql) {
+    auto db = store::Database::open(dir_ + "/ledger.db");
+    ASSERT_TRUE(db);
+    const auto done = db->run(sql);
+    ASSERT_TRUE(done) << done.error().message;
+  }
+
   std::unique_ptr<EscalationService> escalations_;
 };
 

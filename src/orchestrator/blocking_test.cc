@@ -121,6 +121,26 @@ TEST_F(BlockingTest, WhatWasApprovedBeforeACrashGoesOnAfterIt) {
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
 }
 
+TEST_F(BlockingTest, WhatIsStoredMustBeWhatWasAccepted) {
+  start();
+  const model::Execution held = blocked({"echo", "hello"});
+  const model::Execution other = blocked({"echo", "evil"});
+  inLedger(
+      "UPDATE specs SET spec=(SELECT spec FROM specs ORDER BY execution DESC LIMIT 1) WHERE "
+      "execution=(SELECT min(execution) FROM specs)");
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kDenied);
+  EXPECT_EQ(done.error->details.at("reason"), "approval_mismatch");
+  EXPECT_TRUE(fake_->provisioned().empty());
+  shut();
+  inLedger("UPDATE requests SET body=replace(body, 'evil', 'more')");
+  start();
+  EXPECT_EQ(ended(other.id).status, Status::kFailed) << "nor after a restart";
+  EXPECT_THAT(stored(other.id).error->message, HasSubstr("is not what was accepted"));
+  EXPECT_TRUE(fake_->provisioned().empty());
+}
+
 TEST_F(BlockingTest, AnotherImageIsNotWhatWasApproved) {
   start();
   const model::Execution held = blocked();

@@ -204,6 +204,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] std::string imageDigestOf(const Live& live) const;
   [[nodiscard]] policy::Use useOf(const Live& live) const;
   static void noteRefusal(Live& live);
+  [[nodiscard]] Result<> checkAsAccepted(const store::Pending& pending) const;
   Result<> reload(Live& live, const store::Pending& pending) const;
   Result<> holdAgain(const store::Pending& pending);
   void settle(const model::Escalation& escalation);
