@@ -110,6 +110,15 @@ std::string leftText(int64_t seconds) {
   return (hours == 0 ? "" : std::to_string(hours) + "h ") + std::to_string(minutes % 60) + "min";
 }
 
+namespace {
+
+std::string waitingText(const json::object& escalation) {
+  const int64_t waiting = integerOf(escalation, "waiting");
+  return waiting == 0 ? "" : std::to_string(waiting) + (waiting == 1 ? " request" : " requests");
+}
+
+}  // namespace
+
 std::string shownText(const json::object& escalation, int64_t now) {
   const json::object& requester = objectOf(escalation, "requester");
   std::string text =
@@ -118,7 +127,7 @@ std::string shownText(const json::object& escalation, int64_t now) {
       line("Tenant", textOf(requester, "tenant")) + line("Operation", whatOf(escalation)) +
       line("Reason", textOf(escalation, "reason")) + line("Rule", textOf(escalation, "rule")) +
       line("Execution", textOf(escalation, "execution_id")) +
-      line("Session", textOf(escalation, "session_id")) +
+      line("Session", textOf(escalation, "session_id")) + line("Waiting", waitingText(escalation)) +
       line("Digest", textOf(escalation, "digest")) +
       line("Approvals", textOf(escalation, "approvals") + " of " + textOf(escalation, "quorum") +
                             ", by " + joined(arrayOf(escalation, "required_roles"), " or ")) +
@@ -127,7 +136,8 @@ std::string shownText(const json::object& escalation, int64_t now) {
       line("Permission expires", textOf(escalation, "grant_expires_at"));
   const int64_t left = parseTime(textOf(escalation, "grant_expires_at")) - now;
   const bool holds = textOf(escalation, "status") == "approved" && left > 0;
-  if (holds && textOf(escalation, "operation") != "run") {
+  const std::string operation = textOf(escalation, "operation");
+  if (holds && operation != "run" && operation != "session") {
     text += line("Automatic permission revocation in", leftText(left));
   }
   const std::string display = textOf(escalation, "display");
@@ -154,11 +164,15 @@ std::string approvedText(const json::object& escalation) {
   const std::string execution = textOf(escalation, "execution_id");
   const std::string life = timeText(
       secondsBetween(textOf(escalation, "decided_at"), textOf(escalation, "grant_expires_at")));
-  if (textOf(escalation, "operation") == "run") {
-    text += "   Approved for one run (expires in " + life + ")\n";
+  const std::string operation = textOf(escalation, "operation");
+  if (operation == "run" || operation == "session") {
+    text += "   Approved for one " + operation + " (expires in " + life + ")\n";
   } else {
     text += "   Temporary permission granted (expires in " + life + ")\n";
   }
+  const std::string session = textOf(escalation, "session_id");
+  if (operation == "session" && !session.empty())
+    text += "\n→ Making blocked session: " + printable(session) + "\n";
   if (!execution.empty()) text += "\n→ Resuming blocked execution: " + printable(execution) + "\n";
   return text;
 }

@@ -15,6 +15,7 @@
 #include "cli/session_body.h"
 #include "cli/terminal.h"
 #include "cli/verdict.h"
+#include "model/execution.h"
 
 namespace cloister::cli {
 namespace {
@@ -55,7 +56,9 @@ Result<int> startOnly(Job& job, bool json) {
   } else {
     writeTo(STDOUT_FILENO, printable(textOf(execution, "id")) + "\n");
   }
-  return isDenied(execution) ? exitStatus(execution) : 0;
+  const bool blocked = textOf(execution, "status") == model::statusName(model::Status::kBlocked);
+  if (blocked) writeTo(STDERR_FILENO, blockedText(execution, false));
+  return blocked || isDenied(execution) ? exitStatus(execution) : 0;
 }
 
 // What code gave, after all that it wrote.
@@ -104,7 +107,10 @@ Result<int> execCommand(const Invocation& invocation) {
           .signals = signals,
           .submission = {.target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/exec",
                          .body = std::move(body)},
-          .output = {.print = !json, .raw = flags.has("raw"), .progress = !json && !typed}};
+          .output = {.print = !json,
+                     .raw = flags.has("raw"),
+                     .progress = !json && !typed,
+                     .wait_approval = flags.has("wait-approval")}};
   return flags.has("background") ? startOnly(job, json) : execute(job, flags, json, input.more);
 }
 
@@ -121,7 +127,9 @@ const Command kExec = {
         "program.\n"
         "The exit status is the program's own; others are as of `cloister run`: 124 the time was\n"
         "over, 137 killed by the memory limit, 128+N ended by signal N, 127 and 126 there is no\n"
-        "such program, 125 the service refused or failed, or kept less than all of the output.\n"
+        "such program, 125 the service refused or failed, kept less than all of the output, or "
+        "the\n"
+        "program waits for an approval: --wait-approval stays until that is decided.\n"
         "Code in a language with kernels runs in an interpreter that stays and keeps its "
         "variables,\n"
         "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.\n"

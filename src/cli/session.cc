@@ -9,6 +9,7 @@
 #include "cli/outline.h"
 #include "cli/session_body.h"
 #include "cli/terminal.h"
+#include "cli/verdict.h"
 
 namespace cloister::cli {
 namespace {
@@ -31,11 +32,45 @@ void print(const Invocation& invocation, const json::object& session, const std:
   }
 }
 
+std::string waitsText(const json::object& session, bool waits) {
+  const json::object& error = objectOf(session, "error");
+  const std::string escalation = printable(textOf(objectOf(error, "details"), "escalation_id"));
+  const std::string text = "cloister: blocked: " + printable(textOf(error, "message")) + "\n";
+  if (waits || escalation.empty()) return text;
+  const std::string id = printable(textOf(session, "id"));
+  return text + "cloister: " + id +
+         " is made once somebody else approves it: `cloister escalation " + "approve " +
+         escalation + "`. `cloister session show " + id + "` shows what became of it\n";
+}
+
+// A session that was blocked is there, or has ended.
+Result<bool> isDecided(const SseEvent& event) {
+  if (event.type != "status") return false;
+  const json::object data = TRY(parseObject(event.data));
+  const std::string status = textOf(data, "status");
+  return status == "running" || status == "ended";
+}
+
 Result<int> create(const Invocation& invocation) {
   const Submission submission{.target = "/v1/sessions", .body = TRY(sessionBody(invocation.flags))};
   HttpClient client = TRY(connect(invocation.globals));
-  const json::object session = TRY(submit(client, submission));
-  print(invocation, session, textOf(session, "id"));
+  json::object session = TRY(submit(client, submission));
+  const std::string id = textOf(session, "id");
+  if (textOf(session, "status") == "blocked") {
+    const bool waits = invocation.flags.has("wait-approval");
+    writeTo(STDERR_FILENO, waitsText(session, waits));
+    if (!waits) {
+      print(invocation, session, id);
+      return kStatusService;
+    }
+    TRY(readStream(invocation.globals, "/v1/sessions/" + percentEncode(id) + "/events", isDecided));
+    session = TRY(call(client, "GET", "/v1/sessions/" + percentEncode(id)));
+    if (textOf(session, "status") != "running") {
+      return fail(Code::kDenied,
+                  "making the session: " + textOf(objectOf(session, "end_reason"), "message"));
+    }
+  }
+  print(invocation, session, id);
   return 0;
 }
 
@@ -139,7 +174,7 @@ Result<int> events(const Invocation& invocation) {
 }
 
 constexpr Flag kListFlags[] = {
-    {.name = "status", .value = "STATUS", .help = "only these (creating, running, ended)"},
+    {.name = "status", .value = "STATUS", .help = "only these (creating, blocked, running, ended)"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
     {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
 };
@@ -157,7 +192,9 @@ const Command kSessionCreate = {
     .summary = "make a sandbox that outlives one program, and print its id",
     .details =
         "Programs run in it with `cloister exec`, beside each other; files stay between them. It\n"
-        "ends when it is told to, when its time is over, or with the server.",
+        "ends when it is told to, when its time is over, or with the server. Where policy wants "
+        "an\n"
+        "approval, the id of that is printed and the exit status is 125; --wait-approval stays.",
     .flags = sessionFlags(),
     .examples =
         "S=$(cloister session create --language python --ttl 7200)\n"

@@ -45,6 +45,7 @@ constexpr Flag kSessionFlags[] = {
      .help = "command_execution, file_read, file_write, file_delete or network: what may be done "
              "in it (default: all that its agent may do)",
      .many = true},
+    {.name = "wait-approval", .value = "", .help = "stay while it waits for an approval"},
 };
 constexpr Flag kRenewalFlags[] = {
     {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default: as before)"},
@@ -80,6 +81,7 @@ constexpr Flag kExecFlags[] = {
      .many = true},
     {.name = "approval", .value = "ID", .help = "the escalation that was approved for this"},
     {.name = "parent", .value = "ID", .help = "the execution of this session that calls"},
+    {.name = "wait-approval", .value = "", .help = "stay while it waits for an approval"},
     {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
     {.name = "background",
      .value = "",

@@ -222,6 +222,7 @@ json::object toJsonObject(const Escalation& e) {
           {"requester", toJsonObject(e.requester)},
           {"execution_id", textOrNull(e.execution_id)},
           {"session_id", textOrNull(e.session_id)},
+          {"waiting", e.waiting},
           {"digest", textOrNull(e.digest)},
           {"lifts", toArray(e.lifts)},
           {"rule", textOrNull(e.rule)},

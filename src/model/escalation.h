@@ -24,10 +24,12 @@ std::string_view statusName(EscalationStatus status);
 std::optional<EscalationStatus> escalationStatusFromName(std::string_view name);
 bool mayBecome(EscalationStatus from, EscalationStatus to);
 
-// What is asked for. `kRun` is a program, bound by its digest; the others name what an agent wants
-// to do in its sandboxes for a while, and what with (`subject`).
+// What is asked for. `kRun` is a program and `kSession` the making of a session, bound by their
+// digests; the others name what an agent wants to do in its sandboxes for a while, and what with
+// (`subject`).
 namespace operation {
 inline constexpr std::string_view kRun = "run";
+inline constexpr std::string_view kSession = "session";
 inline constexpr std::string_view kFileRead = "file_read";
 inline constexpr std::string_view kFileWrite = "file_write";
 inline constexpr std::string_view kFileDelete = "file_delete";
@@ -65,9 +67,9 @@ struct Escalation {
   std::string display;  // what will happen, for those who decide; safe to print (safeText())
   Principal requester;
   std::string requester_person;
-  std::string execution_id;            // that waits for it, or has used it; "" if none
-  std::string session_id;              // that it is good in; "" where it runs alone
-  std::string digest;                  // of all that will run; "" unless `operation` is a run
+  std::string execution_id;  // that waits for it, or has used it; "" if none
+  std::string session_id;    // that it is good in, or that waits for it; "" where it runs alone
+  std::string digest;        // of all that will run; "" unless `operation` is a run
   std::vector<WantedOperation> lifts;  // of a run: what of its agent's rules it is approved with
   std::string rule;  // of the policy that wants it, "" for one that was asked for by hand
   std::vector<std::string> roles;  // who decides has one of them
@@ -79,6 +81,8 @@ struct Escalation {
   int64_t decided_at = 0;        // it was approved, denied, or expired
   int64_t grant_expires_at = 0;  // the approval is good up to here
   int64_t ended_at = 0;          // denied, expired or used
+  // Executions and sessions that wait for it now; the service counts them, the ledger does not.
+  uint32_t waiting = 0;
 
   [[nodiscard]] uint32_t approvals() const;
   // When its status changes by itself; 0: never.

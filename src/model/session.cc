@@ -18,9 +18,10 @@ struct StatusRow {
   SessionStatus status;
   std::string_view name;
 };
-constexpr std::array<StatusRow, 3> kStatuses = {{{SessionStatus::kCreating, "creating"},
+constexpr std::array<StatusRow, 4> kStatuses = {{{SessionStatus::kCreating, "creating"},
                                                  {SessionStatus::kRunning, "running"},
-                                                 {SessionStatus::kEnded, "ended"}}};
+                                                 {SessionStatus::kEnded, "ended"},
+                                                 {SessionStatus::kBlocked, "blocked"}}};
 
 json::value textOrNull(const std::string& text) {
   return text.empty() ? json::value(nullptr) : json::value(text);
@@ -81,7 +82,9 @@ std::optional<SessionStatus> sessionStatusFromName(std::string_view name) {
 }
 
 bool mayBecome(SessionStatus from, SessionStatus to) {
-  return from != SessionStatus::kEnded && to != SessionStatus::kCreating;
+  if (from == SessionStatus::kEnded || to == SessionStatus::kBlocked) return false;
+  const bool blocked = from == SessionStatus::kBlocked;
+  return blocked ? to != SessionStatus::kRunning : to != SessionStatus::kCreating;
 }
 
 std::vector<std::string> beyondScope(const Session& session,
@@ -115,6 +118,8 @@ json::object toJsonObject(const Session& session) {
   object["resource_usage"] = usageOf(session);
   object["provenance"] = provenanceOf(session.provenance);
   object["principal"] = toJsonObject(session.principal);
+  object["error"] = nullptr;
+  if (session.error) object["error"] = toJsonObject(*session.error);
   object["end_reason"] = nullptr;
   if (session.end) object["end_reason"] = toJsonObject(*session.end);
   object["created_at"] = timeOrNull(session.created_at);
@@ -293,9 +298,10 @@ bool isKernelName(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
 }
 
-Result<SessionRequest> parseSessionRequest(const json::object& body, const RequestBounds& bounds,
-                                           const SessionBounds& times) {
-  base::ObjectReader reader(body, "");
+namespace {
+
+Result<SessionRequest> readSessionRequest(base::ObjectReader& reader, const RequestBounds& bounds,
+                                          const SessionBounds& times) {
   SessionRequest request;
   TRY(readSettings(reader, bounds, request.settings));
   request.ttl = TRY(readTtl(reader, "ttl_seconds", times.ttl, times.max_ttl));
@@ -304,8 +310,24 @@ Result<SessionRequest> parseSessionRequest(const json::object& body, const Reque
   request.from_snapshot = TRY(readSnapshot(reader));
   request.capabilities = TRY(readScope(reader, request.settings));
   request.settings.nested = TRY(reader.boolean("nested")).value_or(false);
+  return request;
+}
+
+}  // namespace
+
+Result<SessionRequest> parseSessionRequest(const json::object& body, const RequestBounds& bounds,
+                                           const SessionBounds& times) {
+  base::ObjectReader reader(body, "");
+  SessionRequest request = TRY(readSessionRequest(reader, bounds, times));
   TRY(reader.finish());
   return request;
+}
+
+Result<SessionRequest> parseStoredSession(json::object stored, const RequestBounds& bounds) {
+  const json::value* cwd = stored.if_contains("cwd");
+  if (cwd != nullptr && *cwd == json::string("")) stored.erase("cwd");
+  base::ObjectReader reader(stored, "");
+  return readSessionRequest(reader, bounds, {.max_ttl = std::chrono::years(100)});
 }
 
 json::object toJsonObject(const SessionRequest& request) {

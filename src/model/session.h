@@ -25,11 +25,13 @@ enum class SessionStatus : uint8_t {
   kCreating,  // accepted: it waits for its sandbox
   kRunning,
   kEnded,
+  kBlocked,  // accepted: it waits for an approval, and then for its sandbox
 };
 
 std::string_view statusName(SessionStatus status);
 std::optional<SessionStatus> sessionStatusFromName(std::string_view name);
-// creating→running|ended, running→running (renewed)|ended; an end is for good.
+// blocked→creating|ended, creating→running|ended, running→running (renewed)|ended; an end is for
+// good.
 bool mayBecome(SessionStatus from, SessionStatus to);
 
 struct Session {
@@ -52,6 +54,7 @@ struct Session {
   Provenance provenance;                  // runtime, node, image, weakened, policy, permit
   uint32_t running = 0;                   // programs now
   Usage usage;                            // of its sandbox so far, or to its end
+  std::optional<RunError> error = {};     // of one that is blocked: what it waits for
   std::optional<RunError> end;            // why it ended
   int64_t created_at = 0;                 // wall-clock microseconds, as the others
   int64_t last_used_at = 0;
@@ -86,6 +89,8 @@ Result<SessionRequest> parseSessionRequest(const base::json::object& body,
                                            const RequestBounds& bounds, const SessionBounds& times);
 // The canonical JSON of the request, for idempotency.
 base::json::object toJsonObject(const SessionRequest& request);
+// A request from that. Bounds and times as they were accepted.
+Result<SessionRequest> parseStoredSession(base::json::object stored, const RequestBounds& bounds);
 
 // The body of POST /v1/sessions/{id}/renew.
 // What is 0 stays as the session has it.

@@ -395,7 +395,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   questions.askResources(wanted, used);
   const std::optional<uint64_t> time = rules->limits.time_seconds;
   AgentJudgement judged{.refusal = questions.take(), .held = {}, .time_seconds = time};
-  if (in_session) return judged;
+  if (in_session && approval == nullptr) return judged;  // its sandbox has its walls
   judged.held = TRY(heldOf(*rules));
   judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
   return judged;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "orchestrator/stored_request.h"
+#include "policy/approval.h"
 #include "store/agent_store.h"
 #include "wire/node.h"
 
@@ -169,6 +170,26 @@ std::string digestOf(const Bound& bound, const std::string& image_digest) {
   return "sha256:" + base::sha256Hex(std::string(kDomain) + model::canonicalJson(all));
 }
 
+Result<Bound> boundOfSession(const std::string& request_json) {
+  json::object request = TRY(parseStored(request_json));
+  for (const char* member : {"approval", "metadata", "named_limits"})
+    request.erase(member);
+  return Bound{.request_sha256 = base::sha256Hex(model::canonicalJson(request)),
+               .spec_sha256 = "",
+               .session_id = ""};
+}
+
+namespace {
+
+std::string atMost(std::string out) {
+  if (out.size() <= kShownInAll) return out;
+  const size_t left = out.size() - kShownInAll;
+  out.resize(base::withoutCutCharacter(std::string_view(out).substr(0, kShownInAll)).size());
+  return out + "\n[" + std::to_string(left) + " more bytes]";
+}
+
+}  // namespace
+
 std::string displayOf(const std::string& request_json, const std::string& image_digest,
                       const std::string& session_id) {
   const auto request = parseStored(request_json);
@@ -178,10 +199,37 @@ std::string displayOf(const std::string& request_json, const std::string& image_
   addProgram(out, *request);
   addSurroundings(out, *request);
   out += "\nimage: " + model::safeText(image_digest, kShownValue);
-  if (out.size() <= kShownInAll) return out;
-  const size_t left = out.size() - kShownInAll;
-  out.resize(base::withoutCutCharacter(std::string_view(out).substr(0, kShownInAll)).size());
-  return out + "\n[" + std::to_string(left) + " more bytes]";
+  return atMost(std::move(out));
+}
+
+std::string displayOfSession(const std::string& request_json, const std::string& image_digest) {
+  const auto request = parseStored(request_json);
+  if (!request) return "a request that cannot be shown";
+  std::string out = "make a session";
+  const auto add = [&](const char* name) {
+    const std::string value = textIn(*request, name);
+    if (!value.empty())
+      out += "\n" + std::string(name) + ": " + model::safeText(value, kShownValue);
+  };
+  for (const char* name : {"language", "runtime", "tier", "from_snapshot"})
+    add(name);
+  addEnvironment(out, *request);
+  addSurroundings(out, *request);
+  for (const char* time : {"ttl_seconds", "idle_ttl_seconds"}) {
+    if (const json::value* value = request->if_contains(time))
+      out += " " + std::string(time) + "=" + safe(*value);
+  }
+  const json::value* nested = request->if_contains("nested");
+  if (nested != nullptr && *nested == json::value(true)) out += "\nsandboxes of their own within";
+  out += "\nimage: " + model::safeText(image_digest, kShownValue);
+  return atMost(std::move(out));
+}
+
+std::string subjectOfSession(const std::string& request_json) {
+  constexpr size_t kShort = 200;
+  const auto request = parseStored(request_json);
+  const std::string language = request ? textIn(*request, "language") : "";
+  return language.empty() ? "for commands" : "for " + model::safeText(language, kShort);
 }
 
 std::string subjectOf(const std::string& request_json) {
@@ -236,36 +284,84 @@ std::vector<std::string> channelsFor(store::Store& store, const model::Principal
   return channels;
 }
 
-store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
-                                   const Bound& bound, const std::string& image_digest,
-                                   const EscalationConfig& config) {
+namespace {
+
+Escalation drawUp(const Wanted& wanted, std::string digest, const EscalationConfig& config) {
   constexpr int64_t kMicros = 1'000'000;
   Escalation e;
-  e.operation = model::operation::kRun;
-  e.subject = subjectOf(request_json);
   e.reason = wanted.by_policy.reason;
-  e.lifts = wanted.lifts;
-  for (const model::WantedOperation& each : wanted.lifts) {
-    e.display += "its agent may not: " + each.operation + " " +
-                 model::safeText(each.target, kShownValue) + "\n";
-  }
-  e.display += displayOf(request_json, image_digest, wanted.session_id);
   e.requester = wanted.requester;
   e.requester_person = wanted.person;
   e.execution_id = wanted.execution_id;
   e.session_id = wanted.session_id;
-  e.digest = digestOf(bound, image_digest);
+  e.digest = std::move(digest);
   e.rule = wanted.by_policy.rule;
   e.roles = wanted.by_policy.approver_roles;
   e.quorum = wanted.by_policy.quorum;
   e.grant_us = config.grant_us;
   e.created_at = wanted.now;
   e.expires_at = wanted.now + wanted.by_policy.ttl_seconds * kMicros;
+  return e;
+}
+
+store::NewEscalation toAsk(Escalation e, const Wanted& wanted, const EscalationConfig& config) {
   model::AuditEvent event = requestedEvent(e);
   return {.escalation = std::move(e),
           .event = std::move(event),
           .channels = wanted.channels,
           .bounds = config.bounds};
+}
+
+}  // namespace
+
+store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
+                                   const Bound& bound, const std::string& image_digest,
+                                   const EscalationConfig& config) {
+  Escalation e = drawUp(wanted, digestOf(bound, image_digest), config);
+  e.operation = model::operation::kRun;
+  e.subject = subjectOf(request_json);
+  e.lifts = wanted.lifts;
+  for (const model::WantedOperation& each : wanted.lifts) {
+    e.display += "its agent may not: " + each.operation + " " +
+                 model::safeText(each.target, kShownValue) + "\n";
+  }
+  e.display += displayOf(request_json, image_digest, wanted.session_id);
+  return toAsk(std::move(e), wanted, config);
+}
+
+store::NewEscalation escalationForSession(const Wanted& wanted, std::string digest,
+                                          const std::string& request_json,
+                                          const std::string& image_digest,
+                                          const EscalationConfig& config) {
+  Escalation e = drawUp(wanted, std::move(digest), config);
+  e.operation = model::operation::kSession;
+  e.subject = subjectOfSession(request_json);
+  e.display = displayOfSession(request_json, image_digest);
+  return toAsk(std::move(e), wanted, config);
+}
+
+model::RunError approvalError(const policy::NeedsApproval& wanted, const std::string& what) {
+  model::RunError error{
+      std::string(model::error_type::kApprovalRequired), what + ": " + wanted.reason, {}, false};
+  error.details = {
+      {"rule", wanted.rule},
+      {"required_roles", json::array(wanted.approver_roles.begin(), wanted.approver_roles.end())},
+      {"quorum", wanted.quorum}};
+  return error;
+}
+
+model::RunError notApproved(const Escalation& e) {
+  const bool denied = e.status == model::EscalationStatus::kDenied;
+  std::string message = denied ? "its approval was denied" : "nobody approved it in time";
+  if (denied && !e.decisions.empty() && !e.decisions.back().reason.empty()) {
+    message += ": " + model::safeText(e.decisions.back().reason, 1000);
+  }
+  model::RunError error{
+      std::string(model::error_type::kApprovalRequired), message + " (" + e.id + ")", {}, false};
+  error.details = {{"escalation_id", e.id},
+                   {"rule", e.rule},
+                   {"reason", denied ? policy::approval::kDenied : policy::approval::kExpired}};
+  return error;
 }
 
 model::AuditEvent requestedEvent(const Escalation& e) {

@@ -45,10 +45,17 @@ Result<Bound> boundOf(const std::string& request_json, const std::string& sessio
                       const model::LanguageSet& languages);
 std::string digestOf(const Bound& bound, const std::string& image_digest);
 
+// The same of a session that is asked for: it has no program yet, and the digest is good for each
+// session that is made in this way.
+Result<Bound> boundOfSession(const std::string& request_json);
+
 // For people: lines of safe text, some 16 KiB at most; what is left out is counted, and covered by
 // the digest all the same.
 std::string displayOf(const std::string& request_json, const std::string& image_digest,
                       const std::string& session_id);
+std::string displayOfSession(const std::string& request_json, const std::string& image_digest);
+// "for python".
+std::string subjectOfSession(const std::string& request_json);
 // "python code, 812 bytes", "command ls -l".
 std::string subjectOf(const std::string& request_json);
 
@@ -62,6 +69,20 @@ std::optional<model::AgentEscalation> agentSettings(store::Store& store,
 // Who is told of a request of theirs: of those configured, the ones that the agent's sandbox names.
 std::vector<std::string> channelsFor(store::Store& store, const model::Principal& requester,
                                      const EscalationConfig& config);
+
+// What has to be the same for two requests to wait for one escalation.
+struct Alike {
+  const model::Principal& by;
+  std::string person;
+  std::string_view operation;
+  std::string digest;
+  std::vector<model::WantedOperation> lifts = {};
+};
+
+// Why something waits: `what` says what becomes of it, "it runs once it is approved".
+model::RunError approvalError(const policy::NeedsApproval& wanted, const std::string& what);
+// Why it is not done after all: nobody approved it.
+model::RunError notApproved(const model::Escalation& escalation);
 
 // What policy wants approved, as an escalation for the ledger.
 struct Wanted {
@@ -77,6 +98,12 @@ struct Wanted {
 store::NewEscalation escalationFor(const Wanted& wanted, const std::string& request_json,
                                    const Bound& bound, const std::string& image_digest,
                                    const EscalationConfig& config);
+
+// The same of the making of a session, `wanted.session_id`.
+store::NewEscalation escalationForSession(const Wanted& wanted, std::string digest,
+                                          const std::string& request_json,
+                                          const std::string& image_digest,
+                                          const EscalationConfig& config);
 
 model::AuditEvent requestedEvent(const model::Escalation& escalation);
 // A vote that was counted, or refused (`why`); by whom, on whose request.

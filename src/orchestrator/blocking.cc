@@ -19,21 +19,6 @@ namespace {
 using model::Escalation;
 using model::Execution;
 
-// Error::field of a bound that is the agent's own.
-constexpr char kOfAgent[] = "escalation.pending_per_agent";
-
-model::RunError approvalError(const policy::NeedsApproval& wanted) {
-  model::RunError error{std::string(model::error_type::kApprovalRequired),
-                        "it runs once it is approved: " + wanted.reason,
-                        {},
-                        false};
-  error.details = {{"rule", wanted.rule},
-                   {"required_roles",
-                    base::json::array(wanted.approver_roles.begin(), wanted.approver_roles.end())},
-                   {"quorum", wanted.quorum}};
-  return error;
-}
-
 std::function<Result<model::AuditEvent>(Escalation&)> spending(const policy::Use& use) {
   return [use](Escalation& e) -> Result<model::AuditEvent> {
     TRY(policy::use(e, use));
@@ -51,21 +36,6 @@ std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use
     TRY(policy::use(e, use));
     return usedEvent(e);
   };
-}
-
-// Why a blocked execution does not run after all.
-model::RunError endError(const Escalation& e) {
-  const bool denied = e.status == model::EscalationStatus::kDenied;
-  std::string message = denied ? "its approval was denied" : "nobody approved it in time";
-  if (denied && !e.decisions.empty() && !e.decisions.back().reason.empty()) {
-    message += ": " + model::safeText(e.decisions.back().reason, 1000);
-  }
-  model::RunError error{
-      std::string(model::error_type::kApprovalRequired), message + " (" + e.id + ")", {}, false};
-  error.details = {{"escalation_id", e.id},
-                   {"rule", e.rule},
-                   {"reason", denied ? policy::approval::kDenied : policy::approval::kExpired}};
-  return error;
 }
 
 }  // namespace
@@ -179,21 +149,22 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                 "asking for approval: no node is connected, so what would run is not known");
   }
   Execution& execution = run.execution;
-  const bool waits = execution.session_id.empty();
-  if (waits) TRY(checkDisk(run.facts.limits));  // nobody is asked about what can never run
+  const bool waits = mayWait(run);
+  // Nobody is asked about what can never run.
+  if (execution.session_id.empty()) TRY(checkDisk(run.facts.limits));
   if (imageDigestOf(run).empty()) {
     return fail(Code::kUnavailable,
                 "asking for approval: the node has not said yet which image it has; try again");
   }
   run.bound = TRY(boundOf(record.request_json, execution.session_id, parts.languages));
   const std::string person = TRY(personOf(parts.store, execution.principal));
-  Waiting waiting;
-  if (run.asks) waiting = TRY(waitingLike(run, digestOf(run.bound, imageDigestOf(run)), person));
-  if (waiting.full) {
-    return fail(Code::kQuota,
-                "asking for approval: " + std::to_string(config.escalation.pending_per_agent) +
-                    " requests of this agent wait already",
-                kOfAgent);
+  std::optional<Escalation> alike;
+  if (run.asks) {
+    alike = TRY(waitingLike({.by = execution.principal,
+                             .person = person,
+                             .operation = model::operation::kRun,
+                             .digest = digestOf(run.bound, imageDigestOf(run)),
+                             .lifts = run.asks->wants}));
   }
   const Wanted asked{.requester = execution.principal,
                      .person = person,
@@ -203,10 +174,10 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                      .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
                      .channels = channelsFor(parts.store, execution.principal, config.escalation),
                      .now = base::wallMicros()};
-  execution.error = approvalError(wanted);
-  if (waiting.alike) {
-    execution.error->details["escalation_id"] = waiting.alike->id;
-    execution.error->message += " (" + waiting.alike->id + ")";
+  execution.error = approvalError(wanted, "it runs once it is approved");
+  if (alike) {
+    execution.error->details["escalation_id"] = alike->id;
+    execution.error->message += " (" + alike->id + ")";
   } else {
     record.escalation =
         escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
@@ -236,9 +207,9 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     co_return earlierOr(*run, std::move(record), std::move(full));
   }
   // What will wait is a run like any other; one that ends here is none.
-  const bool waits = run->execution.session_id.empty();
-  if (auto within = waits ? countRun(*run, run->facts.limits.memory_bytes) : run->home->count();
-      !within) {
+  const bool waits = mayWait(*run);
+  const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
+  if (auto within = waits ? countRun(*run, memory) : run->home->count(); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
   }
   store::NewExecution again = run->asks ? record : store::NewExecution{};
@@ -246,7 +217,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   const bool counted = asked && !asked->replayed;
   if (!counted && waits) uncountRun(*run);
   if (!counted && !waits) run->home->uncount();
-  if (!asked && asked.error().field == kOfAgent && run->asks) {
+  if (!asked && asked.error().field == kPendingOfAgent && run->asks) {
     AgentRefusal refused = *std::exchange(run->asks, {});
     refused.denied.reason += "; " + asked.error().message;
     co_return co_await recordViolation(run, std::move(again), std::move(refused));
@@ -327,11 +298,12 @@ Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const 
 Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
   TRY(checkAsAccepted(pending));
   run.spec = TRY(wire::decodeExecSpec(pending.spec));
+  run.bound = TRY(boundOf(pending.request_json, run.execution.session_id, parts.languages));
+  if (run.home) return {};  // the rest is as it was: no session outlives the service
   const base::json::object request = TRY(parseStored(pending.request_json));
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
   run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
                run.request.limits, ""};
-  run.bound = TRY(boundOf(pending.request_json, "", parts.languages));
   run.rule_language = policy::ruleLanguage(run.request, parts.languages);
   run.bytes = pending.spec.size();
   run.risk_facts = policy::riskFactsOf(run.request, parts.languages, parts.levels);
@@ -386,6 +358,7 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
 // What became of an escalation, to the execution that waits for it.
 void RunService::Impl::settle(const Escalation& e) {
   if (e.status == model::EscalationStatus::kPending || draining) return;
+  if (settle_sessions) settle_sessions(e);
   const bool runs =
       e.status == model::EscalationStatus::kApproved || e.status == model::EscalationStatus::kUsed;
   if (runs && node.runtime == nullptr) return;
@@ -407,7 +380,7 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   if (used || e.status == model::EscalationStatus::kApproved) {
     return runtime::spawn(executor, resume(run, e));
   }
-  run->execution.error = endError(e);
+  run->execution.error = notApproved(e);
   run->execution.status = model::Status::kDenied;
   runtime::spawn(executor, endBlocked(run));
 }
@@ -417,6 +390,7 @@ Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto done = co_await unblock(run, std::move(e));
   if (done && run->cause == Cause::kNone) {
     run->log->publish(run->execution);
+    if (run->home) co_return co_await startInSession(run);
     queue.take(run->execution.principal.tenant, run->bytes);
     queue.push(run->execution.principal.tenant, run);
     co_return startWaiting();
@@ -456,7 +430,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   if (auto refusal = CO_TRY(heldBackNow(*run, pending))) {
     co_return co_await refuseBlocked(run, *std::move(refusal));
   }
-  if (auto disk = checkDisk(run->facts.limits); !disk) {
+  if (auto disk = run->home ? Result<>() : checkDisk(run->facts.limits); !disk) {
     applyFault(run->execution, disk.error(), Cause::kNone, false);
     co_return disk;
   }
@@ -483,6 +457,34 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   }));
   run->execution = std::move(queued);
   co_return Result<>{};
+}
+
+// Its turn comes when its session lets it in. What it was approved with may take another sandbox.
+Task<void> RunService::Impl::startInSession(LivePtr run) {
+  const auto self = shared_from_this();
+  constexpr Millis kLookAgain{500};
+  const auto over = [&] {
+    return run->cause != Cause::kNone || run->host->cause() != Cause::kNone || draining;
+  };
+  Result<> let_in = fail(Code::kUnavailable, "");
+  while (!over()) {
+    let_in = co_await run->enter(run->opened, run->by_rules);
+    const bool passes = !let_in && (let_in.error().code == Code::kQuota ||
+                                    let_in.error().code == Code::kUnavailable);
+    if (!passes || base::wallMicros() >= run->approval->grant_expires_at) break;
+    co_await changed.wait(base::monotonicNow() + kLookAgain);
+  }
+  if (let_in) {
+    occupy(*run);
+    co_return co_await execute(run);
+  }
+  if (!over()) {
+    applyFault(run->execution, let_in.error(), Cause::kNone, false);
+  } else {
+    const Cause of_session = draining ? Cause::kStopping : run->host->cause();
+    applyCause(run->execution, run->cause != Cause::kNone ? run->cause : of_session);
+  }
+  co_await endBlocked(run);
 }
 
 Task<void> RunService::Impl::endBlocked(LivePtr run) {

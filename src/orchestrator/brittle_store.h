@@ -192,6 +192,10 @@ class BrittleStore final : public store::Store,
                                                const store::SessionQuery& query) override {
     return real_->sessions(scope, query);
   }
+  Result<store::PendingSession> pendingSession(const store::Scope& scope,
+                                               const std::string& id) override {
+    return real_->pendingSession(scope, id);
+  }
   Result<std::vector<model::Session>> unfinishedSessions() override {
     return real_->unfinishedSessions();
   }

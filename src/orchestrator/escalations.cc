@@ -60,6 +60,7 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
   [[nodiscard]] bool mayStillRead(const Escalation& e) const;
   Task<Result<Escalation>> change(store::EscalationChange what);
+  [[nodiscard]] Result<Escalation> counted(Result<Escalation> found) const;
   [[nodiscard]] store::EscalationChange changeOf(const Escalation& e) const;
   Task<void> keepTime();
   Task<bool> expireOne(Escalation e);
@@ -231,15 +232,23 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   co_return made;
 }
 
+Result<Escalation> EscalationService::Impl::counted(Result<Escalation> found) const {
+  if (found) found->waiting = runs->waitingFor(*found);
+  return found;
+}
+
 Result<Escalation> EscalationService::get(const Principal& principal, const std::string& tenant,
                                           const std::string& id) {
   if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
-  return impl_->ledger().get(scopeOf(principal, tenant), id);
+  return impl_->counted(impl_->ledger().get(scopeOf(principal, tenant), id));
 }
 
 Result<std::vector<Escalation>> EscalationService::list(const Principal& principal,
                                                         const store::EscalationQuery& query) {
-  return impl_->ledger().list(store::Scope::of(principal), query);
+  auto found = TRY(impl_->ledger().list(store::Scope::of(principal), query));
+  for (Escalation& e : found)
+    e.waiting = impl_->runs->waitingFor(e);
+  return found;
 }
 
 Result<std::optional<int64_t>> EscalationService::usualWait(const Principal& principal) {
@@ -366,6 +375,7 @@ Task<bool> EscalationService::Impl::expireOne(Escalation e) {
 }
 
 void EscalationService::Impl::settleAll() {
+  if (runs->look_at_sessions) runs->look_at_sessions();
   const auto waiting = runs->blocked;
   for (const std::string& id : waiting) {
     const auto run = runs->live.find(id);

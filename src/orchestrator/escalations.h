@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // EscalationService: what people and agents ask of escalations. Runs that policy wants approved
-// make theirs themselves (blocking.cc); here is the rest: asking by hand, looking, deciding, an
-// agent's policy, and time: what nobody decided on expires, and so does a permission. On the
-// executor of the RunService, which outlives it.
+// make theirs themselves (blocking.cc), and sessions (session_asks.cc); here is the rest: asking by
+// hand, looking, deciding, an agent's policy, and time: what nobody decided on expires, and so does
+// a permission. On the executor of the RunService, which outlives it.
 #pragma once
 
 #include <cstdint>

@@ -421,10 +421,18 @@ void RunService::Impl::endFromOutside(Live& run, Cause cause) {
   if (!run.released) run.host->cancel();
 }
 
-void RunService::Impl::endPrograms(const std::string& session_id, Cause cause) {
+void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, bool waiting_too) {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
-    if (run->execution.session_id == session_id) endFromOutside(*run, cause);
+    if (run->execution.session_id != session_id) continue;
+    const bool waits = run->execution.status != model::Status::kRunning;
+    if (waits && !waiting_too) continue;
+    if (blocked.erase(id) > 0) {
+      applyCause(run->execution, cause);
+      runtime::spawn(executor, endBlocked(run));
+    } else {
+      endFromOutside(*run, cause);
+    }
   }
 }
 

@@ -51,16 +51,21 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   if (parts.agents == nullptr) return std::nullopt;
   const base::json::object stored = TRY(parseStored(pending.request_json));
   model::ExecRequest request;
-  request.run = TRY(model::parseRunRequest(stored, storedBounds()));
+  base::ObjectReader reader(stored, "");
+  TRY(model::readRunRequest(reader, storedBounds(), request.run));
+  const bool in_session = run.home != nullptr;
+  if (in_session) request.cwd = TRY(reader.text("cwd")).value_or("");
   const model::Limits approved = request.run.limits;
   const model::Principal& by = run.execution.principal;
-  policy::Resources used = usedBy(&by).reserved;  // with itself, which is to be counted once
-  used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
-  used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
-  used.running -= std::min(used.running, 1U);
+  policy::Resources used = usedBy(&by).reserved;
+  if (!in_session) {  // with itself, which is to be counted once
+    used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
+    used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
+    used.running -= std::min(used.running, 1U);
+  }
   const model::Escalation* approval = run.approval ? &*run.approval : nullptr;
-  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, false, used, approval));
-  run.held = std::move(judged.held);
+  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, in_session, used, approval));
+  (in_session ? run.opened : run.held) = std::move(judged.held);
   run.by_rules = std::move(judged.by_rules);
   if (judged.refusal || request.run.limits == approved) return std::move(judged.refusal);
   return fail(Code::kDenied, "the agent may have less of this machine now than was approved");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that their agent's sandbox refuses, where a person may allow that: they are blocked as those
-// that policy wants approved (blocking.cc), and go on with what was approved for them alone. Those
-// of one agent that are alike wait for one escalation together.
+// Programs that their agent's sandbox refuses, where a person may allow that: they are blocked as
+// those that policy wants approved (blocking.cc), and go on with what was approved for them alone.
+// Those of one agent that are alike wait for one escalation together.
 #include <algorithm>
 #include <utility>
 
@@ -48,30 +48,44 @@ policy::NeedsApproval RunService::Impl::wantedFor(const Live& run,
   return wanted;
 }
 
+// A program of a session that only policy wants approved is sent again once it is.
+bool RunService::Impl::mayWait(const Live& run) {
+  return run.execution.session_id.empty() || run.asks;
+}
+
 // Who has no agent's name has nothing together with anybody.
-Result<RunService::Impl::Waiting> RunService::Impl::waitingLike(const Live& run,
-                                                                const std::string& digest,
-                                                                const std::string& person) const {
-  const model::Principal& by = run.execution.principal;
-  Waiting waiting;
-  if (by.agent.empty()) return waiting;
+Result<std::optional<Escalation>> RunService::Impl::waitingLike(const Alike& asked) const {
+  if (asked.by.agent.empty()) return std::nullopt;
   store::EscalationQuery query;
   query.status = EscalationStatus::kPending;
-  query.agent = by.agent;
+  query.agent = asked.by.agent;
   query.limit = config.escalation.pending_per_agent;
   const auto pending =
-      TRY(parts.store.escalations().list(store::Scope::of(ownerOf(by.tenant)), query));
+      TRY(parts.store.escalations().list(store::Scope::of(ownerOf(asked.by.tenant)), query));
+  std::optional<Escalation> alike;
   for (const Escalation& e : pending) {
     const model::Principal& who = e.requester;
-    const bool same = who.app == by.app && who.user == by.user && e.requester_person == person;
-    if (same && e.digest == digest && e.lifts == run.asks->wants && !e.execution_id.empty())
-      waiting.alike = e;
+    const bool same =
+        who.app == asked.by.app && who.user == asked.by.user && e.requester_person == asked.person;
+    const bool waits = !e.execution_id.empty() || e.operation == model::operation::kSession;
+    if (same && waits && e.operation == asked.operation && e.digest == asked.digest &&
+        e.lifts == asked.lifts)
+      alike = e;
   }
-  waiting.full = pending.size() >= query.limit;
-  if (!waiting.alike) return waiting;
-  const auto others = followers.find({by.tenant, waiting.alike->id});
-  waiting.full = others != followers.end() && others->second.size() >= query.limit;
-  return waiting;
+  const size_t there = alike ? waitingFor(*alike) : pending.size();
+  if (there < query.limit) return alike;
+  return fail(Code::kQuota,
+              "asking for approval: " + std::to_string(query.limit) +
+                  " requests of this agent wait already",
+              kPendingOfAgent);
+}
+
+uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
+  const auto others = followers.find({e.requester.tenant, e.id});
+  size_t waiting = blocked.contains(e.execution_id) ? 1 : 0;
+  if (others != followers.end()) waiting += others->second.size();
+  if (sessions_waiting) waiting += sessions_waiting(e);
+  return static_cast<uint32_t>(waiting);
 }
 
 // By the table of safe operations, which the agent's settings let a rule go by.

@@ -73,9 +73,17 @@ TEST_F(AskingTest, ThoseThatAreAlikeWaitForOneEscalation) {
   EXPECT_EQ(idIn(one), idIn(two));
   EXPECT_NE(idIn(one), idIn(other));
   EXPECT_EQ(violations(), 3U);
+  EXPECT_EQ(escalation(idIn(one)).waiting, 2U);
   ASSERT_TRUE(vote(approver(), idIn(one)));
   EXPECT_EQ(ended(one.id).status, Status::kCompleted);
   EXPECT_EQ(ended(two.id).status, Status::kCompleted);
+  for (const model::Execution& each : {one, two}) {
+    const auto recorded = store_->recorded(store::Scope::allTenants(), each.id);
+    ASSERT_TRUE(recorded) << recorded.error().message;
+    ASSERT_TRUE(recorded->approval);
+    EXPECT_EQ(recorded->approval->id, idIn(one)) << "its receipt names what let it run";
+  }
+  EXPECT_EQ(escalation(idIn(one)).waiting, 0U);
   EXPECT_EQ(stored(other.id).status, Status::kBlocked);
 }
 
@@ -145,6 +153,7 @@ TEST_F(AskingTest, ADenialEndsAllOfThem) {
     const model::Execution done = ended(each.id);
     EXPECT_EQ(done.status, Status::kDenied);
     EXPECT_EQ(done.error->details.at("reason"), "approval_denied");
+    EXPECT_TRUE(store_->recorded(store::Scope::allTenants(), each.id)->approval);
   }
 }
 

@@ -35,8 +35,16 @@ class RulesNow;
 // One that sees its tenant alone, whoever asks.
 model::Principal ownerOf(const std::string& tenant);
 
+// Error::field of the bound of what one agent may have waiting.
+inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
+
 // Looks at rules that cannot be read, after which what they held is ended.
 inline constexpr uint32_t kMostUnreadable = 20;
+
+// Lets a program that waited into its session, where `opened` lets it do what it was approved with
+// and `by_rules` is without that. It enters at once. kQuota, kUnavailable: it is to ask again
+// later.
+using EnterSession = std::function<boost::asio::awaitable<Result<>>(Held opened, Held by_rules)>;
 
 // One run from its acceptance to its final record.
 struct Live {
@@ -46,11 +54,13 @@ struct Live {
   model::RunRequest request;   // without the parts that are large: policy is asked again
   std::string rule_language;
   std::shared_ptr<Home> home;  // null: a sandbox of its own
+  EnterSession enter;
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
   Held held;                         // of its agent, in the sandbox that it gets
   Held by_rules;                     // `held`, but for what it is approved with
+  Held opened;                       // of a session's program: what its sandbox is to let it do
   std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
   Quotas::Use use;                   // while it has a place
   bool revoked = false;              // its agent may no longer do what its sandbox lets it do
@@ -102,9 +112,10 @@ struct HomeRefusal {
 // What is asked for: a run, or a program of a session.
 struct Asked {
   model::ExecRequest request;
-  std::shared_ptr<Home> home;               // null: a sandbox of its own
-  std::shared_ptr<Kernel> kernel;           // of a cell; otherwise null
-  AskFiles files = {};                      // of a session, whose files may become artifacts
+  std::shared_ptr<Home> home;      // null: a sandbox of its own
+  std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
+  AskFiles files = {};             // of a session, whose files may become artifacts
+  EnterSession enter = {};
   std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
   CallSite site = {};
 };
@@ -176,12 +187,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What its agent's sandbox refuses and a person may allow (run_asks.cc).
   [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
                                                 const policy::NeedsApproval* by_policy) const;
-  struct Waiting {
-    std::optional<model::Escalation> alike;  // that waits for the same
-    bool full = false;
-  };
-  [[nodiscard]] Result<Waiting> waitingLike(const Live& run, const std::string& digest,
-                                            const std::string& person) const;
+  static bool mayWait(const Live& run);
+  // One that waits for the same. kQuota with kPendingOfAgent: no more may wait.
+  [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(const Alike& asked) const;
+  [[nodiscard]] uint32_t waitingFor(const model::Escalation& e) const;
   void approveIfSafe(const Live& run, model::Escalation& e) const;
   Task<void> noteViolation(LivePtr run);
   Task<void> settleIfDecided(LivePtr run);
@@ -210,6 +219,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void settle(const model::Escalation& escalation);
   Task<void> resume(LivePtr live, model::Escalation escalation);
   Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
+  Task<void> startInSession(LivePtr live);
   Task<void> endBlocked(LivePtr live);
   Task<void> withdraw(model::Principal of, std::string execution_id);
 
@@ -245,7 +255,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
 
   Task<void> cancelLive(LivePtr live, model::Principal by);
   void endFromOutside(Live& live, Cause cause);
-  void endPrograms(const std::string& session_id, Cause cause);
+  // With those that wait for an approval or to be let in, or without.
+  void endPrograms(const std::string& session_id, Cause cause, bool waiting_too);
   Task<Result<LivePtr>> programOf(model::Principal principal, std::string id,
                                   std::string_view doing);
   Result<> requeue(const store::Pending& pending);
@@ -291,6 +302,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;
+  // Of sessions that wait for escalations.
+  std::function<void(const model::Escalation&)> settle_sessions;
+  std::function<void()> look_at_sessions;
+  std::function<size_t(const model::Escalation&)> sessions_waiting;
   // Runs that wait for the escalation of another, by tenant and its id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::function<void()> node_back;  // tells those who wait for it

@@ -70,6 +70,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.parent_id = asked.site.parent_id;
   execution.depth = asked.site.depth;
   run->home = asked.home;
+  run->enter = asked.enter;
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->accepted_at = base::monotonicNow();
   execution.principal = std::move(principal);

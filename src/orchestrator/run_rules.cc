@@ -39,7 +39,7 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
 // sandbox under the rules in force.
 Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
   const model::Principal& by = run.execution.principal;
-  if (parts.agents == nullptr || !run.execution.session_id.empty()) co_return Result<>{};
+  if (parts.agents == nullptr) co_return Result<>{};
   if (!CO_TRY(parts.agents->heldFor(by))) {
     run.held = run.by_rules = nullptr;
     co_return Result<>{};

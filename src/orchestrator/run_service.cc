@@ -96,8 +96,8 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   }
   AgentJudgement judged = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
-  const bool may_ask = judged.refusal && !judged.refusal->wants.empty() &&
-                       run->execution.session_id.empty() && run->request.approval.empty();
+  const bool may_ask =
+      judged.refusal && !judged.refusal->wants.empty() && run->request.approval.empty();
   if (judged.refusal && !may_ask) {
     CO_TRY(resolve(*run, std::move(asked), record));
     co_return co_await recordViolation(run, std::move(record), *std::move(judged.refusal));
@@ -326,7 +326,10 @@ Result<> RunService::recover() {
     } else {
       applyCause(pending.execution, Cause::kStopping);
     }
+    const model::Principal of = pending.execution.principal;
+    const std::string id = pending.execution.id;
     TRY(impl_->settleNow(std::move(pending.execution)));
+    if (blocked) runtime::spawn(impl_->executor, impl_->withdraw(of, id));
   }
   impl_->startWaiting();
   return {};

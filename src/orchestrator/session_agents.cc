@@ -54,7 +54,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
 
 void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {
   for (const auto& [id, session] : live) {
-    if (!AgentUse::isOf(session->record.principal, principal)) continue;
+    if (session->waits() || !AgentUse::isOf(session->record.principal, principal)) continue;
     used.add(session->record.limits, session->measured());
   }
 }

@@ -25,6 +25,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
                                                     model::ExecRequest request,
                                                     std::string idempotency_key) {
   const auto self = shared_from_this();
+  if (session->waits()) CO_TRY(session->admit());  // nobody is asked about a program of such a one
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
@@ -34,6 +35,9 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
       return self->askForArtifact(session, principal, std::move(wanted));
     };
   }
+  asked.enter = [self, session](Held opened, Held by_rules) {
+    return self->enter(session, std::move(opened), std::move(by_rules));
+  };
   asked.site = CO_TRY(siteOf(principal, *session, asked.request));
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);

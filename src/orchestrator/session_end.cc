@@ -53,7 +53,7 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
                      config.patience.late;
   session->changed.notify();
   runs->changed.notify();  // it may wait for its place
-  runs->endPrograms(session->record.id, programs);
+  runs->endPrograms(session->record.id, programs, true);
   for (const auto& [name, kernel] : session->kernels)
     kernel->abandon();
   for (const auto& each : session->calls) {
@@ -73,6 +73,7 @@ Task<void> Sessions::Impl::finish(SessionPtr session) {
   co_await emptied(*session, session->give_up);
   co_await recordEnd(*session);
   retire(session);
+  co_await withdraw(session);
 }
 
 Task<void> Sessions::Impl::emptied(LiveSession& session, base::Monotonic deadline) {
@@ -99,6 +100,7 @@ Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   record.status = SessionStatus::kEnded;
   if (session.ending) record.end = session.ending->reason;
   record.running = 0;
+  record.error.reset();
   record.expires_at = 0;
   record.ended_at = base::wallMicros();
   const model::AuditEvent event = endedEvent(record, session.ended_by);
@@ -127,7 +129,7 @@ void Sessions::Impl::retire(const SessionPtr& session) {
     ended.erase(ended_order.front());
     ended_order.pop_front();
   }
-  give(session);
+  if (std::exchange(session->taken, false)) give(session);
   count();
 }
 
@@ -152,8 +154,9 @@ Task<void> Sessions::Impl::watchSandbox(SessionPtr session,
 
 void Sessions::Impl::nodeLost() {
   const auto sessions = live;
-  for (const auto& [id, session] : sessions)
-    beginEnd(session, endOfNode("its connection ended"));
+  for (const auto& [id, session] : sessions) {
+    if (!session->waits()) beginEnd(session, endOfNode("its connection ended"));
+  }
 }
 
 Task<Result<Session>> Sessions::end(model::Principal principal, std::string id) {
@@ -168,8 +171,14 @@ Task<Result<Session>> Sessions::end(model::Principal principal, std::string id) 
 
 Result<> Sessions::recover() {
   for (Session& session : TRY(impl_->runs->parts.store.unfinishedSessions())) {
-    session.status = SessionStatus::kEnded;
     session.end = endOfService().reason;
+    if (session.status == SessionStatus::kBlocked) {
+      const auto again = impl_->holdAgain(session);
+      if (again) continue;
+      session.end = endByFault(again.error()).reason;
+    }
+    session.error.reset();
+    session.status = SessionStatus::kEnded;
     session.expires_at = 0;
     session.ended_at = base::wallMicros();
     TRY(impl_->settleNow(std::move(session)));
@@ -197,10 +206,15 @@ Task<void> Sessions::drain() {
   impl->draining = true;
   const base::Monotonic until = base::monotonicNow() + kDrainPatience;
   impl->runs->give_up = std::min(impl->runs->give_up, until);
+  // What waits for an approval stays so: the ledger has it for the next start.
   const auto sessions = impl->live;
-  for (const auto& [id, session] : sessions)
-    impl->beginEnd(session, endOfService());
-  while (!impl->live.empty() && base::monotonicNow() < until)
+  for (const auto& [id, session] : sessions) {
+    if (!session->waits()) impl->beginEnd(session, endOfService());
+  }
+  const auto all_wait = [&] {
+    return std::ranges::all_of(impl->live, [](const auto& each) { return each.second->waits(); });
+  };
+  while (!all_wait() && base::monotonicNow() < until)
     co_await impl->runs->changed.wait(until);
 }
 

@@ -108,6 +108,10 @@ SessionEnd endByDenial(const policy::Denied& denied) {
   return made;
 }
 
+SessionEnd endByApproval(model::RunError reason) {
+  return {.reason = std::move(reason), .programs = Cause::kSessionLost, .code = Code::kDenied};
+}
+
 SessionEnd endByFault(const Error& fault) {
   if (fault.code == Code::kUnavailable) return endOfNode(fault.message);
   const bool retryable = fault.code != Code::kUnsupported && fault.code != Code::kDenied;
@@ -141,6 +145,10 @@ model::AuditEvent createdEvent(const model::Session& session, const std::string&
   if (session.nested) event.details["nested"] = true;
   if (!session.from_snapshot.empty()) event.details["from_snapshot"] = session.from_snapshot;
   return event;
+}
+
+model::AuditEvent resumedEvent(const model::Session& session, const std::string& escalation) {
+  return about("session.resumed", session, {{"escalation", escalation}});
 }
 
 model::AuditEvent startedEvent(const model::Session& session) {

@@ -29,6 +29,8 @@ SessionEnd endOfSandbox(const model::SandboxEnd& end, const model::Limits& limit
 SessionEnd endOfNode(const std::string& message);
 SessionEnd endOfService();
 SessionEnd endByDenial(const policy::Denied& denied);
+// Nobody approved it, or what it was approved for is not what it would be now.
+SessionEnd endByApproval(model::RunError reason);
 // Its sandbox could not be had.
 SessionEnd endByFault(const Error& fault);
 // Something was taken from its agent, and no sandbox without that could be had.
@@ -39,6 +41,8 @@ Error endedError(const std::string& doing, const model::RunError& reason);
 
 model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
                                const std::string& rule);
+// It is approved, and made from now on.
+model::AuditEvent resumedEvent(const model::Session& session, const std::string& escalation);
 model::AuditEvent startedEvent(const model::Session& session);
 // To the sandbox that its record has now, from one of the runtime `from`; `action`: why.
 model::AuditEvent movedEvent(const char* action, const model::Session& session,

@@ -160,7 +160,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
   question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   question.now = base::wallMicros();
-  const policy::Decision decision = policy::decide(*ruling.policy, question);
+  const policy::Decision decision = decide(*session, *ruling.policy, question);
   if (const auto denied = policy::refusalOf(decision)) {
     host->vacate();
     co_return fail(Code::kDenied, denied->reason);

@@ -118,7 +118,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
   question.now = base::wallMicros();
-  const policy::Decision decision = policy::decide(*ruling.policy, question);
+  const policy::Decision decision = decide(*session, *ruling.policy, question);
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }

@@ -94,11 +94,14 @@ Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
 }
 
 Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principal by,
-                                             model::SessionMove to, const char* why) {
+                                             model::SessionMove to, const char* why, Held rules) {
   const auto self = shared_from_this();
   const Held before = session->held;
-  if (runs->parts.agents != nullptr)
+  if (rules) {
+    session->held = std::move(rules);
+  } else if (runs->parts.agents != nullptr) {
     session->held = CO_TRY(runs->parts.agents->heldFor(session->record.principal));
+  }
   auto made = co_await makeAnother(*session, to, why);
   auto done = made ? co_await carryOver(session, std::move(by), *std::move(made))
                    : Result<>(std::unexpected(std::move(made).error()));
@@ -114,7 +117,7 @@ Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Caus
         "that with end_programs");
   }
   const auto end_all = [&] {
-    runs->endPrograms(session->record.id, cause);
+    runs->endPrograms(session->record.id, cause, false);
     for (const auto& each : session->calls) {
       if (const auto call = each.lock()) call->abandon();
     }
@@ -149,7 +152,7 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   asked.inside.clear();
   Ruling ruling = co_await runs->parts.policy.rule(asked);
   asked.now = base::wallMicros();
-  const policy::Decision decision = policy::decide(*ruling.policy, asked);
+  const policy::Decision decision = decide(session, *ruling.policy, asked);
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
                                       (denied->remedy.empty() ? "" : "; " + denied->remedy));

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "orchestrator/rules_now.h"
 #include "orchestrator/sessions_impl.h"
+#include "policy/agent/revoked.h"
 #include "runtime/spawn.h"
 
 namespace cloister::orchestrator {
@@ -22,7 +23,9 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
   const auto sessions = live;
   for (const auto& [id, session] : sessions) {
     if (!session->begun || !session->box || session->ending) continue;
-    const auto stricter = now.stricter(session->record.principal, session->held);
+    // The program that was let in with more keeps that to its end.
+    const Held& held = session->opened ? session->by_rules : session->held;
+    const auto stricter = now.stricter(session->record.principal, held);
     session->unreadable = stricter ? 0 : session->unreadable + 1;
     if (stricter) {
       lookAtRulesOf(session, *stricter != nullptr);
@@ -69,6 +72,27 @@ Task<void> Sessions::Impl::applyRules(SessionPtr session) {
   session->revoked = false;
   session->rules_since = base::Monotonic::max();
   session->log->publish(session->now());
+}
+
+// What a program was approved with, its session's sandbox has to let it do: where that does not,
+// the session goes on in another until the program has ended. It is alone there.
+Task<Result<>> Sessions::Impl::enter(SessionPtr session, Held opened, Held by_rules) {
+  const auto self = shared_from_this();
+  CO_TRY(session->admit());
+  const Held& has = session->held;
+  const bool lacks = opened && has &&
+                     ((opened->runs && !has->runs) || policy::takesAway(opened->walls, has->walls));
+  if (!lacks) co_return Result<>{};
+  if (session->programs > 0) {
+    co_return fail(Code::kUnavailable, "running in a session: it waits for its other programs");
+  }
+  CO_TRY(hasRoomToMove());
+  const auto second = holdSecondPlace(session);
+  CO_TRY(co_await clear(session, false, Cause::kCancelled));
+  CO_TRY(co_await goOnInAnother(session, session->record.principal, {}, kOpened, opened));
+  session->opened = true;
+  session->by_rules = std::move(by_rules);
+  co_return Result<>{};
 }
 
 // The sandbox that it had is kept until another has its workspace.

@@ -103,7 +103,9 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
     const auto accepted =
         CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
     const auto log = sessions_->runs->findLog(principal, accepted.id);
-    while (log && !log->closed())
+    // One that waits for people is answered at once: they may first want what asks to end.
+    const auto blocked = [&] { return log->latest().status == model::Status::kBlocked; };
+    while (log && !log->closed() && !blocked())
       co_await log->wait(log->version(), kLook);
     if (log) co_return log->withOutput();
     co_return sessions_->runs->parts.store.get(store::Scope::of(principal), accepted.id);

@@ -37,104 +37,6 @@ bool maySee(const model::Principal& principal, const Session& session) {
 
 }  // namespace
 
-// --- one session
-// ----------------------------------------------------------------------------------
-
-Result<> LiveSession::count() {
-  if (calls_per_minute == 0) return {};
-  const base::Monotonic now = base::monotonicNow();
-  if (const int seconds = rate.wait(calls_per_minute, now); seconds > 0) {
-    Error over{Code::kQuota,
-               "running in a session: " + std::to_string(calls_per_minute) +
-                   " programs and calls a minute are allowed (session.calls_per_minute); come back "
-                   "in " +
-                   std::to_string(seconds) + " s",
-               ""};
-    over.retry_after_seconds = seconds;
-    return std::unexpected(std::move(over));
-  }
-  rate.take(calls_per_minute, now);
-  return {};
-}
-
-Result<> LiveSession::admit() {
-  if (ending) return std::unexpected(endedError("running in a session", ending->reason));
-  if (record.status == SessionStatus::kCreating) {
-    return fail(Code::kConflict, "running in a session: it is still being made");
-  }
-  if (lease.over(base::monotonicNow())) {
-    return std::unexpected(
-        endedError("running in a session", endOfLease(record, lease.limit()).reason));
-  }
-  if (saving) {
-    Error busy{Code::kUnavailable, "running in a session: a snapshot of it is being taken", ""};
-    busy.retry_after_seconds = 1;
-    return std::unexpected(std::move(busy));
-  }
-  if (revoked) {
-    Error busy{Code::kUnavailable,
-               "running in a session: the rules of its agent have changed, and it is given a "
-               "sandbox that holds them",
-               ""};
-    busy.retry_after_seconds = 1;
-    return std::unexpected(std::move(busy));
-  }
-  if (moving) {
-    Error busy{Code::kUnavailable, "running in a session: it is being moved", ""};
-    busy.retry_after_seconds = 1;
-    return std::unexpected(std::move(busy));
-  }
-  const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
-  if (programs + static_cast<uint32_t>(alive) >= max_programs) {
-    return fail(Code::kQuota,
-                "running in a session: " + std::to_string(max_programs) +
-                    " programs run in it already (session.max_execs); wait for one to end");
-  }
-  return {};
-}
-
-void LiveSession::enter() {
-  lease.enter(base::monotonicNow());
-  programs++;
-  record.last_used_at = base::wallMicros();
-  changed.notify();
-}
-
-void LiveSession::leave() {
-  lease.leave(base::monotonicNow());
-  programs--;
-  record.last_used_at = base::wallMicros();
-  changed.notify();
-}
-
-std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
-  return ending ? nullptr : box;
-}
-
-Task<void> LiveSession::ended(base::Monotonic deadline) {
-  while (!ending && base::monotonicNow() < deadline)
-    co_await changed.wait(deadline);
-}
-
-Session LiveSession::now() const {
-  if (closed) return record;
-  Session session = record;
-  session.running = programs;
-  session.expires_at = lease.expiresAt();
-  session.usage = usage();
-  return session;
-}
-
-model::Usage LiveSession::measured() const {
-  return box ? box->used().value_or(model::Usage{}) : model::Usage{};
-}
-
-model::Usage LiveSession::usage() const {
-  model::Usage all = earlier;
-  if (const auto used = box ? box->used() : std::nullopt) all.add(*used);
-  return all;
-}
-
 // --- creation
 // -------------------------------------------------------------------------------------
 
@@ -149,6 +51,16 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
     if (const auto impl = weak.lock()) impl->lookAtRules(now);
   };
+  runs.impl_->settle_sessions = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
+    if (const auto impl = weak.lock()) impl->settle(e);
+  };
+  runs.impl_->look_at_sessions = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->lookAtWaiting();
+  };
+  runs.impl_->sessions_waiting = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
+    const auto impl = weak.lock();
+    return impl ? impl->waitingFor(e) : 0;
+  };
   runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
                                                           AgentUse& used) {
     if (const auto impl = weak.lock()) impl->addUse(principal, used);
@@ -156,6 +68,11 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
 }
 
 Sessions::~Sessions() = default;
+
+void Sessions::onFill(
+    std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill) {
+  impl_->fill_from = std::move(fill);
+}
 
 Task<Result<Session>> Sessions::create(model::Principal principal, model::SessionRequest request,
                                        std::string idempotency_key, SessionFill fill) {
@@ -176,6 +93,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   const policy::Policy& policy = *session->ruling.policy;
   impl->settleLimits(*session);
   const policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
+    co_return co_await impl->askApproval(session, std::move(record), *wanted);
+  }
   if (auto denied = policy::refusalOf(decision)) {
     co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
   }
@@ -362,6 +282,7 @@ Result<> Sessions::Impl::take(const SessionPtr& session) {
     session->use =
         TRY(quotas->beginSession(session->record.principal, session->record.limits.memory_bytes));
   }
+  session->taken = true;
   runs->places.takeSession(runs->places.needOf(session->record.limits));
   runs->reportDepth();
   tenants[session->record.principal.tenant]++;
@@ -402,8 +323,8 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
   CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
-  const policy::Decision decision = policy::decide(
-      *session.ruling.policy, question(session, session.record.provenance.permit_id));
+  const policy::Decision decision = decide(session, *session.ruling.policy,
+                                           question(session, session.record.provenance.permit_id));
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
@@ -467,6 +388,7 @@ Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
 Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
   const auto decided = [&] {
     if (session->ending) return session->closed || session->start_refused;
+    if (session->waits()) return true;
     return session->record.status == SessionStatus::kRunning;
   };
   while (!decided())
@@ -520,6 +442,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
                             : endOfLease(session->record, session->lease.limit()).reason;
     return std::unexpected(endedError(doing, reason));
   };
+  if (session->waits() && !session->ending) CO_TRY(session->admit());
   if (session->record.status == SessionStatus::kCreating && !session->ending) {
     co_return fail(Code::kConflict, doing + ": it is still being made");
   }
@@ -568,8 +491,10 @@ void Sessions::Impl::count() const {
   const auto creating = std::ranges::count_if(live, [](const auto& each) {
     return each.second->record.status == SessionStatus::kCreating;
   });
+  const auto waiting =
+      std::ranges::count_if(live, [](const auto& each) { return each.second->waits(); });
   runs->parts.metrics.sessionCount(static_cast<size_t>(creating),
-                                   live.size() - static_cast<size_t>(creating));
+                                   live.size() - static_cast<size_t>(creating + waiting));
 }
 
 }  // namespace cloister::orchestrator

@@ -66,10 +66,14 @@ class Sessions {
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
-  // Ends what a crash left (SERVER_RESTART). Before the first create().
+  // Ends what a crash left (SERVER_RESTART); what waits for an approval goes on waiting. Before the
+  // first create().
   Result<> recover();
+  // How one that waited for its approval is filled from the snapshot that it names.
+  void onFill(std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill);
 
-  // Returns once its sandbox is there and its record says so. What cannot be had leaves an ended
+  // Returns once its sandbox is there and its record says so, or kBlocked where it waits for an
+  // approval: it is made once it has that. What cannot be had leaves an ended
   // record; what is not admitted (kQuota, kUnavailable without a node, kInvalid) leaves none.
   // `fill`, if there is one, writes the archive that its workspace begins with, or goes on from,
   // before anyone has the session; when it fails there is none.
@@ -137,7 +141,8 @@ class Sessions {
   Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id,
                                                bool memory);
 
-  // Ends admission and every session (SERVER_RESTART), and waits for the records, 20 s at most.
+  // Ends admission and every session that has a sandbox (SERVER_RESTART), and waits for the
+  // records, 20 s at most.
   Task<void> drain();
 
  private:

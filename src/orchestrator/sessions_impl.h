@@ -44,6 +44,8 @@ struct LiveSession final : Home {
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
+  // For an approval, or for room once it has one.
+  [[nodiscard]] bool waits() const { return record.status == model::SessionStatus::kBlocked; }
 
   // Its record, with what changes from moment to moment.
   [[nodiscard]] model::Session now() const;
@@ -58,13 +60,19 @@ struct LiveSession final : Home {
   policy::RiskFacts risk_facts;
   std::string runtime;  // of its sandbox, as its permit says; "" before there is one
   Held held;            // of its agent, in its sandbox
+  bool opened = false;  // its sandbox is one program's, which was approved with more than its rules
+  Held by_rules;        // then: `held`, but for that
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
   uint32_t calls_per_minute = 0;  // 0: no bound
   RateBucket rate;
-  uint32_t deepest = 0;  // CallSite::depth of the programs that could call from inside
-  SessionFill fill;      // until it has been filled
+  uint32_t deepest = 0;    // CallSite::depth of the programs that could call from inside
+  SessionFill fill;        // until it has been filled
+  std::string escalation;  // that it waits for while it is blocked
+  std::optional<model::Escalation> approval;  // that it was made with
+  bool taken = false;                         // it has its place, and its part of the quotas
+  bool goes_on = false;                       // it is approved, and being made
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;
@@ -124,6 +132,29 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // For what has no record of its own: an audit row and an error.
   Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
                              std::vector<std::string> needs, std::string doing);
+  // What needs approval, and the way back (session_asks.cc).
+  [[nodiscard]] policy::Decision decide(const LiveSession& session, const policy::Policy& policy,
+                                        policy::Question asked) const;
+  Task<Result<model::Session>> askApproval(SessionPtr session, store::NewSession record,
+                                           policy::NeedsApproval wanted);
+  Result<> wantApproval(LiveSession& session, store::NewSession& record,
+                        const policy::NeedsApproval& wanted) const;
+  [[nodiscard]] std::string imageDigestOf(const LiveSession& session) const;
+  [[nodiscard]] Result<model::Escalation> escalationOf(const LiveSession& session) const;
+  void hold(const SessionPtr& session);
+  Result<> holdAgain(const model::Session& session);
+  void settle(const model::Escalation& e);
+  void settleOne(const SessionPtr& session, const model::Escalation& e);
+  Task<void> resume(SessionPtr session);
+  Task<Result<>> goOn(SessionPtr session);
+  Task<Result<>> waitForRoom(SessionPtr session);
+  void lookAtWaiting();
+  [[nodiscard]] size_t waitingFor(const model::Escalation& e) const;
+  [[nodiscard]] Result<policy::Use> useOf(const LiveSession& session) const;
+  Task<Result<>> approve(LiveSession& session);
+  Task<Result<>> holdToRules(LiveSession& session);
+  Task<Result<>> recordGoingOn(SessionPtr session);
+  Task<void> withdraw(SessionPtr session);
   // What agents are held to (session_agents.cc).
   Result<AgentJudgement> heldBack(const model::Principal& principal,
                                   model::SessionRequest& request) const;
@@ -145,6 +176,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // A move, step by step (session_move.cc).
   static constexpr char kMoved[] = "session.moved";
   static constexpr char kUnderRules[] = "session.rules_applied";
+  static constexpr char kOpened[] = "session.opened";
   struct Moved {
     const char* why = kMoved;  // what the audit log calls it
     std::shared_ptr<runtime::Sandbox> box;
@@ -160,8 +192,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   std::shared_ptr<void> holdSecondPlace(const SessionPtr& session);
   Task<Result<>> clear(SessionPtr session, bool end_programs, Cause cause);
   // With its workspace, under the rules that its agent is held to now.
+  // `rules`: in place of those; null: none.
   Task<Result<>> goOnInAnother(SessionPtr session, model::Principal by, model::SessionMove to,
-                               const char* why);
+                               const char* why, Held rules = nullptr);
   Task<Result<Moved>> makeAnother(LiveSession& session, const model::SessionMove& to,
                                   const char* why);
   Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
@@ -174,6 +207,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   void lookAtRulesOf(const SessionPtr& session, bool stricter);
   Task<void> applyRules(SessionPtr session);
   Task<Result<>> goOnUnderRules(SessionPtr session);
+  Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);
 
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();
@@ -227,6 +261,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
   bool draining = false;
+  // What a session begins with, by the snapshot that it names.
+  std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill_from;
 };
 
 }  // namespace cloister::orchestrator

@@ -219,7 +219,11 @@ SnapshotService::SnapshotService(boost::asio::any_io_executor executor,
       ledger_(store, std::move(executor)),
       at_once_({.all = config.at_once,
                 .per_tenant = config.at_once_per_tenant,
-                .key = "snapshots.at_once"}) {}
+                .key = "snapshots.at_once"}) {
+  sessions_.onFill([this](model::Principal who, std::string id) -> Task<Result<SessionFill>> {
+    co_return co_await fillFrom(CO_TRY(ownSnapshot(who, id)));
+  });
+}
 
 model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
   model::SnapshotQuota quota = config_.quota;
@@ -420,24 +424,15 @@ Result<> goOnAs(const model::SnapshotMemory& memory, const std::string& id,
 
 }  // namespace
 
-Task<Result<model::Session>> SnapshotService::restore(model::Principal principal,
-                                                      model::SessionRequest request,
-                                                      std::string idempotency_key) {
-  // A retry is answered as the first was, whatever is left of the snapshot.
-  auto earlier = CO_TRY(co_await sessions_.earlier(principal, request, idempotency_key));
-  if (earlier) co_return *std::move(earlier);
-  const model::Snapshot snapshot = CO_TRY(get(principal, request.from_snapshot));
-  if (snapshot.tenant != principal.tenant) {
-    co_return fail(Code::kNotFound, "there is no snapshot " + request.from_snapshot);
-  }
-  const auto one = CO_TRY(at_once_.enter(principal.tenant, "restoring a snapshot", kSnapshots));
-  model::Limits& limits = request.settings.limits;
-  model::settle(limits);
-  if (snapshot.memory) {
-    CO_TRY(goOnAs(*snapshot.memory, snapshot.id, request.settings));
-  } else {
-    CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
-  }
+Result<model::Snapshot> SnapshotService::ownSnapshot(const model::Principal& principal,
+                                                     const std::string& id) {
+  model::Snapshot snapshot = TRY(get(principal, id));
+  if (snapshot.tenant == principal.tenant) return snapshot;
+  return fail(Code::kNotFound, "there is no snapshot " + id);
+}
+
+Task<Result<SessionFill>> SnapshotService::fillFrom(model::Snapshot snapshot) {
+  const auto one = CO_TRY(at_once_.enter(snapshot.tenant, "restoring a snapshot", kSnapshots));
   if (const auto whole = co_await check(snapshot); !whole) {
     co_return std::unexpected(unusable(whole.error(), snapshot.id));
   }
@@ -448,6 +443,24 @@ Task<Result<model::Session>> SnapshotService::restore(model::Principal principal
     if (!filled) co_return std::unexpected(unusable(std::move(filled).error(), snapshot.id));
     co_return filled;
   };
+  co_return fill;
+}
+
+Task<Result<model::Session>> SnapshotService::restore(model::Principal principal,
+                                                      model::SessionRequest request,
+                                                      std::string idempotency_key) {
+  // A retry is answered as the first was, whatever is left of the snapshot.
+  auto earlier = CO_TRY(co_await sessions_.earlier(principal, request, idempotency_key));
+  if (earlier) co_return *std::move(earlier);
+  const model::Snapshot snapshot = CO_TRY(ownSnapshot(principal, request.from_snapshot));
+  model::Limits& limits = request.settings.limits;
+  model::settle(limits);
+  if (snapshot.memory) {
+    CO_TRY(goOnAs(*snapshot.memory, snapshot.id, request.settings));
+  } else {
+    CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
+  }
+  SessionFill fill = CO_TRY(co_await fillFrom(snapshot));
   co_return co_await sessions_.create(std::move(principal), std::move(request),
                                       std::move(idempotency_key), std::move(fill));
 }

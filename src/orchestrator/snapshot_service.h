@@ -71,6 +71,9 @@ class SnapshotService {
   [[nodiscard]] model::SnapshotQuota quotaOf(const std::string& tenant) const;
   Result<uint64_t> roomFor(const std::string& tenant);
   Task<Result<>> check(model::Snapshot snapshot);
+  // Its tenant's own.
+  Result<model::Snapshot> ownSnapshot(const model::Principal& principal, const std::string& id);
+  Task<Result<SessionFill>> fillFrom(model::Snapshot snapshot);
   Task<Result<>> fill(model::Snapshot snapshot, FileCall& call);
   Result<std::shared_ptr<artifacts::BlobReader>> open(const model::BlobName& name,
                                                       const std::string& what);

@@ -74,8 +74,9 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
   if (!same_requester) {
     return refused(approval::kMismatch, e.id + " was asked for by another principal");
   }
-  if (e.operation != model::operation::kRun) {
-    return refused(approval::kMismatch, e.id + " is about " + e.operation + ", and not a run");
+  if (e.operation != use.operation) {
+    return refused(approval::kMismatch,
+                   e.id + " is about " + e.operation + ", and not a " + std::string(use.operation));
   }
   if (e.session_id != use.session_id) {
     return refused(approval::kMismatch, e.id + " was asked for in another session");
@@ -107,6 +108,10 @@ Result<> isInTime(const Escalation& e, const Use& use) {
 }
 
 }  // namespace
+
+bool satisfies(const Escalation& escalation, const NeedsApproval& wanted) {
+  return approvalsOf(escalation, wanted.approver_roles) >= wanted.quorum;
+}
 
 bool mayDecide(const Escalation& escalation, const Principal& by) {
   return !by.roles.has(model::Role::kAgent) && hasRole(escalation.roles, by);

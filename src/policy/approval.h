@@ -50,18 +50,22 @@ struct Use {
   std::string session_id;
   std::string digest;
   int64_t now = 0;
+  std::string_view operation = model::operation::kRun;  // or kSession
   // What an approval is bound to that was asked for while the image was not verified, where it is
   // the same image; "" for none. Good for those asked for after `same_since`.
   std::string unverified_digest = {};
   int64_t same_since = 0;
 };
 
-// Spends the approval on the execution: approved → used.
+// Spends the approval on the execution, or the session: approved → used.
 Result<> use(model::Escalation& escalation, const Use& use);
 // Whether the approval that this execution has used still stands, when its program is about to
 // start. `wanted`: what policy wants now, null if it wants none. Only approvals of those with one
 // of its roles count, whoever was asked.
 Result<> stands(const model::Escalation& escalation, const Use& use, const NeedsApproval* wanted);
+
+// Whether enough of those who approved have a role that policy names now.
+bool satisfies(const model::Escalation& escalation, const NeedsApproval& wanted);
 
 // Its time is over: pending or approved → expired. kConflict before that.
 Result<> expire(model::Escalation& escalation, int64_t now);

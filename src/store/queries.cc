@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "base/crypto.h"
 #include "store/chain.h"
 #include "store/escalation_record.h"
 #include "store/executions.h"
 #include "store/image_bindings.h"
 #include "store/proof.h"
 #include "store/sealed.h"
+#include "store/session_record.h"
 
 namespace cloister::store {
 namespace {
@@ -22,6 +24,11 @@ constexpr char kRecorded[] =
 constexpr char kApproval[] =
     "SELECT record, state_row FROM plain_escalations WHERE execution=?1 AND tenant=?2"
     " ORDER BY seq DESC LIMIT 1";
+constexpr char kApprovalById[] =
+    "SELECT record, state_row FROM plain_escalations WHERE id=?1 AND tenant=?2";
+constexpr char kPendingSession[] =
+    "SELECT seq, record, state_row FROM plain_sessions WHERE id=?1 AND status='blocked'"
+    " AND (?2 IS NULL OR tenant=?2)";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at,"
     " legible(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
@@ -64,10 +71,20 @@ Result<model::AuditEntry> entryAt(Database& db, int64_t seq) {
   return fail(Code::kInternal, "audit entry " + std::to_string(seq) + " is missing");
 }
 
+// The escalation that an execution names, where it shares one: that one's own record names another
+// execution. "" for none.
+std::string sharedEscalation(const model::Execution& execution, const model::AuditEntry& accepted) {
+  if (!execution.provenance.approval.empty()) return execution.provenance.approval;
+  if (!execution.error || accepted.event.action != "execution.blocked") return {};
+  const base::json::value* id = execution.error->details.if_contains("escalation_id");
+  return id != nullptr && id->is_string() ? std::string(id->get_string()) : "";
+}
+
 Result<std::optional<model::Escalation>> provenApproval(Database& db,
-                                                        const model::Execution& execution) {
-  Statement row = TRY(db.use(kApproval));
-  row.bind(execution.id, execution.principal.tenant);
+                                                        const model::Execution& execution,
+                                                        const std::string& shared) {
+  Statement row = TRY(db.use(shared.empty() ? kApproval : kApprovalById));
+  row.bind(shared.empty() ? execution.id : shared, execution.principal.tenant);
   if (!TRY(row.step())) return std::optional<model::Escalation>();
   model::Escalation e = TRY(decodeEscalation(row.text(0)));
   const model::AuditEntry state = TRY(entryAt(db, row.integer(1)));
@@ -120,7 +137,8 @@ Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::
                     .approval = {}};
   TRY(proveEntry(id, recorded.accepted));
   TRY(proveRecord(id, model::statusName(recorded.execution.status), row.text(1), recorded.state));
-  recorded.approval = TRY(provenApproval(db, recorded.execution));
+  recorded.approval = TRY(provenApproval(db, recorded.execution,
+                                         sharedEscalation(recorded.execution, recorded.accepted)));
   if (const uint64_t entry = TRY(addImage(db, recorded.execution)); entry != 0) {
     recorded.image = TRY(provenImage(db, recorded.execution, entry));
   }
@@ -144,6 +162,24 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
     TRY(addImage(db, out.back()));
   }
   return out;
+}
+
+Result<PendingSession> pendingSessionRow(Database& db, const Scope& scope, const std::string& id) {
+  Statement row = TRY(db.use(kPendingSession));
+  if (!TRY(row.bind(id, scope.tenant()).step())) {
+    return fail(Code::kNotFound, "there is no blocked session " + id);
+  }
+  SessionRecord record = TRY(decodeSession(row.text(1)));
+  record.session.seq = row.natural(0);
+  const model::AuditEntry accepted = TRY(entryAt(db, row.integer(2)));
+  TRY(proveRecord(id, model::statusName(record.session.status), row.text(1), accepted));
+  const base::json::value* digest = accepted.event.details.if_contains("request_sha256");
+  if (digest == nullptr || *digest != base::json::string(base::sha256Hex(record.request))) {
+    return fail(Code::kConflict, "the request of " + id + " is not the one of audit entry " +
+                                     std::to_string(accepted.seq) +
+                                     "; see `cloister audit verify`");
+  }
+  return PendingSession{std::move(record.session), std::move(record.request)};
 }
 
 Result<std::vector<Pending>> unfinishedExecutions(Database& db) {

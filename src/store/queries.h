@@ -18,6 +18,8 @@ Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
                                                      const ListQuery& query);
 Result<std::vector<Pending>> unfinishedExecutions(Database& db);
+// kConflict as recordedExecution(), for the request too.
+Result<PendingSession> pendingSessionRow(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit);
 Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearch& search);

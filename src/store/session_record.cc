@@ -32,6 +32,7 @@ void decode(Members& from, std::string_view name, std::vector<std::string>& text
 void decode(Members from, SessionRecord& record) {
   model::Session& s = record.session;
   record.request_sha256 = from.text("request_sha256");
+  if (!from.isNull("request")) record.request = from.text("request");
   s.id = from.text("id");
   const auto status = model::sessionStatusFromName(from.text("status"));
   if (!status) return from.refuse();
@@ -50,6 +51,7 @@ void decode(Members from, SessionRecord& record) {
   s.idle_ttl = millis(from, "idle_ttl_ms");
   decode(from.in("provenance"), s.provenance);
   if (!from.isNull("usage")) decode(from.in("usage"), s.usage);
+  if (!from.isNull("error")) decode(from.in("error"), s.error.emplace());
   if (!from.isNull("end")) decode(from.in("end"), s.end.emplace());
   from.integer("created_at", s.created_at);
   from.integer("last_used_at", s.last_used_at);
@@ -85,6 +87,8 @@ std::string encodeSession(const SessionRecord& record) {
   if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
   if (const auto& scope = s.capabilities; !scope.empty())
     out["capabilities"] = json::array(scope.begin(), scope.end());
+  if (s.error) out["error"] = encode(s.error);
+  if (!record.request.empty()) out["request"] = record.request;
   return cleanText(base::toJson(out));
 }
 

@@ -11,10 +11,11 @@
 
 namespace cloister::store {
 
-// A record and the digest of the request that made it.
+// A record, the digest of the request that made it, and while it is blocked that request.
 struct SessionRecord {
   model::Session session;
   std::string request_sha256;
+  std::string request;
 };
 
 std::string encodeSession(const SessionRecord& record);

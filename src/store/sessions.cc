@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "store/escalation_rows.h"
 #include "store/session_record.h"
 
 namespace cloister::store {
@@ -73,11 +74,20 @@ Result<Created> createSessionRow(Transaction tx, const NewSession& request,
   }
   model::Session session = request.session;
   const model::Principal& who = session.principal;
-  if (session.id.empty() || who.tenant.empty() ||
-      session.status != model::SessionStatus::kCreating) {
+  const bool blocked = session.status == model::SessionStatus::kBlocked;
+  const bool begins = blocked || session.status == model::SessionStatus::kCreating;
+  if (session.id.empty() || who.tenant.empty() || !begins) {
     return fail(Code::kInvalid, "creating a session: it has an id and a tenant, and begins so");
   }
-  const std::string text = encodeSession({session, request_sha256});
+  if (request.escalation) {
+    const model::Escalation made = TRY(addEscalationRow(tx, *request.escalation));
+    if (session.error) {
+      session.error->details["escalation_id"] = made.id;
+      session.error->message += " (" + made.id + ")";
+    }
+  }
+  const std::string text =
+      encodeSession({session, request_sha256, blocked ? request.request_json : ""});
   const uint64_t row = TRY(appendState(tx, event, session, text));
   const std::optional<std::string> key =
       request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
@@ -103,7 +113,7 @@ Result<void> updateSessionRow(Transaction tx, const model::Session& session,
                                      " and cannot become " +
                                      std::string(model::statusName(session.status)));
   }
-  SessionRecord next{session, record.request_sha256};
+  SessionRecord next{session, record.request_sha256, ""};
   next.session.principal = stored.principal;
   next.session.created_at = stored.created_at;
   const bool ended = session.status == model::SessionStatus::kEnded;

@@ -273,6 +273,9 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return listSessions(db, scope, query); });
   }
 
+  Result<PendingSession> pendingSession(const Scope& scope, const std::string& id) override {
+    return read("", [&](Database& db) { return pendingSessionRow(db, scope, id); });
+  }
   Result<std::vector<model::Session>> unfinishedSessions() override {
     return read("", [](Database& db) { return unfinishedSessionRows(db); });
   }

@@ -80,9 +80,16 @@ struct Accepted {
 
 // A session asked for: the record, what was asked, and what it was asked with.
 struct NewSession {
-  model::Session session;       // kCreating; seq is given by the ledger
-  std::string request_json;     // canonical; only its digest is kept
+  model::Session session;       // kCreating or kBlocked; seq is given by the ledger
+  std::string request_json;     // canonical; its digest is kept, and all of it while it is blocked
   std::string idempotency_key;  // "" if none
+  std::optional<NewEscalation> escalation = {};  // what a kBlocked one waits for; as NewExecution
+};
+
+// A blocked session, with what it was asked with.
+struct PendingSession {
+  model::Session session;
+  std::string request_json;
 };
 
 // What createSession() came to: as Accepted.
@@ -166,8 +173,8 @@ class Store {
   // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request
   // and `created_at` stay as accepted. The audit row is as with accept().
   virtual void update(model::Execution execution, model::AuditEvent event, Done<void> done) = 0;
-  // The same for sessions: a session begins kCreating, and one that has ended stays so. A renewal
-  // is an update from kRunning to kRunning.
+  // The same for sessions: a session begins kCreating or kBlocked, and one that has ended stays so.
+  // A renewal is an update from kRunning to kRunning.
   virtual void createSession(NewSession request, model::AuditEvent event, Done<Created> done) = 0;
   virtual void updateSession(model::Session session, model::AuditEvent event, Done<void> done) = 0;
   // An audit row alone.
@@ -243,6 +250,9 @@ class Store {
                                                        const SessionQuery& query) = 0;
   // Every session that has not ended, oldest first. For start-up.
   virtual Result<std::vector<model::Session>> unfinishedSessions() = 0;
+  // kNotFound for none that is blocked; kConflict where the record or the request is not the one
+  // that the audit log tells of.
+  virtual Result<PendingSession> pendingSession(const Scope& scope, const std::string& id) = 0;
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
   virtual Result<KeyRecord> key(const Scope& scope, const std::string& id) = 0;

@@ -7,6 +7,7 @@ import unittest
 import harness
 from agent_case import AgentCase
 from api_case import start_server
+from session_case import Session
 
 
 def setUpModule():
@@ -127,6 +128,64 @@ class Blocked(AgentCase):
         self.assertEqual(left.returncode, 125)
         self.assertRegex(left.stderr, r"cloister: blocked: it runs once it is approved: .*tac.* \(ESC-\d{4}-\d{3}\)")
         self.server.request("DELETE", "/v1/executions/" + re.search(r"exec_\w+", left.stderr).group())
+
+
+class InASession(Blocked):
+    """As a run: what its session's sandbox lets nobody do is let for this program, and for no other."""
+
+    def setUp(self):
+        super().setUp()
+        self.give("restricted", escalation={"auto_approve_safe": False})
+        self.key = self.secret()
+        self.session = self.enterContext(Session(self.server, key=self.key, language="bash"))
+
+    def run_as(self, key, **request):
+        answer = self.call("POST", f"{self.session.path}/exec?wait=60", request, key=key)
+        self.assertIn(answer.status, (200, 202), answer.body[:1000])
+        return answer.json()
+
+    def again(self, **request):
+        """Once the session is back under its rules."""
+        def answered():
+            answer = self.call("POST", f"{self.session.path}/exec?wait=60", request, key=self.key)
+            return answer.json() if answer.status in (200, 202) else None
+
+        return harness.wait_for("the session", answered, 30, every=0.1)
+
+    def test_a_command(self):
+        self.run_as(self.key, command="git init -q repo")
+        held = self.ask(self.key, command="tac /etc/hostname repo/.git/HEAD")
+        self.assertEqual(held["session_id"], self.session.id)
+        self.assertEqual([each["subject"] for each in self.violations()], [held["id"]])
+        self.vote(held)
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "cloister\nref: refs/heads/master\n"), done)
+        there = self.again(command="git -C repo status --short --branch")
+        self.assertIn("No commits yet", there["stdout"], there)
+        self.denied(self.again(command="tac /etc/hostname repo/.git/HEAD"))
+
+    def test_on_the_command_line(self):
+        env = {"CLOISTER_API_KEY": self.key}
+        left = self.server.cli("exec", self.session.id, "--", "tac", "/etc/hostname", env=env)
+        self.assertEqual(left.returncode, 125)
+        self.assertRegex(left.stderr, r"cloister: blocked: it runs once it is approved: .*tac.* \(ESC-\d{4}-\d{3}\)")
+        behind = self.server.cli("exec", self.session.id, "--background", "--", "tac", "/etc/hostname", env=env)
+        self.assertEqual(behind.returncode, 125)
+        self.assertIn("cloister: blocked: ", behind.stderr)
+
+    def test_its_end_ends_it(self):
+        held = self.ask(self.key, command="tac /etc/passwd")
+        self.session.end()
+        self.assertEqual(self.server.wait_end(held["id"])["status"], "cancelled")
+
+    def test_what_is_safe_needs_nobody(self):
+        self.call("POST", self.path + ":update", {"escalation": {"auto_approve_safe": True}}, status=200)
+        held = self.run_as(self.key, command="tac /etc/hostname")
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "cloister\n"), done)
+
+    test_those_that_are_alike_wait_together = test_at_most_twenty_wait = test_denied = test_a_file = None
+    test_what_nobody_may_allow_waits_for_nobody = test_who_may_not_decide_sees_no_values_of_its_environment = None
 
 
 class Restart(unittest.TestCase):

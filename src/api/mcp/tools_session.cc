@@ -17,6 +17,7 @@ json::object sessionFacts(const model::Session& session) {
                      {"executions_running", session.running}};
   if (!session.language.empty()) facts["language"] = session.language;
   if (session.expires_at != 0) facts["expires_at"] = base::formatTime(session.expires_at);
+  if (session.error) facts["escalation_id"] = textIn(session.error->details, "escalation_id");
   if (session.end) facts["ended_because"] = session.end->type + ": " + session.end->message;
   return facts;
 }
@@ -26,6 +27,7 @@ std::string lineOf(const model::Session& session) {
   if (!session.language.empty()) line += ", " + session.language;
   if (session.expires_at != 0) line += ", until " + base::formatTime(session.expires_at);
   if (session.running > 0) line += ", " + std::to_string(session.running) + " programs running";
+  if (session.error) line += ": " + session.error->message;
   if (session.end) line += ": " + session.end->message;
   return line;
 }
@@ -67,6 +69,14 @@ Task<Outcome> createSessionTool(Server& server, Call& call, json::object argumen
   answer.structured["ttl_seconds"] = inSeconds(session.ttl);
   answer.structured["idle_ttl_seconds"] = inSeconds(session.idle_ttl);
   answer.structured["limits"] = model::limitsObject(session.limits);
+  if (session.error) {
+    answer.text =
+        "session_id: " + session.id + "\nstatus: blocked: " + session.error->message +
+        "\nNext: a person has to approve " + textIn(session.error->details, "escalation_id") +
+        "; the session is then made by itself: look again with list_sessions, or terminate "
+        "it.";
+    co_return answer;
+  }
   answer.text =
       "session_id: " + session.id +
       "\nstatus: running\nexpires_at: " + base::formatTime(session.expires_at) +
@@ -87,7 +97,7 @@ Task<Outcome> listSessionsTool(Server& server, Call& call, json::object argument
   if (const auto state = CO_TRY(reader.text("state"))) {
     query.status = model::sessionStatusFromName(*state);
     if (!query.status) {
-      co_return fail(Code::kInvalid, "state: must be creating, running or ended", "state");
+      co_return fail(Code::kInvalid, "state: must be creating, blocked, running or ended", "state");
     }
   }
   CO_TRY(reader.finish());

@@ -31,7 +31,9 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
                ? parts.sessions.create(request.principal, std::move(wanted), std::move(key))
                : parts.snapshots.restore(request.principal, std::move(wanted), std::move(key));
   }();
-  co_return sessionResponse(201, CO_TRY(std::move(made)));
+  const model::Session session = CO_TRY(std::move(made));
+  const bool waits = session.status == model::SessionStatus::kBlocked;
+  co_return sessionResponse(waits ? 202 : 201, session);
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {

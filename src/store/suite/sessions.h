@@ -53,6 +53,20 @@ TEST_P(StoreSuite, ASessionMovesOnlyForward) {
   EXPECT_TRUE(store_->sessionMismatches(0, 10)->empty());
 }
 
+TEST_P(StoreSuite, ABlockedSessionKeepsItsRequestUntilItGoesOn) {
+  NewSession request = newSession();
+  request.session.status = SessionStatus::kBlocked;
+  request.session.error = model::RunError{"APPROVAL_REQUIRED", "it waits", {}, false};
+  const model::Session s = create(*store_, request).value().session;
+  EXPECT_EQ(store_->unfinishedSessions()->size(), 1U);
+  EXPECT_FALSE(store_->pendingSession(all_, s.id)) << "its audit row has no digest of the request";
+  EXPECT_EQ(update(*store_, s, SessionStatus::kRunning).error().code, Code::kConflict);
+  ASSERT_TRUE(update(*store_, s, SessionStatus::kCreating));
+  EXPECT_EQ(store_->pendingSession(all_, s.id).error().code, Code::kNotFound);
+  EXPECT_EQ(update(*store_, s, SessionStatus::kBlocked).error().code, Code::kConflict);
+  EXPECT_TRUE(store_->sessionMismatches(0, 10)->empty());
+}
+
 TEST_P(StoreSuite, ASessionKeepsWhoMadeItAndWhenAndGetsAnEnd) {
   const model::Session s = create(*store_, newSession("acme")).value().session;
   model::Session forged = s;

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that wait for an approval, and programs that wait for one in a session.
+#include <gmock/gmock.h>
+
+#include "orchestrator/blocking_fixture.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::SessionStatus;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// For a test that is about sessions, whatever wants the approval.
+template <class Base>
+class WithSessions : public Base {
+ protected:
+  using Base::await;
+  using Base::principal;
+
+  Result<model::Session> create(const std::string& task = "", const std::string& env = "") {
+    model::SessionRequest wanted;
+    wanted.ttl = Millis(3'600'000);
+    wanted.idle_ttl = Millis(600'000);
+    if (!task.empty()) wanted.settings.metadata["task"] = task;
+    if (!env.empty()) wanted.settings.env["A"] = env;
+    return await(this->sessions_->create(principal(), wanted, ""));
+  }
+  model::Session shown(const std::string& id) {
+    const auto session = this->sessions_->get(principal(), id);
+    EXPECT_TRUE(session) << session.error().message;
+    return session ? *session : model::Session{};
+  }
+  model::Session in(const std::string& id, SessionStatus status) {
+    this->runUntil([&] { return shown(id).status == status; });
+    return *this->store_->session(store::Scope::allTenants(), id);
+  }
+  static std::string idIn(const model::Session& session) {
+    return session.error ? std::string(session.error->details.at("escalation_id").get_string())
+                         : "";
+  }
+  Result<model::Execution> exec(const std::string& session, std::vector<std::string> argv) {
+    model::ExecRequest made;
+    made.run = this->request(std::move(argv));
+    made.run.artifacts = {};
+    return await(this->sessions_->exec(principal(), session, made, ""));
+  }
+};
+
+class SessionAsksTest : public WithSessions<BlockingTest> {
+ protected:
+  model::Session blocked(const std::string& task = "", const std::string& env = "") {
+    const auto made = create(task, env);
+    EXPECT_TRUE(made) << made.error().message;
+    EXPECT_EQ(made->status, SessionStatus::kBlocked);
+    return made.value_or(model::Session{});
+  }
+};
+
+TEST_F(SessionAsksTest, IsMadeOnceItIsApproved) {
+  start();
+  const model::Session held = blocked();
+  const std::string id = idIn(held);
+  EXPECT_EQ(held.error->type, "APPROVAL_REQUIRED");
+  EXPECT_THAT(held.error->message, HasSubstr(id));
+  EXPECT_EQ(held.expires_at, 0);
+  EXPECT_EQ(escalation(id).operation, "session");
+  EXPECT_EQ(escalation(id).session_id, held.id);
+  EXPECT_THAT(escalation(id).display, HasSubstr("make a session"));
+  EXPECT_TRUE(fake_->provisioned().empty());
+  EXPECT_EQ(metrics_.running_sessions + metrics_.creating_sessions, 0U);
+  const auto refused = exec(held.id, {"echo", "x"});
+  EXPECT_EQ(refused.error().code, Code::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr(id));
+  ASSERT_TRUE(vote(approver(), id));
+  const model::Session made = in(held.id, SessionStatus::kRunning);
+  EXPECT_FALSE(made.error);
+  EXPECT_EQ(made.provenance.approval, id);
+  EXPECT_GT(made.expires_at, 0);
+  EXPECT_EQ(escalation(id).status, EscalationStatus::kUsed);
+  EXPECT_THAT(auditOf(held.id),
+              ElementsAre("session.created", "session.resumed", "session.started"));
+  EXPECT_TRUE(store_->sessionMismatches(0, 10)->empty());
+}
+
+TEST_F(SessionAsksTest, ADenialEndsIt) {
+  start();
+  const model::Session held = blocked();
+  ASSERT_TRUE(vote(approver(), idIn(held), false));
+  const model::Session done = in(held.id, SessionStatus::kEnded);
+  EXPECT_EQ(done.end->type, "APPROVAL_REQUIRED");
+  EXPECT_EQ(done.end->details.at("reason"), "approval_denied");
+  EXPECT_EQ(std::string(done.end->details.at("escalation_id").get_string()), idIn(held));
+  EXPECT_TRUE(fake_->provisioned().empty());
+}
+
+TEST_F(SessionAsksTest, NobodyInTimeEndsIt) {
+  wants("{roles: [approver], ttl_seconds: 1}");
+  start();
+  const model::Session done = in(blocked().id, SessionStatus::kEnded);
+  EXPECT_EQ(done.end->details.at("reason"), "approval_expired");
+}
+
+TEST_F(SessionAsksTest, EndingItWithdrawsTheRequest) {
+  start();
+  const model::Session held = blocked();
+  ASSERT_TRUE(await(sessions_->end(principal(), held.id)));
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+}
+
+TEST_F(SessionAsksTest, ThoseThatAreAlikeWaitForOneEscalation) {
+  config_.escalation.pending_per_agent = 2;
+  start();
+  const model::Session one = blocked("a");
+  const model::Session two = blocked("b");
+  EXPECT_EQ(idIn(one), idIn(two)) << "metadata makes no other session";
+  EXPECT_EQ(escalation(idIn(one)).waiting, 2U);
+  const model::Session other = blocked("", "1");
+  EXPECT_NE(idIn(other), idIn(one));
+  const auto more = create("", "2");
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, Code::kDenied);
+  EXPECT_THAT(more.error().message, HasSubstr("2 requests of this agent wait already"));
+  ASSERT_TRUE(await(sessions_->end(principal(), one.id)));
+  ASSERT_TRUE(vote(approver(), idIn(two)));
+  in(two.id, SessionStatus::kRunning);
+  EXPECT_EQ(shown(other.id).status, SessionStatus::kBlocked);
+}
+
+TEST_F(SessionAsksTest, ARestartLosesNone) {
+  start();
+  const model::Session one = blocked("a", "1");
+  const model::Session two = blocked("b", "1");
+  restart();
+  EXPECT_EQ(shown(one.id).status, SessionStatus::kBlocked);
+  ASSERT_TRUE(vote(approver(), idIn(one)));
+  EXPECT_EQ(in(one.id, SessionStatus::kRunning).env.at("A"), "1");
+  in(two.id, SessionStatus::kRunning);
+}
+
+TEST_F(SessionAsksTest, WhatWasApprovedBeforeACrashIsMadeAfterIt) {
+  start(false);
+  EXPECT_EQ(create().error().code, Code::kUnavailable) << "nobody knows the image";
+  connect();
+  const model::Session held = blocked();
+  service_->setNode({});
+  EXPECT_EQ(shown(held.id).status, SessionStatus::kBlocked) << "it has no sandbox to lose";
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  restart();
+  in(held.id, SessionStatus::kRunning);
+}
+
+TEST_F(SessionAsksTest, WhatIsStoredMustBeWhatWasAccepted) {
+  start();
+  const model::Session held = blocked("", "good");
+  shut();
+  inLedger("UPDATE sessions SET record=replace(record, 'good', 'evil')");
+  start();
+  const model::Session done = in(held.id, SessionStatus::kEnded);
+  EXPECT_THAT(done.end->message, HasSubstr("is not the one of audit entry"));
+  EXPECT_TRUE(fake_->provisioned().empty());
+}
+
+TEST_F(SessionAsksTest, WhatPolicyDeniesByThenIsNotMade) {
+  start();
+  const model::Session held = blocked();
+  policy_.set(
+      *policy::parsePolicy("version: 2\n"
+                           "rules:\n"
+                           "  - {name: none, why: a test, effect: deny}\n",
+                           "test", model::defaultBounds().max));
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  const model::Session done = in(held.id, SessionStatus::kEnded);
+  EXPECT_EQ(done.end->type, "APPROVAL_REQUIRED");
+  EXPECT_TRUE(fake_->provisioned().empty());
+  EXPECT_EQ(fake_->live(), 0U);
+}
+
+// Programs in a session of an agent that may run `echo` and `hold` alone.
+class ExecAsksTest : public WithSessions<BlockedAgentTest> {
+ protected:
+  std::string begin(const std::string& pattern = "echo *") {
+    policy_.set(
+        *policy::parsePolicy("version: 2\n"
+                             "rules:\n"
+                             "  - {name: all, why: a test, effect: allow}\n",
+                             "test", model::defaultBounds().max));
+    mayRun(pattern);
+    start();
+    const auto made = create();
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? made->id : "";
+  }
+  model::Execution waits(const std::string& session, std::vector<std::string> argv) {
+    const auto execution = exec(session, std::move(argv));
+    EXPECT_TRUE(execution) << execution.error().message;
+    EXPECT_EQ(execution->status, Status::kBlocked);
+    return execution.value_or(model::Execution{});
+  }
+  using BlockedAgentTest::idIn;
+};
+
+TEST_F(ExecAsksTest, GoesOnInASandboxThatLetsItAndTheSessionGoesBack) {
+  const std::string session = begin();
+  const model::Execution held = waits(session, {"ls", "-l"});
+  EXPECT_EQ(escalation(idIn(held)).session_id, session);
+  EXPECT_EQ(fake_->provisioned().size(), 1U);
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kCompleted) << (done.error ? done.error->message : "");
+  EXPECT_EQ(done.session_id, session);
+  EXPECT_EQ(escalation(idIn(held)).status, EscalationStatus::kUsed);
+  EXPECT_THAT(auditOf(session), Contains("session.opened"));
+  runUntil([&] { return fake_->live() == 1 && fake_->provisioned().size() == 3; });
+  EXPECT_THAT(auditOf(session), Contains("session.rules_applied"));
+  runUntil([&] { return exec(session, {"echo", "x"}).has_value(); });
+  EXPECT_NE(idIn(waits(session, {"ls", "-l"})), idIn(held)) << "it was for once";
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_F(ExecAsksTest, WaitsForTheOtherProgramsOfItsSession) {
+  const std::string session = begin("hold *");
+  const auto other = exec(session, {"hold", "x"});
+  ASSERT_TRUE(other) << other.error().message;
+  const model::Execution held = waits(session, {"ls"});
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  runUntil([&] { return stored(held.id).status == Status::kQueued; });
+  EXPECT_EQ(fake_->provisioned().size(), 1U);
+  fake_->release();
+  EXPECT_EQ(ended(other->id).status, Status::kCompleted);
+  EXPECT_EQ(ended(held.id).status, Status::kCompleted);
+}
+
+TEST_F(ExecAsksTest, ADenialEndsIt) {
+  const model::Execution held = waits(begin(), {"ls"});
+  ASSERT_TRUE(vote(approver(), idIn(held), false));
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kDenied);
+  EXPECT_EQ(done.error->details.at("reason"), "approval_denied");
+}
+
+TEST_F(ExecAsksTest, EndsWithItsSession) {
+  const std::string session = begin();
+  const model::Execution held = waits(session, {"ls"});
+  ASSERT_TRUE(await(sessions_->end(principal(), session)));
+  EXPECT_EQ(ended(held.id).status, Status::kCancelled);
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+}
+
+TEST_F(ExecAsksTest, EndsWithTheService) {
+  const std::string session = begin();
+  const model::Execution held = waits(session, {"ls"});
+  restart();
+  EXPECT_EQ(stored(held.id).status, Status::kFailed);
+  EXPECT_EQ(stored(held.id).error->type, "SERVER_RESTART");
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+}
+
+}  // namespace
+}  // namespace cloister::orchestrator

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that policy wants approved: blocked with an escalation, made once it is approved, by every way to ask."""
+
+import concurrent.futures
+import unittest
+
+import harness
+import mcp_client
+from escalation_case import Escalations
+
+
+class Sessions(Escalations):
+    """The making of a session waits for its approval, as a run does."""
+
+    def make(self, tenant="acme", status=202, **more):
+        return self.call("POST", "/v1/sessions", {"language": "bash", **more}, key=self.agent(tenant), status=status).json()
+
+    def reached(self, session, *statuses, tenant="acme"):
+        def there():
+            now = self.call("GET", f"/v1/sessions/{session['id']}", key=self.agent(tenant), status=200).json()
+            return now if now["status"] in statuses else None
+
+        return harness.wait_for(f"{session['id']} {statuses}", there, 30, every=0.05)
+
+    def end(self, session, tenant="acme"):
+        return self.call("DELETE", f"/v1/sessions/{session['id']}", key=self.agent(tenant), status=200).json()
+
+    def test_it_is_made_once_it_is_approved(self):
+        held, alike = self.make(metadata={"task": "1"}), self.make(metadata={"task": "2"})
+        self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), held)
+        escalation = self.id_of(held)
+        self.assertEqual(self.id_of(alike), escalation)
+        shown = self.show(escalation)
+        self.assertEqual((shown["operation"], shown["session_id"], shown["waiting"]), ("session", held["id"], 2))
+        self.assertTrue(shown["display"].startswith("make a session\nlanguage: bash\n"), shown["display"])
+        early = self.call("POST", f"/v1/sessions/{held['id']}/exec", {"command": "true"}, key=self.agent(), status=409)
+        self.assertIn(escalation, early.json()["detail"])
+        self.vote(escalation, self.agent(), status=403)
+        self.vote(escalation, self.boss())
+        for each in (held, alike):
+            made = self.reached(each, "running", "ended")
+            self.assertEqual((made["status"], made["error"]), ("running", None), made)
+            self.call("PUT", f"/v1/sessions/{each['id']}/files/a", b"x", key=self.agent())
+            self.end(each)
+        actions = [row["action"] for row in self.audit(held["id"])]
+        self.assertEqual(actions[:3], ["session.created", "session.resumed", "session.started"])
+        self.assertEqual(self.show(escalation)["status"], "used")
+
+    def test_it_ends_where_it_is_not(self):
+        denied, late, ended = self.make(cwd="/tmp"), self.make("hurried"), self.make(cwd="/home")
+        self.vote(self.id_of(denied), self.boss(), "deny", reason="not today")
+        why = self.reached(denied, "ended")["end_reason"]
+        self.assertEqual((why["type"], why["details"]["reason"]), ("APPROVAL_REQUIRED", "approval_denied"))
+        self.assertIn("not today", why["message"])
+        why = self.reached(late, "ended", tenant="hurried")["end_reason"]
+        self.assertEqual(why["details"]["reason"], "approval_expired")
+        self.assertEqual(self.end(ended)["end_reason"]["type"], "CANCELLED")
+        harness.wait_for("the end of the request", lambda: self.show(self.id_of(ended))["status"] == "expired", 10)
+
+    def test_a_restart_leaves_it_waiting(self):
+        held = self.make(env={"A": "1"})
+        self.server.stop()
+        self.server.start()
+        self.assertEqual(self.reached(held, "blocked", "ended")["status"], "blocked")
+        self.vote(self.id_of(held), self.boss())
+        self.assertEqual(self.reached(held, "running", "ended")["env"], {"A": "1"})
+        self.end(held)
+
+    def test_a_tier_asks_for_it(self):
+        """A tier that people have to look at, where nothing else of the policy wants that."""
+        for tier, people in (("HumanApprove", 1), ("ManualOnly", 2)):
+            held = self.make("free", tier=tier)
+            escalation = self.id_of(held)
+            for n in range(people):
+                self.assertEqual(self.reached(held, "blocked", "running", tenant="free")["status"], "blocked", tier)
+                self.vote(escalation, self.boss("free", f"lead-{n}"))
+            self.reached(held, "running", tenant="free")
+            self.end(held, "free")
+
+    def test_over_mcp(self):
+        with mcp_client.Http(self.server, "modern", key=self.agent()) as client:
+            told = client.tool("create_session", language="bash", cwd="/mcp")
+            held = told["structuredContent"]
+            self.assertEqual(held["status"], "blocked", told)
+            self.assertIn(held["escalation_id"], told["content"][0]["text"])
+            self.vote(held["escalation_id"], self.boss())
+            self.reached({"id": held["session_id"]}, "running")
+            listed = client.ok("list_sessions", state="running")["sessions"]
+            self.assertIn(held["session_id"], [each["session_id"] for each in listed])
+            client.ok("terminate", session_id=held["session_id"])
+
+    def test_on_the_command_line(self):
+        env = {"CLOISTER_API_KEY": self.agent()}
+        left = self.server.cli("session", "create", "--language", "python", env=env)
+        self.assertEqual(left.returncode, 125, left.stderr)
+        self.assertRegex(left.stderr, r"cloister: blocked: it is made once it is approved: .* \(ESC-\d{4}-\d{3}\)")
+        made = {"id": left.stdout.strip()}
+        self.assertIn(self.id_of(self.reached(made, "blocked")), left.stderr)
+        self.end(made)
+
+        def approve():
+            asked = self.call("GET", "/v1/escalations?status=pending&limit=100", key=self.boss(), status=200).json()
+            mine = [each["id"] for each in asked["escalations"] if each["subject"] == "for node"]
+            return mine and self.vote(mine[0], self.boss())
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waits = pool.submit(self.server.cli, "session", "create", "--language", "node", "--wait-approval", env=env)
+            harness.wait_for("its request", approve, 30, every=0.1)
+            done = waits.result()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.reached({"id": done.stdout.strip()}, "running", "ended")["status"], "running")
+        self.end({"id": done.stdout.strip()})
+
+
+if __name__ == "__main__":
+    unittest.main()
