@@ -130,6 +130,7 @@ extern const Command kSandboxViolations;
 extern const Command kSandboxAudit;
 extern const Command kSandboxStats;
 extern const Command kSandboxCheck;
+extern const Command kSandboxFilter;
 extern const Command kSandboxHealthCheck;
 extern const Command kToolList;
 extern const Command kToolCall;

@@ -102,6 +102,7 @@ const Command* const kCommands[] = {
     &kSandboxDelete,
     &kSandboxAllow,
     &kSandboxForbid,
+    &kSandboxFilter,
     &kSandboxGrant,
     &kSandboxRevoke,
     &kSandboxLimit,

@@ -57,6 +57,24 @@ std::string limitText(const json::object& limits) {
   return text;
 }
 
+// "git (not --output), sort (only -n)".
+std::string restrictionsText(const json::array& restrictions) {
+  std::string text;
+  for (const json::value& item : restrictions) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    std::string held;
+    for (const auto& [member, word] : {std::pair("allowed_flags", "only "),
+                                       {"forbidden_flags", "not "},
+                                       {"allowed_paths", "in "}}) {
+      const json::array& list = arrayOf(one, member);
+      if (!list.empty()) held += (held.empty() ? "" : "; ") + (word + joined(list, ""));
+    }
+    text += (text.empty() ? "" : ", ") + printable(textOf(one, "command")) + " (" + held + ")";
+  }
+  return text.empty() ? "none" : text;
+}
+
 std::string sandboxText(const json::object& sandbox) {
   const json::object& effective = objectOf(sandbox, "effective");
   std::string paths;
@@ -73,6 +91,8 @@ std::string sandboxText(const json::object& sandbox) {
                     printable(textOf(effective, "description")) + ")"},
       {"Allowed commands", joined(arrayOf(effective, "allowed_commands"), "none")},
       {"Forbidden commands", joined(arrayOf(effective, "forbidden_commands"), "none")},
+      {"Dangerous commands", joined(arrayOf(effective, "dangerous_patterns"), "none")},
+      {"Held parameters", restrictionsText(arrayOf(effective, "parameter_restrictions"))},
       {"Forbidden paths", paths.empty() ? "none" : paths},
       {"File operations", joined(arrayOf(effective, "file_operations"), "none")},
       {"Network", printable(textOf(effective, "network_access"))},
@@ -196,6 +216,48 @@ Result<int> forbid(const Invocation& invocation) {
                      invocation.flags.has("undo") ? "forbidden" : "Forbidden");
 }
 
+Result<int> filter(const Invocation& invocation) {
+  const std::string agent = TRY(agentFlag(invocation));
+  const base::Flags& flags = invocation.flags;
+  json::object body;
+  if (const auto mode = flags.text("whitelist")) {
+    if (*mode != "on" && *mode != "off") {
+      return fail(Code::kInvalid, "--whitelist: must be on or off");
+    }
+    body["whitelist_mode"] = *mode == "on";
+  }
+  const bool undo = flags.has("undo");
+  json::object lists;
+  if (const auto all = flags.all("dangerous"); !all.empty())
+    lists["dangerous_patterns"] = json::array(all.begin(), all.end());
+  if (const auto program = flags.text("program")) {
+    json::object held = {{"command", *program}};
+    for (const auto& [flag, member] : {std::pair("allow-flag", "allowed_flags"),
+                                       {"forbid-flag", "forbidden_flags"},
+                                       {"allow-path", "allowed_paths"}}) {
+      if (const auto all = flags.all(flag); !all.empty())
+        held[member] = json::array(all.begin(), all.end());
+    }
+    json::array one;
+    one.push_back(undo ? json::value(*program) : json::value(std::move(held)));
+    lists["parameter_restrictions"] = std::move(one);
+  } else if (flags.has("allow-flag") || flags.has("forbid-flag") || flags.has("allow-path")) {
+    return fail(Code::kInvalid, "of which program: give --program NAME");
+  }
+  if (!lists.empty()) body[undo ? "remove" : "add"] = std::move(lists);
+  if (body.empty()) {
+    return fail(Code::kInvalid, "what: give --whitelist, --dangerous or --program");
+  }
+  const json::object answer = TRY(change(invocation, agent, body));
+  const json::object& effective = objectOf(answer, "effective");
+  return tell(
+      invocation, answer,
+      "Command filter of agent " + printable(agent) + ": " +
+          (boolOf(answer, "whitelist_mode") ? "only its own commands; " : "") +
+          "dangerous: " + joined(arrayOf(effective, "dangerous_patterns"), "none") +
+          "; parameters: " + restrictionsText(arrayOf(effective, "parameter_restrictions")));
+}
+
 Result<int> changeOperations(const Invocation& invocation, std::string_view member,
                              std::string_view told) {
   const std::string agent = TRY(agentFlag(invocation));
@@ -270,6 +332,18 @@ constexpr Flag kForbidFlags[] = {
     {.name = "command", .value = "PATTERN", .help = "words; a last * is any words", .many = true},
     kUndoFlag,
     kTenantFlag};
+constexpr Flag kFilterFlags[] = {
+    kAgentFlag,
+    {.name = "whitelist",
+     .value = "on|off",
+     .help = "allow the agent's own commands alone, and none of its level's"},
+    {.name = "dangerous", .value = "PATTERN", .help = "a command that is denied", .many = true},
+    {.name = "program", .value = "NAME", .help = "whose options or paths the next flags hold"},
+    {.name = "allow-flag", .value = "FLAG", .help = "only these options", .many = true},
+    {.name = "forbid-flag", .value = "FLAG", .help = "not these options", .many = true},
+    {.name = "allow-path", .value = "GLOB", .help = "only these paths", .many = true},
+    kUndoFlag,
+    kTenantFlag};
 constexpr Flag kOperationFlags[] = {
     kAgentFlag,
     {.name = "operation",
@@ -324,6 +398,18 @@ const Command kSandboxAllow = {
     .flags = kAllowFlags,
     .examples = "cloister sandbox allow --agent alice --command \"cargo build\"",
     .run = allow};
+const Command kSandboxFilter = {
+    .name = "sandbox filter",
+    .summary = "set an agent's own command filter",
+    .details =
+        "It comes on top of what the level forbids. --undo takes back what --dangerous and\n"
+        "--program name.",
+    .flags = kFilterFlags,
+    .examples =
+        "cloister sandbox filter --agent alice --whitelist on\n"
+        "cloister sandbox filter --agent alice --dangerous \"git push *\"\n"
+        "cloister sandbox filter --agent alice --program git --forbid-flag=--force",
+    .run = filter};
 const Command kSandboxForbid = {
     .name = "sandbox forbid",
     .summary = "forbid an agent a path or a command",

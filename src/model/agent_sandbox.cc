@@ -42,6 +42,9 @@ constexpr std::pair<std::string_view, Texts AgentSandbox::*> kLists[] = {
     {"forbidden_paths", &AgentSandbox::forbidden_paths},
     {"granted_operations", &AgentSandbox::granted_operations},
     {"revoked_operations", &AgentSandbox::revoked_operations}};
+// Records of earlier versions have none of these.
+constexpr std::pair<std::string_view, Texts AgentSandbox::*> kLaterLists[] = {
+    {"dangerous_patterns", &AgentSandbox::dangerous_patterns}};
 constexpr std::pair<std::string_view, std::string AgentSandbox::*> kTexts[] = {
     {"tenant", &AgentSandbox::tenant},
     {"agent", &AgentSandbox::agent},
@@ -74,6 +77,23 @@ Result<AgentEscalation> readEscalation(ObjectReader& reader) {
     escalation.notification_channels = TRY(textsOf(reader, "notification_channels"));
   TRY(reader.finish());
   return escalation;
+}
+
+Result<std::vector<ParameterRestriction>> readRestrictions(ObjectReader& reader) {
+  constexpr std::string_view kName = "parameter_restrictions";
+  std::vector<ParameterRestriction> out;
+  const json::array* items = TRY(reader.array(kName));
+  if (items == nullptr) return out;
+  for (const json::value& item : *items) {
+    if (!item.is_object()) return fail(Code::kInternal, std::string(kName) + ": not ours");
+    ObjectReader inner(item.get_object(), std::string(kName));
+    ParameterRestriction& one = out.emplace_back();
+    one.command = TRY(inner.text("command")).value_or("");
+    for (const auto& [name, member] : kParameterLists)
+      one.*member = TRY(textsOf(inner, name));
+    TRY(inner.finish());
+  }
+  return out;
 }
 
 Result<std::vector<TemporaryPermission>> readTemporary(ObjectReader& reader) {
@@ -121,6 +141,13 @@ Result<> checkAgentName(std::string_view name, const std::string& field) {
               field);
 }
 
+json::object toJsonObject(const ParameterRestriction& restriction) {
+  json::object out = {{"command", restriction.command}};
+  for (const auto& [name, member] : kParameterLists)
+    out[name] = arrayOf(restriction.*member);
+  return out;
+}
+
 json::object toRecord(const AgentSandbox& sandbox) {
   json::object record;
   for (const auto& [name, member] : kTexts)
@@ -135,6 +162,13 @@ json::object toRecord(const AgentSandbox& sandbox) {
   record["limits"] = std::move(limits);
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (sandbox.nested) record["nested"] = true;
+  if (sandbox.whitelist_mode) record["whitelist_mode"] = true;
+  for (const auto& [name, member] : kLaterLists)
+    if (!(sandbox.*member).empty()) record[name] = arrayOf(sandbox.*member);
+  json::array restrictions;
+  for (const ParameterRestriction& one : sandbox.parameter_restrictions)
+    restrictions.push_back(toJsonObject(one));
+  if (!restrictions.empty()) record["parameter_restrictions"] = std::move(restrictions);
   json::object escalation;
   putIf(escalation, "auto_approve_safe", sandbox.escalation.auto_approve_safe);
   putIf(escalation, "require_human_approval", sandbox.escalation.require_human_approval);
@@ -164,6 +198,10 @@ Result<AgentSandbox> parseAgentRecord(const json::object& record) {
     sandbox.*member = TRY(reader.integer(name, 0, kMost)).value_or(0);
   for (const auto& [name, member] : kLists)
     sandbox.*member = TRY(textsOf(reader, name));
+  for (const auto& [name, member] : kLaterLists)
+    sandbox.*member = TRY(textsOf(reader, name));
+  sandbox.whitelist_mode = TRY(reader.boolean("whitelist_mode")).value_or(false);
+  sandbox.parameter_restrictions = TRY(readRestrictions(reader));
   if (const json::object* object = TRY(reader.object("limits"))) {
     ObjectReader inner(*object, "limits");
     sandbox.limits = TRY(readLimits(inner));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -74,13 +75,25 @@ struct AgentEscalation {
   std::optional<std::vector<std::string>> notification_channels;
 };
 
+// What the options and paths of one program may be. Empty: as the level has it.
+struct ParameterRestriction {
+  std::string command;  // the name of a program
+  std::vector<std::string> allowed_flags = {};
+  std::vector<std::string> forbidden_flags = {};
+  std::vector<std::string> allowed_paths = {};  // globs
+};
+
 struct AgentSandbox {
   std::string tenant;
   std::string agent;
   std::string level;
   std::vector<std::string> allowed_commands;  // patterns, as the document's
   std::vector<std::string> forbidden_commands;
-  std::vector<std::string> forbidden_paths;     // globs
+  // Commands of its own list alone are allowed, and none of its level's.
+  bool whitelist_mode = false;
+  std::vector<std::string> dangerous_patterns = {};               // of commands; denied
+  std::vector<ParameterRestriction> parameter_restrictions = {};  // one of each command
+  std::vector<std::string> forbidden_paths;                       // globs
   std::vector<std::string> granted_operations;  // of kAgentOperations; never in both lists
   std::vector<std::string> revoked_operations;
   AgentLimits limits;
@@ -94,6 +107,13 @@ struct AgentSandbox {
   uint64_t violation_count = 0;  // since it was created
   uint64_t version = 0;          // 1, 2, 3 … with each change
 };
+
+// The lists of a ParameterRestriction, by the names that the API and records have for them.
+inline constexpr std::pair<std::string_view, std::vector<std::string> ParameterRestriction::*>
+    kParameterLists[] = {{"allowed_flags", &ParameterRestriction::allowed_flags},
+                         {"forbidden_flags", &ParameterRestriction::forbidden_flags},
+                         {"allowed_paths", &ParameterRestriction::allowed_paths}};
+base::json::object toJsonObject(const ParameterRestriction& restriction);
 
 // How many of each an agent may have of its own.
 inline constexpr size_t kMaxAgentRules = 256;

@@ -185,6 +185,74 @@ class Limits(AgentCase):
         self.assertIn("❌ command_execution sudo ls: ", refused.stdout)
 
 
+class Filter(AgentCase):
+    """The agent's own command filter, by what becomes of a command that its level allows."""
+
+    def outcomes(self, key, session, command):
+        """Of a run, of a program in a session, and of a plan: they agree."""
+        def held(execution):
+            if execution["status"] == "blocked":
+                self.denied(execution)
+            return execution["status"] in ("denied", "blocked")
+
+        run = self.run_as(key, command=command)
+        program = self.call("POST", f"{session.path}/exec?wait=60", {"command": command}, key=key).json()
+        plan = self.server.cli("sandbox", "check", "--agent", self.agent, "-",
+                               input=json.dumps([{"type": "command", "command": command}]))
+        found = {held(run), held(program), plan.returncode != 0}
+        self.assertEqual(len(found), 1, (command, run, program, plan.stdout))
+        return found.pop()
+
+    def refuses(self, command, other, set_it, undo):
+        self.give("standard")
+        key = self.secret()
+        with Session(self.server, key=key, language="bash") as session:
+            self.assertFalse(self.outcomes(key, session, command))
+            said = self.server.cli("sandbox", "filter", "--agent", self.agent, *set_it)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertTrue(self.outcomes(key, session, command))
+            self.assertFalse(self.outcomes(key, session, other))
+            self.forgive("standard")
+            said = self.server.cli("sandbox", "filter", "--agent", self.agent, *undo)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            self.assertFalse(self.outcomes(key, session, command))
+
+    def test_a_dangerous_pattern(self):
+        set_it = ("--dangerous", "uname -a")
+        self.refuses("uname -a", "uname -s", set_it, (*set_it, "--undo"))
+
+    def test_parameters(self):
+        self.refuses("sort -r /etc/hostname", "sort /etc/hostname", ("--program", "sort", "--forbid-flag=-r"),
+                     ("--program", "sort", "--undo"))
+
+    def test_whitelist_mode(self):
+        self.give("standard", allowed_commands=["uname *"], escalation={"auto_approve_safe": False})
+        key = self.secret()
+        said = self.server.cli("sandbox", "filter", "--agent", self.agent, "--whitelist", "on")
+        self.assertIn("only its own commands", said.stdout, said.stderr)
+        with Session(self.server, key=key, language="bash") as session:
+            self.assertTrue(self.outcomes(key, session, "id"))
+            self.assertFalse(self.outcomes(key, session, "uname -s"))
+        self.server.cli("sandbox", "filter", "--agent", self.agent, "--whitelist", "off")
+        self.forgive("standard")
+        with Session(self.server, key=key, language="bash") as session:
+            self.assertFalse(self.outcomes(key, session, "id"))
+
+    def test_bad_values_are_named(self):
+        for field, body in (("parameter_restrictions.command", {"parameter_restrictions": [{"command": "/bin/x"}]}),
+                            ("parameter_restrictions", {"parameter_restrictions": [{"command": "git"}]}),
+                            ("dangerous_patterns", {"dangerous_patterns": [""]}),
+                            ("whitelist_mode", {"whitelist_mode": "yes"})):
+            answer = self.call("POST", self.path, {"level": "standard", **body})
+            self.assertIn(answer.status, (400, 422), answer.body)
+            self.assertEqual(answer.json()["error"]["details"]["field"], field)
+        self.give("standard", parameter_restrictions=[{"command": "git", "forbidden_flags": ["--force"]}])
+        for body in ({"dangerous_patterns": ["x"]}, {"parameter_restrictions": ["sort"]}):
+            self.call("POST", self.path + ":update", {"remove": body}, status=422)
+        shown = self.server.cli("sandbox", "show", "--agent", self.agent)
+        self.assertIn("git (not --force)", shown.stdout)
+
+
 class LetItFinish(unittest.TestCase):
     def test_what_runs_comes_to_its_end(self):
         with harness.Server(config="agents:\n  end_revoked: false\n") as server:

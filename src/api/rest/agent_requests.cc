@@ -126,7 +126,50 @@ struct List {
 constexpr List kLists[] = {
     {"allowed_commands", &AgentSandbox::allowed_commands, &AgentSandbox::forbidden_commands},
     {"forbidden_commands", &AgentSandbox::forbidden_commands, &AgentSandbox::allowed_commands},
+    {"dangerous_patterns", &AgentSandbox::dangerous_patterns, nullptr},
     {"forbidden_paths", &AgentSandbox::forbidden_paths, nullptr}};
+
+// A restriction takes the place of the one that the agent had of that command.
+Result<> addRestrictions(ObjectReader& body, AgentSandbox& sandbox) {
+  const json::array* items = TRY(body.array("parameter_restrictions"));
+  if (items == nullptr) return {};
+  const std::string field = body.pathOf("parameter_restrictions");
+  auto& all = sandbox.parameter_restrictions;
+  for (const json::value& item : *items) {
+    if (!item.is_object()) return wrong(field, "must be a list of objects");
+    ObjectReader reader(item.get_object(), field);
+    model::ParameterRestriction one;
+    one.command = TRY(reader.text("command")).value_or("");
+    if (one.command.empty() || one.command.size() > kMaxPattern ||
+        one.command.find_first_of(std::string_view("/* \0", 4)) != std::string::npos) {
+      return wrong(field + ".command", "must be the name of a program, as git");
+    }
+    bool some = false;
+    for (const auto& [name, member] : model::kParameterLists) {
+      one.*member = TRY(texts(reader, name)).value_or(Texts{});
+      some = some || !(one.*member).empty();
+    }
+    TRY(reader.finish());
+    if (!some) return wrong(field, "give allowed_flags, forbidden_flags or allowed_paths");
+    std::erase_if(all, [&](const auto& each) { return each.command == one.command; });
+    all.push_back(std::move(one));
+  }
+  if (all.size() <= model::kMaxAgentRules) return {};
+  return wrong(field, "an agent has at most " + std::to_string(model::kMaxAgentRules) +
+                          " of its own; remove some");
+}
+
+Result<> removeRestrictions(ObjectReader& reader, AgentSandbox& sandbox) {
+  constexpr std::string_view kName = "parameter_restrictions";
+  for (const std::string& command : TRY(texts(reader, kName)).value_or(Texts{})) {
+    const size_t gone = std::erase_if(sandbox.parameter_restrictions,
+                                      [&](const auto& each) { return each.command == command; });
+    if (gone > 0) continue;
+    return wrong(reader.pathOf(kName),
+                 "the agent has none of \"" + model::shownText(command) + "\" of its own");
+  }
+  return {};
+}
 
 Result<> readAdded(ObjectReader& reader, AgentSandbox& sandbox) {
   for (const List& list : kLists) {
@@ -137,7 +180,7 @@ Result<> readAdded(ObjectReader& reader, AgentSandbox& sandbox) {
     }
     TRY(add(sandbox.*list.member, *more, reader.pathOf(list.name)));
   }
-  return {};
+  return addRestrictions(reader, sandbox);
 }
 
 Result<> readRemoved(ObjectReader& reader, AgentSandbox& sandbox) {
@@ -148,6 +191,7 @@ Result<> readRemoved(ObjectReader& reader, AgentSandbox& sandbox) {
                    "the agent has no \"" + model::shownText(text) + "\" of its own");
     }
   }
+  TRY(removeRestrictions(reader, sandbox));
   return reader.finish();
 }
 
@@ -158,6 +202,20 @@ json::value timeOrNull(int64_t at) {
 template <class T>
 json::value orNull(const std::optional<T>& value) {
   return value ? json::value(*value) : json::value(nullptr);
+}
+
+json::array restrictionsOf(const std::vector<policy::ParameterRule>& rules) {
+  json::array out;
+  for (const policy::ParameterRule& rule : rules) {
+    json::object one =
+        model::toJsonObject(model::ParameterRestriction{.command = rule.command,
+                                                        .allowed_flags = rule.allowed_flags,
+                                                        .forbidden_flags = rule.forbidden_flags,
+                                                        .allowed_paths = rule.allowed_paths});
+    one["why"] = rule.why;
+    out.push_back(std::move(one));
+  }
+  return out;
 }
 
 json::object effectiveObject(const policy::AgentRules& rules) {
@@ -172,11 +230,16 @@ json::object effectiveObject(const policy::AgentRules& rules) {
   json::array forbidden;
   for (const policy::CommandRule& rule : rules.level.forbidden)
     forbidden.push_back(json::string(rule.pattern.text()));
+  json::array dangerous;
+  for (const policy::CommandRule& rule : rules.level.dangerous)
+    dangerous.push_back(json::string(rule.pattern.text()));
   const auto& operations = rules.level.file_operations;
   const std::vector<std::string> warnings = policy::warningsOf(rules);
   return {{"description", rules.level.description},
           {"allowed_commands", std::move(commands)},
           {"forbidden_commands", std::move(forbidden)},
+          {"dangerous_patterns", std::move(dangerous)},
+          {"parameter_restrictions", restrictionsOf(rules.level.parameters)},
           {"forbidden_paths", std::move(paths)},
           {"file_operations", json::array(operations.begin(), operations.end())},
           {"network_access", rules.level.network_access},
@@ -202,6 +265,7 @@ Result<> readAgentSandbox(const json::object& body, AgentSandbox& sandbox) {
   sandbox.level = TRY(reader.text("level")).value_or("");
   if (sandbox.level.empty()) return wrong("level", "is required");
   TRY(readAdded(reader, sandbox));
+  sandbox.whitelist_mode = TRY(reader.boolean("whitelist_mode")).value_or(false);
   TRY(readOperations(reader, "granted_operations", "revoked_operations", sandbox));
   TRY(readLimits(reader, sandbox.limits));
   sandbox.nested = TRY(reader.boolean("nested")).value_or(false);
@@ -230,6 +294,7 @@ Result<> readAgentUpdate(const json::object& body, AgentSandbox& sandbox) {
   TRY(readOperations(reader, "grant", "revoke", sandbox));
   TRY(readLimits(reader, sandbox.limits));
   sandbox.nested = TRY(reader.boolean("nested")).value_or(sandbox.nested);
+  sandbox.whitelist_mode = TRY(reader.boolean("whitelist_mode")).value_or(sandbox.whitelist_mode);
   TRY(readEscalation(reader, sandbox.escalation));
   if (body.empty()) return fail(Code::kInvalid, "request body: says nothing to change", "level");
   return reader.finish();
@@ -241,6 +306,13 @@ json::object agentObject(const AgentSandbox& sandbox, const policy::Levels& leve
   out["last_modified"] = timeOrNull(sandbox.last_modified);
   out.erase("level_since");
   out["nested"] = sandbox.nested;
+  out["whitelist_mode"] = sandbox.whitelist_mode;
+  const auto& dangerous = sandbox.dangerous_patterns;
+  out["dangerous_patterns"] = json::array(dangerous.begin(), dangerous.end());
+  json::array restrictions;
+  for (const model::ParameterRestriction& one : sandbox.parameter_restrictions)
+    restrictions.push_back(model::toJsonObject(one));
+  out["parameter_restrictions"] = std::move(restrictions);
   json::array temporary;
   const int64_t now = base::wallMicros();
   for (const model::TemporaryPermission& one : sandbox.temporary_permissions) {

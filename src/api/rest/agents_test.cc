@@ -52,6 +52,32 @@ TEST(AgentBodies, AreReadStrictly) {
             "escalation.fallback_action");
 }
 
+TEST(AgentBodies, AFilterOfItsOwn) {
+  model::AgentSandbox sandbox = made(
+      R"({"level":"standard","whitelist_mode":true,"dangerous_patterns":["git push *"],
+          "parameter_restrictions":[{"command":"git","forbidden_flags":["--force"]}]})");
+  EXPECT_TRUE(sandbox.whitelist_mode);
+  EXPECT_THAT(sandbox.dangerous_patterns, ElementsAre("git push *"));
+  ASSERT_TRUE(readAgentUpdate(
+      body(R"({"add":{"parameter_restrictions":[{"command":"git","allowed_flags":["-v"]}]}})"),
+      sandbox));
+  ASSERT_EQ(sandbox.parameter_restrictions.size(), 1U) << "it is in place of the other";
+  EXPECT_THAT(sandbox.parameter_restrictions[0].allowed_flags, ElementsAre("-v"));
+  EXPECT_THAT(sandbox.parameter_restrictions[0].forbidden_flags, IsEmpty());
+  const auto again = model::parseAgentRecord(model::toRecord(sandbox));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(model::toRecord(*again), model::toRecord(sandbox));
+  ASSERT_TRUE(readAgentUpdate(body(R"({"whitelist_mode":false,
+               "remove":{"dangerous_patterns":["git push *"],"parameter_restrictions":["git"]}})"),
+                              sandbox));
+  EXPECT_FALSE(sandbox.whitelist_mode);
+  EXPECT_THAT(sandbox.dangerous_patterns, IsEmpty());
+  EXPECT_TRUE(sandbox.parameter_restrictions.empty());
+  EXPECT_FALSE(model::toRecord(sandbox).contains("parameter_restrictions"));
+  EXPECT_EQ(wrongField(R"({"level":"a","parameter_restrictions":[{"command":"a/b"}]})"),
+            "parameter_restrictions.command");
+}
+
 TEST(AgentBodies, AnUpdateChangesWhatItNames) {
   model::AgentSandbox sandbox = made(
       R"({"level":"standard","forbidden_commands":["curl *"],"revoked_operations":["network"]})");

@@ -20,10 +20,23 @@ Result<CommandRule> commandRule(const std::string& text, const std::string& fiel
 }
 
 Result<> addOwn(const model::AgentSandbox& sandbox, Level& level) {
+  if (sandbox.whitelist_mode) level.allowed.clear();
   for (const std::string& text : sandbox.allowed_commands)
     level.allowed.push_back(TRY(commandRule(text, "allowed_commands", Outcome::kAllow)));
   for (const std::string& text : sandbox.forbidden_commands)
     level.forbidden.push_back(TRY(commandRule(text, "forbidden_commands", Outcome::kDeny)));
+  for (const std::string& text : sandbox.dangerous_patterns) {
+    CommandRule rule = TRY(commandRule(text, "dangerous_patterns", Outcome::kDeny));
+    rule.risk = "dangerous";
+    level.dangerous.push_back(std::move(rule));
+  }
+  for (const model::ParameterRestriction& one : sandbox.parameter_restrictions) {
+    level.parameters.push_back(ParameterRule{.command = one.command,
+                                             .why = std::string(kOwn),
+                                             .allowed_flags = one.allowed_flags,
+                                             .forbidden_flags = one.forbidden_flags,
+                                             .allowed_paths = one.allowed_paths});
+  }
   for (const std::string& text : sandbox.forbidden_paths)
     level.forbidden_paths.push_back(PathRule{.path = text, .why = std::string(kOwn)});
   return {};

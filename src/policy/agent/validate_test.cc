@@ -50,6 +50,25 @@ Validation network(const AgentRules& rules, const std::string& url) {
   return validateOperation(rules, {.what = NetworkOperation{url}, .wanted = {}}, {}, kNow);
 }
 
+TEST(ValidateCommand, AFilterOfItsOwnAddsToTheLevels) {
+  model::AgentSandbox sandbox = sandboxAt("standard");
+  const auto allowed = [&](const std::string& text) {
+    return command(makeAgentRules(shipped(), sandbox).value(), text).approved();
+  };
+  EXPECT_TRUE(allowed("uname -a") && allowed("sort -r a") && allowed("cat /srv/a"));
+  sandbox.dangerous_patterns = {"uname -a"};
+  sandbox.parameter_restrictions = {{.command = "sort", .forbidden_flags = {"-r"}},
+                                    {.command = "cat", .allowed_paths = {"/workspace/*"}}};
+  EXPECT_FALSE(allowed("uname -a") || allowed("sort -r a") || allowed("cat /srv/a"));
+  EXPECT_TRUE(allowed("uname -s") && allowed("sort a") && allowed("cat /workspace/a"));
+  EXPECT_FALSE(allowed("sudo ls")) << "as the level has it";
+  sandbox.whitelist_mode = true;
+  EXPECT_FALSE(allowed("uname -s"));
+  sandbox.allowed_commands = {"uname *"};
+  EXPECT_TRUE(allowed("uname -s"));
+  EXPECT_FALSE(allowed("uname -a"));
+}
+
 TEST(ValidateNetwork, AGrantIsForItsHost) {
   model::AgentSandbox sandbox = sandboxAt("training");
   const auto covers = [&](const std::string& pattern, const std::string& url) {
