@@ -21,6 +21,7 @@
 #include "orchestrator/host.h"
 #include "orchestrator/kernel.h"
 #include "orchestrator/ledger.h"
+#include "orchestrator/live_run.h"
 #include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
@@ -40,85 +41,6 @@ inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
 
 // Looks at rules that cannot be read, after which what they held is ended.
 inline constexpr uint32_t kMostUnreadable = 20;
-
-// Lets a program that waited into its session, where `opened` lets it do what it was approved with
-// and `by_rules` is without that. It enters at once. kQuota, kUnavailable: it is to ask again
-// later.
-using EnterSession = std::function<boost::asio::awaitable<Result<>>(Held opened, Held by_rules)>;
-
-// One run from its acceptance to its final record.
-struct Live {
-  explicit Live(const boost::asio::any_io_executor& executor) : settled(executor) {}
-
-  model::Execution execution;  // its record; `log` shows the parts that are durable
-  model::RunRequest request;   // without the parts that are large: policy is asked again
-  std::string rule_language;
-  std::shared_ptr<Home> home;  // null: a sandbox of its own
-  EnterSession enter;
-  model::ExecSpec spec;
-  RunFacts facts;
-  policy::RiskFacts risk_facts;
-  Held held;                         // of its agent, in the sandbox that it gets
-  Held by_rules;                     // `held`, but for what it is approved with
-  Held opened;                       // of a session's program: what its sandbox is to let it do
-  std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
-  Quotas::Use use;                   // while it has a place
-  bool revoked = false;              // its agent may no longer do what its sandbox lets it do
-  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
-  std::string weaker;       // policy::weakerOf(), as it was started
-  Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
-  size_t bytes = 0;         // what it holds while it waits
-  base::Monotonic accepted_at;
-  std::shared_ptr<OutputLog> log;
-  Cause cause = Cause::kNone;
-  bool cancel_asked = false;
-  bool started = false;    // the program was
-  bool lasts_cpu = false;  // as model::ExecRequest
-  // What lasts as long as its session: how long at most, by its rule and for its agent.
-  std::chrono::milliseconds lasts_for = Kernel::kForever;
-  std::unique_ptr<Host> host;
-  bool released = false;                      // nothing is left there
-  std::unique_ptr<Recorder> recorder;         // while it runs
-  Bound bound;                                // what an approval binds, once there is one
-  std::optional<model::Escalation> approval;  // that it has used, or is about to
-  std::optional<Error> refusal;               // of that approval; `field` has the reason
-  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
-  int64_t image_since = 0;                    // model::ImageState::since of its sandbox
-  std::optional<Result<>> provisioned;        // once it is known whether there is one
-  runtime::Signal settled;  // `provisioned` was, or it started, or its end is recorded
-};
-using LivePtr = std::shared_ptr<Live>;
-
-// The parts that policy looks at. The others are large, and are only held in the ExecSpec.
-model::RunRequest policyPartsOf(const model::RunRequest& request);
-
-// Whether it ran on an image whose content was not verified, as far as its record knows.
-bool isUnverified(const model::Provenance& provenance);
-// Of an image without a digest, for approvals: another when packages were installed or removed.
-std::string unverifiedName(const model::ImageState& image);
-
-// Where a program of a session stands among the calls that led to it.
-struct CallSite {
-  std::string parent_id;  // as model::Execution, and the next
-  uint32_t depth = 0;
-};
-
-// Why a session does not let a program run, whatever policy says.
-struct HomeRefusal {
-  policy::Denied denied;
-  base::json::object details;
-};
-
-// What is asked for: a run, or a program of a session.
-struct Asked {
-  model::ExecRequest request;
-  std::shared_ptr<Home> home;      // null: a sandbox of its own
-  std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
-  AskFiles files = {};             // of a session, whose files may become artifacts
-  EnterSession enter = {};
-  std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
-  CallSite site = {};
-};
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
