@@ -8,6 +8,7 @@ import harness
 from agent_case import AgentCase
 from api_case import start_server
 from session_case import Session
+from test_gvisor import needs_runsc
 
 
 def setUpModule():
@@ -152,6 +153,15 @@ class InASession(Blocked):
 
         return harness.wait_for("the session", answered, 30, every=0.1)
 
+    @needs_runsc
+    def test_in_gvisor(self):
+        self.session = self.enterContext(Session(self.server, key=self.key, language="bash", runtime="gvisor"))
+        held = self.ask(self.key, command="tac /etc/hostname")
+        self.vote(held)
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["provenance"]["runtime"]), ("completed", "gvisor"), done)
+        self.denied(self.again(command="tac /etc/hostname"))
+
     def test_a_command(self):
         self.run_as(self.key, command="git init -q repo")
         held = self.ask(self.key, command="tac /etc/hostname repo/.git/HEAD")
@@ -163,6 +173,21 @@ class InASession(Blocked):
         there = self.again(command="git -C repo status --short --branch")
         self.assertIn("No commits yet", there["stdout"], there)
         self.denied(self.again(command="tac /etc/hostname repo/.git/HEAD"))
+
+    def test_code_of_an_interpreter(self):
+        held = self.ask(self.key, code="print(6 * 7)", language="python")
+        self.vote(held)
+        done = self.server.wait_end(held["id"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "42\n"), done)
+        self.denied(self.again(code="print(6 * 7)", language="python"))
+
+    def test_a_file_that_it_may_not_write(self):
+        """In a level that lists no command which writes: the kernel holds that too."""
+        held = self.ask(self.key, command="cp /etc/hostname taken")
+        self.vote(held)
+        done = self.server.wait_end(held["id"])
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertEqual(self.again(command="git hash-object taken")["exit_code"], 0)
 
     def test_on_the_command_line(self):
         env = {"CLOISTER_API_KEY": self.key}

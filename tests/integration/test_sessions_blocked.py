@@ -33,6 +33,8 @@ class Sessions(Escalations):
         shown = self.show(escalation)
         self.assertEqual((shown["operation"], shown["session_id"], shown["waiting"]), ("session", held["id"], 2))
         self.assertTrue(shown["display"].startswith("make a session\nlanguage: bash\n"), shown["display"])
+        told = self.server.cli("escalation", "show", escalation, env={"CLOISTER_API_KEY": self.boss()})
+        self.assertIn("Waiting: 2 requests\n", told.stdout, told.stderr)
         early = self.call("POST", f"/v1/sessions/{held['id']}/exec", {"command": "true"}, key=self.agent(), status=409)
         self.assertIn(escalation, early.json()["detail"])
         self.vote(escalation, self.agent(), status=403)
@@ -65,6 +67,21 @@ class Sessions(Escalations):
         self.vote(self.id_of(held), self.boss())
         self.assertEqual(self.reached(held, "running", "ended")["env"], {"A": "1"})
         self.end(held)
+
+    def test_it_begins_with_its_snapshot(self):
+        made = self.make("free", status=201)
+        self.call("PUT", f"/v1/sessions/{made['id']}/files/notes", b"kept", key=self.agent("free"))
+        taken = self.call("POST", f"/v1/sessions/{made['id']}/snapshots", {}, key=self.agent("free"), status=201).json()
+        self.end(made, "free")
+        held = self.make("free", tier="HumanApprove", from_snapshot=taken["id"])
+        self.assertEqual(held["status"], "blocked")
+        self.server.stop()
+        self.server.start()
+        self.vote(self.id_of(held), self.boss("free"))
+        self.reached(held, "running", tenant="free")
+        there = self.call("GET", f"/v1/sessions/{held['id']}/files/notes", key=self.agent("free"), status=200)
+        self.assertEqual(there.body, b"kept")
+        self.end(held, "free")
 
     def test_a_tier_asks_for_it(self):
         """A tier that people have to look at, where nothing else of the policy wants that."""
