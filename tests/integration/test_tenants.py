@@ -139,7 +139,10 @@ class Tenants(ApiTest):
             role = "tenant-admin" if kind in ("keys", "agents") else "agent"
             shown = self.call("GET", path, key=self.keys["a", role], status=200).json()
             self.assertNotIn(shown.get("status"), ("denied", "ended", "cancelled"), shown)
-        files = self.call("GET", f"/v1/sessions/{self.ids['sessions']}/files/f", key=self.keys["a", "agent"], status=200)
+        path = f"/v1/sessions/{self.ids['sessions']}/files/f"
+        # The rules of its agent may have changed just now, for which it gets another sandbox.
+        harness.wait_for("the session", lambda: self.call("GET", path, key=self.keys["a", "agent"]).status != 503)
+        files = self.call("GET", path, key=self.keys["a", "agent"], status=200)
         self.assertEqual(files.body, b"x")
 
     def test_an_agent_of_the_same_name_is_another(self):
