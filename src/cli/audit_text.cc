@@ -71,7 +71,7 @@ constexpr std::array kPhrases = {
     Phrase{"session.refused", "was refused in", "doing missing"},
     Phrase{"session.renewed", "renewed", ""},
     Phrase{"session.resumed", "resumed", "escalation"},
-    Phrase{"session.rules_applied", "lost permissions in", "runtime"},
+    Phrase{"session.rules_applied", "applied the agent's rules to", "runtime"},
     Phrase{"session.started", "got a sandbox for", "node"},
     Phrase{"snapshot.created", "took", ""},
     Phrase{"snapshot.deleted", "deleted", ""},

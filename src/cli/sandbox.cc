@@ -336,7 +336,7 @@ constexpr Flag kFilterFlags[] = {
     kAgentFlag,
     {.name = "whitelist",
      .value = "on|off",
-     .help = "allow the agent's own commands alone, and none of its level's"},
+     .help = "ignore the level's allowed commands; count the agent's own"},
     {.name = "dangerous", .value = "PATTERN", .help = "a command that is denied", .many = true},
     {.name = "program", .value = "NAME", .help = "whose options or paths the next flags hold"},
     {.name = "allow-flag", .value = "FLAG", .help = "only these options", .many = true},
@@ -402,8 +402,9 @@ const Command kSandboxFilter = {
     .name = "sandbox filter",
     .summary = "set an agent's own command filter",
     .details =
-        "It comes on top of what the level forbids. --undo takes back what --dangerous and\n"
-        "--program name.",
+        "Denies more than the level does. --program replaces the agent's earlier restriction of\n"
+        "that program: give all of its flags and paths at once. --undo removes the patterns of\n"
+        "--dangerous and the restriction of --program; --whitelist off ends the whitelist.",
     .flags = kFilterFlags,
     .examples =
         "cloister sandbox filter --agent alice --whitelist on\n"

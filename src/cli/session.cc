@@ -194,7 +194,9 @@ const Command kSessionCreate = {
         "Programs run in it with `cloister exec`, beside each other; files stay between them. It\n"
         "ends when it is told to, when its time is over, or with the server. Where policy wants "
         "an\n"
-        "approval, the id of that is printed and the exit status is 125; --wait-approval stays.",
+        "approval, the session is blocked: its id is printed, the escalation is named on standard\n"
+        "error, and the exit status is 125. --wait-approval waits instead: 0 means that the\n"
+        "session runs, 1 that it was refused.",
     .flags = sessionFlags(),
     .examples =
         "S=$(cloister session create --language python --ttl 7200)\n"

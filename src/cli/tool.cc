@@ -115,6 +115,7 @@ Result<int> callTool(const Invocation& invocation) {
                     {"arguments", TRY(argumentsOf(flags))}};
   if (const auto session = flags.text("session")) body["session_id"] = *session;
   if (const auto parent = flags.text("parent")) body["parent_id"] = *parent;
+  if (const auto approval = flags.text("approval")) body["approval"] = *approval;
   HttpClient client = TRY(connect(invocation.globals));
   const std::string text = base::toJson(body);
   const HttpResponse answer =
@@ -133,7 +134,8 @@ constexpr Flag kCallFlags[] = {
     {.name = "arg", .value = "NAME=VALUE", .help = "an argument that is text", .many = true},
     {.name = "arguments", .value = "JSON", .help = "an object of arguments"},
     {.name = "session", .value = "ID", .help = "in this session, not in a sandbox of its own"},
-    {.name = "parent", .value = "ID", .help = "the execution of that session that calls"}};
+    {.name = "parent", .value = "ID", .help = "the execution of that session that calls"},
+    {.name = "approval", .value = "ID", .help = "the escalation that was approved for this call"}};
 
 }  // namespace
 
@@ -148,8 +150,8 @@ const Command kToolCall = {
     .summary = "call a tool in a sandbox",
     .details =
         "Its output comes here, and its exit status becomes this command's: 124 the time was\n"
-        "over, 137 killed by the memory limit, 125 the service refused or failed. See\n"
-        "docs/TOOLS.md.",
+        "over, 137 killed by the memory limit, 125 the service refused or failed, or\n"
+        "the call waits for an approval. See docs/TOOLS.md.",
     .flags = kCallFlags,
     .examples =
         "cloister tool call shell.execute --arg command='ls -l'\n"
