@@ -76,6 +76,8 @@ struct Channel {
   // Its open files are to be looked at: it is a program's and runs.
   [[nodiscard]] bool watched() const { return used && begun && !ended && !notes; }
   void sawOpenFiles(uint32_t number_of_them) { open_files = std::max(open_files, number_of_them); }
+  // `room`: tableIfAlone(). What cannot be seen once may have been any, and stays so.
+  void sawTable(uint32_t room) { file_table = std::max(file_table, room > 0 ? room : UINT32_MAX); }
   // Adds what a reaped process used.
   void account(const rusage& usage);
   // Writes what the pipe takes, and adds to `taken`. A program that closed its stdin takes

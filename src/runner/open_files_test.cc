@@ -90,6 +90,16 @@ TEST(OpenFiles, OfOneThatWaitedForAChildItsTableSaysNothing) {
   EXPECT_EQ(tableIfAlone(parent.pid()), 0U) << "the child may have been at the limit";
 }
 
+TEST(OpenFiles, ATableThatCannotBeSeenOnceMayHaveBeenAny) {
+  Channel channel = watched(1);
+  channel.sawTable(64);
+  channel.sawTable(256);
+  EXPECT_EQ(channel.file_table, 256U);
+  channel.sawTable(0);
+  channel.sawTable(64);
+  EXPECT_EQ(channel.file_table, UINT32_MAX);
+}
+
 TEST(OpenFiles, WhatProgramsSayIsFound) {
   EXPECT_TRUE(saysTooManyFiles("OSError: [Errno 24] Too many open files: 'x'\n"));
   EXPECT_TRUE(saysTooManyFiles("Error: EMFILE: too many open files, open 'x'\n"));

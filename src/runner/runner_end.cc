@@ -23,7 +23,7 @@ bool Runner::relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left) {
   if (n > 0) {
     const auto size = static_cast<uint32_t>(n);
     if (type == FromRunner::kStderr && saysTooManyFiles({link_.payload(), size})) {
-      channel.file_table = std::max(channel.file_table, tableIfAlone(channel.pid));
+      channel.sawTable(tableIfAlone(channel.pid));
     }
     link_.commit(type, channel.number, size);
     if (channel.windowed) channel.window -= wire::outputUnits(size);
@@ -141,7 +141,7 @@ void Runner::onDone(const signalfd_siginfo& info) {
     channel.status = static_cast<int>(end & 0xFF) << 8;  // as WEXITSTATUS() finds it
     channel.sawOpenFiles(end >> 8);
     // It is there as it was at its end.
-    if (channel.status != 0) channel.file_table = fileTableOf(channel.pid);
+    if (channel.status != 0) channel.sawTable(tableIfAlone(channel.pid));
     channel.reaped++;
     channel.ended = true;
     stop(channel);

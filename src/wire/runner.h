@@ -146,8 +146,9 @@ enum class FromRunner : uint16_t {
   // u64 bytes used, u64 bytes in total, u64 inodes used, u64 inodes in total of /workspace's file
   // system, u64 bytes of the largest file there if the program failed, otherwise 0, u32 files that
   // one of its processes was seen to have open at the most, u32 that the program's table had room
-  // for when it failed or said that there were too many; of both, 0 where nobody could look. Sent
-  // before kExited. A runner that goes on from an older image of memory sends four or five numbers.
+  // for when it failed or said that there were too many, the largest number where that could not be
+  // seen; of both, 0 where nobody looked. Sent before kExited. A runner that goes on from an older
+  // image of memory sends four or five numbers.
   kScratch = 75,
   // u32 bytes of kStdin that the program has read or will never read: opens the node's window. What
   // is taken when the end of kStdin has come is said before kExited at the latest.
