@@ -211,8 +211,10 @@ std::string displayOfSession(const std::string& request_json, const std::string&
     if (!value.empty())
       out += "\n" + std::string(name) + ": " + model::safeText(value, kShownValue);
   };
-  for (const char* name : {"language", "runtime", "tier", "from_snapshot"})
+  for (const char* name : {"language", "runtime", "tier", "from_snapshot", "cwd"})
     add(name);
+  if (const json::value* scope = request->if_contains("capabilities"))
+    out += "\ncapabilities: " + safe(*scope);
   addEnvironment(out, *request);
   addSurroundings(out, *request);
   for (const char* time : {"ttl_seconds", "idle_ttl_seconds"}) {

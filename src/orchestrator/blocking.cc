@@ -30,7 +30,8 @@ std::function<Result<model::AuditEvent>(Escalation&)> spending(const policy::Use
 std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use& use) {
   return [use](Escalation& e) -> Result<model::AuditEvent> {
     if (e.status == model::EscalationStatus::kUsed) {
-      return fail(Code::kConflict, "using " + e.id + ": another run has");
+      return fail(Code::kConflict, "using " + e.id + ": another run has",
+                  std::string(policy::approval::kUsed));
     }
     e.execution_id = use.execution_id;
     TRY(policy::use(e, use));
@@ -206,6 +207,12 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
     co_return earlierOr(*run, std::move(record), std::move(full));
   }
+  // Nobody is asked about a program of a session that has ended, or is not there yet.
+  if (run->home) {
+    auto open = run->home->admit();
+    if (!open && open.error().code == Code::kConflict)
+      co_return earlierOr(*run, std::move(record), std::move(open).error());
+  }
   // What will wait is a run like any other; one that ends here is none.
   const bool waits = mayWait(*run);
   const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
@@ -230,6 +237,13 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     run->spec = {};
     blocked.insert(run->execution.id);
     show(run);
+    // What ended while the ledger took it could not tell it so.
+    if (const Cause ended = run->host->cause(); ended != Cause::kNone) {
+      blocked.erase(run->execution.id);
+      applyCause(run->execution, ended);
+      co_await endBlocked(run);
+      co_return run->execution;
+    }
     if (run->asks) co_await noteViolation(run);
     if (run->asks) co_await settleIfDecided(run);
   } else {
@@ -414,6 +428,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Pending pending =
       CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
   CO_TRY(reload(*run, pending));
+  CO_TRY(store::stillHolds(parts.store, run->execution.principal));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
   // One of those that waited together uses it up: its own run, or where that has ended, the first.
@@ -450,7 +465,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
       parts.store.escalations().changeWith(change, queued, event, std::move(done));
     });
     // Another of those that waited may have used it up meanwhile.
-    if (!both && orphan && both.error().code == Code::kConflict)
+    if (!both && orphan && both.error().field == policy::approval::kUsed)
       co_return co_await ledger.update(queued, event);
     if (!both) co_return std::unexpected(both.error());
     co_return Result<>{};

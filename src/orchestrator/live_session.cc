@@ -85,7 +85,7 @@ void LiveSession::leave() {
   record.last_used_at = base::wallMicros();
   if (opened && programs == 0) {  // what else was let in has to go (session_rules.cc)
     opened = false;
-    revoked = true;
+    was_opened = revoked = true;
   }
   changed.notify();
 }

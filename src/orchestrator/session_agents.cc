@@ -54,7 +54,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
 
 void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {
   for (const auto& [id, session] : live) {
-    if (session->waits() || !AgentUse::isOf(session->record.principal, principal)) continue;
+    const bool waits = session->waits() && !session->taken;
+    if (waits || !AgentUse::isOf(session->record.principal, principal)) continue;
     used.add(session->record.limits, session->measured());
   }
 }

@@ -92,6 +92,15 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
     return fail(Code::kQuota, "asking for approval: " + std::to_string(config.max) +
                                   " sessions wait for one already (session.max)");
   }
+  const std::string& tenant = session.record.principal.tenant;
+  const auto its = std::ranges::count_if(live, [&](const auto& each) {
+    return each.second->waits() && each.second->record.principal.tenant == tenant;
+  });
+  if (std::cmp_greater_equal(its, config.max_per_tenant)) {
+    return fail(Code::kQuota, "asking for approval: " + std::to_string(config.max_per_tenant) +
+                                  " sessions of this tenant wait for one already "
+                                  "(session.max_per_tenant)");
+  }
   TRY(runs->checkDisk(session.record.limits));
   const std::string image = imageDigestOf(session);
   if (runs->node.runtime == nullptr || image.empty()) {
@@ -278,6 +287,7 @@ Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
 
 // Policy and the rules of its agent are asked again, and the approval is spent.
 Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
+  CO_TRY(store::stillHolds(runs->parts.store, session.record.principal));
   co_await consult(session);
   Escalation e = CO_TRY(escalationOf(session));
   const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
@@ -317,7 +327,14 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
 Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
   model::SessionRequest request;
   request.settings = session.request;
-  AgentJudgement judged = CO_TRY(heldBack(session.record.principal, request));
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  const model::Principal& by = session.record.principal;
+  policy::Resources used = runs->usedBy(&by).reserved;
+  const model::Limits& own = session.record.limits;  // it has its place: it is to be counted once
+  used.memory_bytes -= std::min(used.memory_bytes, own.memory_bytes);
+  used.cpu_millis -= std::min(used.cpu_millis, own.cpu_millis);
+  used.running -= std::min(used.running, 1U);
+  AgentJudgement judged = CO_TRY(runs->parts.agents->judgeSession(by, request.settings, used));
   session.held = std::move(judged.held);
   if (judged.refusal) {
     const std::string reason = judged.refusal->denied.reason;
@@ -327,8 +344,12 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
                                               session.record.principal));
     co_return fail(Code::kDenied, reason);
   }
-  if (request.settings.limits == session.request.limits) co_return Result<>{};
-  co_return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
+  if (request.settings.limits != session.request.limits) {
+    co_return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
+  }
+  if (request.settings.nested == session.request.nested) co_return Result<>{};
+  co_return fail(Code::kDenied,
+                 "sessions of the agent are nested now, and this was not approved so");
 }
 
 // From here on it is made as any other; its time begins.

@@ -152,7 +152,9 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   asked.inside.clear();
   Ruling ruling = co_await runs->parts.policy.rule(asked);
   asked.now = base::wallMicros();
-  const policy::Decision decision = decide(session, *ruling.policy, asked);
+  // What was approved is the sandbox that was asked for, and not every one that it may move to.
+  const policy::Decision decision = why == kMoved ? policy::decide(*ruling.policy, asked)
+                                                  : decide(session, *ruling.policy, asked);
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
                                       (denied->remedy.empty() ? "" : "; " + denied->remedy));

@@ -16,6 +16,8 @@ namespace {
 // From when nothing is waited for but such a sandbox. Then the session ends: what its programs left
 // running in the one that it has may do what it may no longer.
 constexpr std::chrono::seconds kPatience{60};
+// The same after a program that was approved: what it left behind may do what it might.
+constexpr std::chrono::seconds kSoon{5};
 
 }  // namespace
 
@@ -44,8 +46,8 @@ void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
   }
   const base::Monotonic now = base::monotonicNow();
   if (runs->config.end_revoked) session->rules_since = std::min(session->rules_since, now);
-  if (session->rules_since < now - kPatience) {
-    beginEnd(session, endByRules({Code::kUnavailable, "there was none within a minute", ""}));
+  if (session->rules_since < now - (session->was_opened ? kSoon : kPatience)) {
+    beginEnd(session, endByRules({Code::kUnavailable, "there was none in time", ""}));
   } else if (!session->under_rules && !session->saving && !session->moving) {
     session->under_rules = true;
     runtime::spawn(runs->executor, applyRules(session));
@@ -69,7 +71,7 @@ Task<void> Sessions::Impl::applyRules(SessionPtr session) {
               {{"session", session->record.id}, {"reason", done.error().message}});
     co_return;
   }
-  session->revoked = false;
+  session->revoked = session->was_opened = false;
   session->rules_since = base::Monotonic::max();
   session->log->publish(session->now());
 }

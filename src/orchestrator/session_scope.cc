@@ -71,6 +71,7 @@ Task<Result<>> Sessions::Impl::withinScope(SessionPtr session, model::Principal 
   const auto self = shared_from_this();
   std::optional<HomeRefusal> refusal = beyondScope(*session, needs);
   if (!refusal) co_return Result<>{};
+  CO_TRY(session->count());  // as one of its programs that is refused
   refusal->details["doing"] = doing;
   CO_TRY(co_await runs->ledger.append({.action = "session.refused",
                                        .subject = session->record.id,

@@ -62,6 +62,7 @@ struct LiveSession final : Home {
   Held held;            // of its agent, in its sandbox
   bool opened = false;  // its sandbox is one program's, which was approved with more than its rules
   Held by_rules;        // then: `held`, but for that
+  bool was_opened = false;  // and has to go back under its rules
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;

@@ -52,7 +52,7 @@ class Inspector(unittest.TestCase):
         for era in ("legacy", "auto", "modern"):
             with self.subTest(era=era):
                 done = self.inspect(transport, era, "--method", "tools/list", "--strict")
-                self.assertEqual(len(done["tools"]), 10)
+                self.assertEqual(len(done["tools"]), 14)
 
     def test_lists_over_http(self):
         self.lists("http")

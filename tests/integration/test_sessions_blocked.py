@@ -83,6 +83,29 @@ class Sessions(Escalations):
         self.assertEqual(there.body, b"kept")
         self.end(held, "free")
 
+    def test_one_approval_is_no_more_than_the_agent_may_have(self):
+        self.call("POST", "/v1/agents/coder/sandbox?tenant=other", {"level": "unrestricted", "limits": {"concurrent": 1}},
+                  status=201)
+        both = [self.make("other", metadata={"task": str(n)}) for n in range(2)]
+        self.assertEqual(self.id_of(both[0]), self.id_of(both[1]))
+        self.vote(self.id_of(both[0]), self.boss("other"))
+        became = sorted(self.reached(each, "running", "ended", tenant="other")["status"] for each in both)
+        self.assertEqual(became, ["ended", "running"])
+        for each in both:
+            self.end(each, "other")
+
+    def test_it_is_made_as_it_was_approved(self):
+        """Not by a key that was revoked meanwhile, and not where the agent's sessions are to be others now."""
+        made = self.call("POST", "/v1/keys", {"tenant": "counted", "name": "lost", "roles": ["agent"], "agent": "coder"},
+                         status=201).json()
+        held = self.call("POST", "/v1/sessions", {"language": "bash"}, key=made["secret"], status=202).json()
+        self.call("DELETE", f"/v1/keys/{made['id']}", status=204)
+        other = self.make("counted", cwd="/tmp")
+        self.call("POST", "/v1/agents/coder/sandbox?tenant=counted", {"level": "unrestricted", "nested": True}, status=201)
+        for each, why in ((held, "revoked"), (other, "nested")):
+            self.vote(self.id_of(each), self.boss("counted"))
+            self.assertIn(why, self.reached(each, "running", "ended", tenant="counted")["end_reason"]["message"])
+
     def test_a_tier_asks_for_it(self):
         """A tier that people have to look at, where nothing else of the policy wants that."""
         for tier, people in (("HumanApprove", 1), ("ManualOnly", 2)):
