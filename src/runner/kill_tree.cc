@@ -14,8 +14,9 @@ namespace cloister::runner {
 namespace {
 
 constexpr int kMaxRounds = 64;  // each finds one that was not there before
-// A killed process is there until it is next scheduled, which on a busy machine takes its time.
-constexpr int kMaxWaits = 500;
+// A killed process is there until it is next scheduled, which on a busy machine takes its time:
+// half a second was too short once.
+constexpr int kMaxWaits = 3000;
 constexpr long kWaitNanos = 1'000'000;
 
 ProcessTable table;
