@@ -21,6 +21,14 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
                                 std::move(idempotency_key));
 }
 
+namespace {
+
+Task<Result<>> noSessions() {
+  co_return fail(Code::kUnavailable, "running in a session: the service stops");
+}
+
+}  // namespace
+
 Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, SessionPtr session,
                                                     model::ExecRequest request,
                                                     std::string idempotency_key) {
@@ -35,8 +43,11 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
       return self->askForArtifact(session, principal, std::move(wanted));
     };
   }
-  asked.enter = [self, session](Held opened, Held by_rules) {
-    return self->enter(session, std::move(opened), std::move(by_rules));
+  // Weak: the run is kept by what the sessions keep.
+  asked.enter = [weak = weak_from_this(), session](Held opened, Held by_rules) {
+    const auto sessions = weak.lock();
+    return sessions ? sessions->enter(session, std::move(opened), std::move(by_rules))
+                    : noSessions();
   };
   asked.site = CO_TRY(siteOf(principal, *session, asked.request));
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
