@@ -198,7 +198,16 @@ class Run:
             if self._alone(suite):
                 self._one(suite)
         self._again()
-        for outcome in [] if self._counts else verdict.judge_costs(self.printer.outcomes, self.table):
+        if not self._counts:
+            self._judge_costs()
+
+    def _judge_costs(self):
+        outcomes = self.printer.outcomes
+        over = verdict.costs_above(outcomes, self.table)
+        if verdict.is_the_machine(over, outcomes):
+            print(f"\n{len(over)} of {len(outcomes)} suites are above their budgets. So many are the machine's doing, and fail nothing:")
+            print(*(f"  {outcome.suite.name}: {why}" for outcome, why in over), sep="\n", flush=True)
+        for outcome in verdict.judge_costs(outcomes, self.table):
             print(f"\n--- {outcome.suite.name} {outcome.cases[-1].name}\n{outcome.cases[-1].detail}", flush=True)
 
     def _built(self, preset):

@@ -25,6 +25,7 @@ OVER_WALL = 3.0  # times its budget of wall time, which depends on the other use
 SLACK = 2.0  # CPU-seconds above that, for noise
 FEW = 8  # with fewer suites the pace of the machine is unknown
 PACE_UNKNOWN, PACE_MOST = 1.5, 2.0
+ENOUGH, MANY = 80, 0.1  # of so many suites, more than this part above their budgets: it is the machine
 WORST = 10
 TOTAL = "total"  # the row of the table for a whole run of the landing tier
 
@@ -60,19 +61,34 @@ def pace(outcomes, table, figure="cpu"):
     return min(max(statistics.median(ratios), 1.0), PACE_MOST) if len(ratios) >= FEW else PACE_UNKNOWN
 
 
-def judge_costs(outcomes, table):
-    """Fails the suites that took a fifth more processor time than their budgets, or three times the wall time, at the pace
-    of this machine → their outcomes."""
+def costs_above(outcomes, table):
+    """The suites that took a fifth more processor time than their budgets, or three times the wall time, at the pace of this
+    machine → [(outcome, why)]."""
     cpu_factor, wall_factor = OVER * pace(outcomes, table), OVER_WALL * pace(outcomes, table, "wall")
-    failed = []
+    found = []
     for outcome in outcomes:
         row = table.get(outcome.suite.name)
         details = above(outcome.cpu, outcome.wall, row, cpu_factor, wall_factor) if row is not None else []
         if details:
-            detail = f"{'; '.join(details)}: make it cheaper, or raise the budget in tests/suites.tsv and say why"
-            outcome.cases.append(Case("(budget)", "failed", detail))
-            failed.append(outcome)
-    return failed
+            found.append((outcome, "; ".join(details)))
+    return found
+
+
+def is_the_machine(over, outcomes):
+    """Whether so many suites are above their budgets that it tells of the machine: of one with slow system calls, for example,
+    which its pace does not tell, as that is of all suites alike. judge_total() still judges them together."""
+    return len(outcomes) >= ENOUGH and len(over) > MANY * len(outcomes)
+
+
+def judge_costs(outcomes, table):
+    """Fails the suites that costs_above() names, unless it is the machine → their outcomes."""
+    over = costs_above(outcomes, table)
+    if is_the_machine(over, outcomes):
+        return []
+    for outcome, why in over:
+        detail = f"{why}: make it cheaper, or raise the budget in tests/suites.tsv and say why"
+        outcome.cases.append(Case("(budget)", "failed", detail))
+    return [outcome for outcome, _ in over]
 
 
 def above(cpu, wall, row, cpu_factor, wall_factor):

@@ -122,6 +122,16 @@ class Judging(Planted):
         outcomes[3].cpu = 30.0
         self.assertEqual(verdict.judge_costs(outcomes, table), [outcomes[3]])
 
+    def test_many_suites_above_their_budgets_are_the_machine(self):
+        def judged(count, above):
+            outcomes = [suite_run.Outcome(suites.Suite(f"a/{n}", []), [], "", 1, 30.0 if n < above else 9.0) for n in range(count)]
+            table = {outcome.suite.name: suites.Row(suites.LANDING, 10, 10) for outcome in outcomes}
+            return len(verdict.judge_costs(outcomes, table))
+
+        self.assertEqual(judged(100, 10), 10)
+        self.assertEqual(judged(100, 11), 0)
+        self.assertEqual(judged(79, 11), 11)  # too few to tell
+
     def test_a_whole_run_above_its_budget_fails(self):
         outcomes = [suite_run.Outcome(suites.Suite("a/one", []), [], "", 1, cpu) for cpu in (30, 40)]
         self.assertIsNone(verdict.judge_total(outcomes, 299, suites.Row(suites.LANDING, 60, 100)))
@@ -138,6 +148,12 @@ class Judging(Planted):
     def test_a_suite_that_ends_in_the_middle_fails(self):
         outcome = self.outcome_of("def test(self): os._exit(0)")
         self.assertEqual(self.failures(outcome), [("Planted.test", "it did not end")])
+
+    def test_only_the_release_build_has_the_full_counts(self):
+        body = "def test(self): self.assertEqual(os.environ['CLOISTER_LONG'], '1')"
+        for preset, failed in (("release", []), ("asan", ["Planted.test"]), ("tsan", ["Planted.test"])):
+            outcome = suite_run.run(self.planted(body, preset=preset), jailed=True, counts=True)
+            self.assertEqual([name for name, _ in self.failures(outcome)], failed, preset)
 
 
 class Built(unittest.TestCase):
