@@ -51,14 +51,15 @@ std::vector<uint32_t> shareCpu(uint32_t together, std::span<const CpuNeed> needs
   return given;
 }
 
-CpuShares::CpuShares(boost::asio::any_io_executor executor, std::chrono::milliseconds period)
-    : executor_(std::move(executor)), period_(period), timer_(executor_) {}
+CpuShares::CpuShares(boost::asio::any_io_executor executor, std::chrono::milliseconds period,
+                     std::function<base::Monotonic()> now)
+    : executor_(std::move(executor)), period_(period), now_(std::move(now)), timer_(executor_) {}
 
 std::shared_ptr<void> CpuShares::add(const std::string& owner, uint32_t together,
                                      CpuSharer& sharer) {
   const auto [found, is_new] = owners_.try_emplace(owner);
   Owner& of = found->second;
-  if (is_new) of.looked_at = base::monotonicNow();
+  if (is_new) of.looked_at = now_();
   of.together = together;
   // It has used nothing of nothing, and so wants its most.
   of.members.push_back({.sharer = &sharer, .micros = sharer.cpuMicros()});
@@ -84,8 +85,8 @@ void CpuShares::count(Owner& owner, Member& member) {
 }
 
 // What was used since, of each and of all.
-void CpuShares::look(Owner& owner) {
-  const base::Monotonic now = base::monotonicNow();
+void CpuShares::look(Owner& owner) const {
+  const base::Monotonic now = now_();
   const auto since = static_cast<uint64_t>(std::max<int64_t>(
       1, std::chrono::duration_cast<std::chrono::microseconds>(now - owner.looked_at).count()));
   owner.looked_at = now;

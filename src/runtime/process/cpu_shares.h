@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -53,8 +54,10 @@ std::vector<uint32_t> shareCpu(uint32_t together, std::span<const CpuNeed> needs
 
 class CpuShares : public std::enable_shared_from_this<CpuShares> {
  public:
+  // `now` tells how long ago it last looked.
   explicit CpuShares(boost::asio::any_io_executor executor,
-                     std::chrono::milliseconds period = std::chrono::milliseconds(200));
+                     std::chrono::milliseconds period = std::chrono::milliseconds(200),
+                     std::function<base::Monotonic()> now = base::monotonicNow);
   CpuShares(const CpuShares&) = delete;
   CpuShares& operator=(const CpuShares&) = delete;
   ~CpuShares() = default;
@@ -79,7 +82,7 @@ class CpuShares : public std::enable_shared_from_this<CpuShares> {
   };
   void leave(const std::string& owner, const CpuSharer* sharer);
   static void count(Owner& owner, Member& member);
-  static void look(Owner& owner);
+  void look(Owner& owner) const;
   void share(Owner& owner) const;
   [[nodiscard]] uint32_t partOf(const Owner& owner) const;
   void rest();
@@ -87,6 +90,7 @@ class CpuShares : public std::enable_shared_from_this<CpuShares> {
 
   boost::asio::any_io_executor executor_;
   std::chrono::milliseconds period_;
+  std::function<base::Monotonic()> now_;
   boost::asio::steady_timer timer_;
   std::map<std::string, Owner> owners_;
   bool watching_ = false;

@@ -73,15 +73,18 @@ struct Busy final : CpuSharer {
 
 class CpuSharesTest : public testing::Test {
  protected:
-  template <class Condition>
-  void runUntil(Condition condition) {
-    while (!condition())
-      io_.run_one();
+  static constexpr std::chrono::milliseconds kPeriod{20};
+
+  // Of a clock that stands still until a period is over, whatever the machine does meanwhile.
+  void aPeriodLater() {
+    now_ += kPeriod;
+    io_.run_one();
   }
 
   boost::asio::io_context io_;
+  base::Monotonic now_{};
   std::shared_ptr<CpuShares> shares_ =
-      std::make_shared<CpuShares>(io_.get_executor(), std::chrono::milliseconds(20));
+      std::make_shared<CpuShares>(io_.get_executor(), kPeriod, [this] { return now_; });
 };
 
 TEST_F(CpuSharesTest, ANewOneHasItsPartAtOnceAndWhoEndsLeavesIt) {
@@ -107,26 +110,27 @@ TEST_F(CpuSharesTest, WhoRestsLeavesItsPartToWhoIsBusy) {
   Busy idle;
   const auto first = shares_->add("a", 400, busy);
   const auto second = shares_->add("a", 400, idle);
-  const auto begin = base::monotonicNow();
-  runUntil([&] {
-    const auto since = base::monotonicNow() - begin;
-    busy.micros = static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(since).count() * 3 / 10);
-    return busy.given > 350;
-  });
+  for (int i = 0; i < 5; ++i) {
+    busy.micros += 6'000;  // 300 of 1000 of a period
+    aPeriodLater();
+  }
+  EXPECT_GT(busy.given, 350U);
   EXPECT_LE(busy.given + idle.given, 400U);
 }
 
 TEST_F(CpuSharesTest, WhatWasTooMuchIsTakenFromWhatComesNext) {
   auto ended = std::make_unique<Busy>();
   auto place = shares_->add("a", 100, *ended);
-  ended->micros = 50'000;
+  ended->micros = 10'000;
   place.reset();
   ended.reset();
   Busy next;
   const auto again = shares_->add("a", 100, next);
-  runUntil([&] { return next.given == kLeastCpu; });
-  runUntil([&] { return next.given == 100; });  // once that time is over
+  aPeriodLater();
+  EXPECT_EQ(next.given, kLeastCpu);
+  for (int i = 1; i < 10'000 / 2'000; ++i)
+    aPeriodLater();
+  EXPECT_EQ(next.given, 100U) << "once that time is over";
 }
 
 TEST_F(CpuSharesTest, WhatCouldNotBeGivenIsGivenLater) {
@@ -135,7 +139,8 @@ TEST_F(CpuSharesTest, WhatCouldNotBeGivenIsGivenLater) {
   const auto place = shares_->add("a", 400, one);
   EXPECT_EQ(one.given, 0U);
   one.broken = false;
-  runUntil([&] { return one.given == 400; });
+  aPeriodLater();
+  EXPECT_EQ(one.given, 400U);
 }
 
 }  // namespace
