@@ -21,6 +21,7 @@
 #include "base/network.h"
 #include "base/result.h"
 #include "model/principal.h"
+#include "orchestrator/fair_share.h"
 
 namespace cloister::api {
 
@@ -34,6 +35,7 @@ struct HttpLimits {
   size_t head_bytes = size_t{32} << 10;
   size_t body_bytes = size_t{32} << 20;      // of a body that is held as a whole
   size_t bodies_bytes = size_t{256} << 20;   // all bodies being held at once; half, of one tenant
+  orchestrator::Fairness fairness = {};      // between tenants, of these
   size_t answers_bytes = size_t{128} << 20;  // large answers that one tenant is slow to read
   size_t body_rate = size_t{8} << 10;        // bytes a second that a body must keep up, on average
   Millis head_time{10'000};                  // from a head's first byte to its last

@@ -216,6 +216,7 @@ Task<void> Connection::run() {
     releaseBody();
     if (!sent) break;
   }
+  parser_ = std::make_unique<RequestParser>(shared_->limits);  // with the body goes its memory
   if (open_) co_await linger();
   close();
 }
@@ -481,25 +482,21 @@ Task<void> Connection::linger() {
   }
 }
 
-// A tenant that only announces bodies keeps no other from sending theirs.
+// A body counts as it comes, not by its announced length.
 bool Connection::holdBody(const std::string& tenant) {
   const size_t wanted = parser_->bodyBytes();
   if (wanted <= held_) return true;
   const HttpLimits& limits = shared_->limits;
   const size_t share = std::max(limits.body_bytes, limits.bodies_bytes / 2);
   const size_t more = wanted - held_;
-  const auto of_tenant = shared_->bodies_of.try_emplace(tenant).first;
+  orchestrator::FairShare& bodies = shared_->bodies;
   const bool fits =
-      shared_->bodies + more <= limits.bodies_bytes && of_tenant->second + more <= share;
-  if (fits) {
-    shared_->bodies += more;
-    of_tenant->second += more;
-    held_ = wanted;
-    held_for_ = tenant;
-  } else if (of_tenant->second == 0) {
-    shared_->bodies_of.erase(of_tenant);
-  }
-  return fits;
+      bodies.of(tenant) + more <= share && bodies.has(tenant, more, limits.bodies_bytes);
+  if (!fits) return false;
+  bodies.take(tenant, more);
+  held_ = wanted;
+  held_for_ = tenant;
+  return true;
 }
 
 // One at least, whatever its size.
@@ -523,10 +520,7 @@ std::shared_ptr<void> Connection::holdAnswer(size_t bytes) {
 
 void Connection::releaseBody() {
   if (held_ == 0) return;
-  const auto of_tenant = shared_->bodies_of.find(held_for_);
-  shared_->bodies -= held_;
-  of_tenant->second -= held_;
-  if (of_tenant->second == 0) shared_->bodies_of.erase(of_tenant);
+  shared_->bodies.give(held_for_, held_);
   held_ = 0;
 }
 

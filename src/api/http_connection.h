@@ -28,11 +28,10 @@ struct Shared {
   HttpLimits limits;
   std::vector<std::string> host_names;
   HttpHandler* handler = nullptr;
-  std::list<Connection*> waiting;  // no complete head yet; the longest first
-  size_t open = 0;                 // sockets
-  size_t bodies = 0;               // bytes of bodies held, and of that by tenant
-  std::map<std::string, size_t, std::less<>> bodies_of;
-  // The same, of large answers on their way, by tenant.
+  std::list<Connection*> waiting;         // no complete head yet; the longest first
+  size_t open = 0;                        // sockets
+  orchestrator::FairShare bodies{{}, 0};  // bytes of bodies held
+  // Bytes of large answers on their way, by tenant.
   std::map<std::string, size_t> answers;
   bool stopping = false;
 };

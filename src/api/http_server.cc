@@ -196,6 +196,7 @@ HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits,
     : impl_(std::make_shared<Impl>(std::move(executor))) {
   impl_->tls = std::move(tls);
   impl_->shared->limits = limits;
+  impl_->shared->bodies = orchestrator::FairShare(limits.fairness, limits.body_bytes);
   impl_->shared->host_names = std::move(host_names);
 }
 

@@ -112,9 +112,7 @@ std::optional<uint64_t> RequestParser::declaredBody() const {
 }
 
 size_t RequestParser::bodyBytes() const {
-  const size_t held = state_->parser.get().body().bytes.size();
-  const auto declared = declaredBody();
-  return declared ? std::max(held, static_cast<size_t>(*declared)) : held;
+  return state_->parser.get().body().bytes.size();
 }
 
 bool RequestParser::wantsContinue() const {

@@ -2,6 +2,7 @@
 // PieceBody: a body of Beast's parsers that is taken piece by piece. Internal to the two parsers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -10,8 +11,7 @@
 
 namespace cloister::api {
 
-// A body of which pieces may be taken while it comes. Beast's string_body would make room for all
-// of the declared length.
+// A body of which pieces may be taken while it comes.
 struct PieceBody {
   struct value_type {
     std::string bytes;
@@ -23,7 +23,7 @@ struct PieceBody {
     reader(boost::beast::http::header<kRequest, Fields>&, value_type& body) : body_(body) {}
     void init(const boost::optional<uint64_t>& length, boost::system::error_code& error) {
       error = {};
-      if (length && *length <= body_.whole) body_.bytes.reserve(static_cast<size_t>(*length));
+      if (length && *length <= body_.whole) body_.bytes.reserve(std::min<size_t>(*length, kAtOnce));
     }
     template <class Buffers>
     size_t put(const Buffers& buffers, boost::system::error_code& error) {
@@ -36,6 +36,9 @@ struct PieceBody {
     void finish(boost::system::error_code& error) { error = {}; }
 
    private:
+    // Bytes that are made room for ahead: the announced length may be no more than that.
+    static constexpr size_t kAtOnce = size_t{1} << 20;
+
     value_type& body_;
   };
 };

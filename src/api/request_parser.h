@@ -37,7 +37,7 @@ class RequestParser {
   // it has more.
   std::expected<void, ParseFailure> limitBody(uint64_t bytes);
   [[nodiscard]] std::optional<uint64_t> declaredBody() const;
-  // Bytes of body that are held, or will be by the declared length.
+  // Bytes of body that are held.
   [[nodiscard]] size_t bodyBytes() const;
   [[nodiscard]] bool wantsContinue() const;  // Expect: 100-continue
 

@@ -47,13 +47,19 @@ model::Quota quotaOf(const model::Config::Quotas::Each& config) {
           .memory_mb = bound(config.memory_mb)};
 }
 
+Result<orchestrator::Fairness> fairnessOf(const model::Config& config) {
+  return orchestrator::Fairness{
+      .kept_percent = config.fairness.kept_percent,
+      .weights = TRY(orchestrator::parseWeights(config.fairness.weights))};
+}
+
 }  // namespace
 
 orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
   return {.tenant = quotaOf(config.quotas.tenant), .agent = quotaOf(config.quotas.agent)};
 }
 
-api::HttpLimits httpLimits(const model::Config& all) {
+Result<api::HttpLimits> httpLimits(const model::Config& all) {
   const model::Config::Http& config = all.http;
   // Ledger, blobs, node, log; and an upload that is kept has its file open.
   constexpr size_t kFew = 32;
@@ -66,6 +72,7 @@ api::HttpLimits httpLimits(const model::Config& all) {
   limits.head_bytes = config.header_bytes;
   limits.body_bytes = config.body_bytes;
   limits.bodies_bytes = std::max(limits.bodies_bytes, 2 * limits.body_bytes);
+  limits.fairness = TRY(fairnessOf(all));
   limits.head_time = std::chrono::seconds(config.header_timeout_seconds);
   limits.idle = std::chrono::seconds(config.idle_timeout_seconds);
   return limits;
@@ -138,11 +145,13 @@ orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& con
   return notifier;
 }
 
-orchestrator::RunConfig runConfig(const model::Config& config) {
+Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
   orchestrator::RunConfig run;
   run.concurrent = config.run.concurrent;
   run.queue = config.run.queue;
   run.queue_per_tenant = config.run.queue_per_tenant;
+  run.fairness = TRY(fairnessOf(config));
+  run.skip = std::chrono::seconds(config.fairness.skip_seconds);
   run.disk_bytes = config.workspace.disk.max_mb << 20;
   run.disk_over_bytes = config.workspace.disk.over_mb << 20;
   run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);

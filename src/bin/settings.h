@@ -21,7 +21,7 @@
 namespace cloister {
 
 // Raises this process's limit of descriptors as far as the connections need.
-api::HttpLimits httpLimits(const model::Config& all);
+Result<api::HttpLimits> httpLimits(const model::Config& all);
 uint32_t requestsPerTenant(const model::Config& config);
 orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
                                             const orchestrator::Quotas* quotas);
@@ -31,7 +31,7 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config);
 orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config);
 orchestrator::PolicyConfig policyConfig(const model::Config& config);
 orchestrator::QuotaConfig quotaConfig(const model::Config& config);
-orchestrator::RunConfig runConfig(const model::Config& config);
+Result<orchestrator::RunConfig> runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
 Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);
 orchestrator::SessionConfig sessionConfig(const model::Config& config);

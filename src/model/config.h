@@ -80,6 +80,13 @@ struct Config {
 
   SessionSettings session;
 
+  // Between tenants, of what the service has for all.
+  struct Fairness {
+    uint32_t kept_percent = 12;
+    uint32_t skip_seconds = 5;
+    std::vector<std::string> weights;  // "TENANT = N"
+  } fairness;
+
   // Interpreters that keep their state between a session's cells.
   struct Kernels {
     uint32_t max_per_session = 4;                // at once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // FairQueue: those accepted and waiting, in turn by tenant and in order within each, so that one
-// tenant's thousand runs delay another's first by one. Bounded in number, per tenant, and in bytes
-// held. Pure: no I/O, no clock. One thread.
+// tenant's thousand runs delay another's first by one. A tenant's turn is as many as its weight.
+// Bounded in number, per tenant, and in bytes held, of which a part is kept for tenants that have
+// little waiting (FairShare). Pure: no I/O, no clock. One thread.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "orchestrator/fair_share.h"
 
 namespace cloister::orchestrator {
 
@@ -23,21 +25,31 @@ class FairQueue {
     size_t items = 1024;
     size_t items_per_tenant = 256;
     size_t bytes = size_t{256} << 20;
+    Fairness fairness = {};
   };
 
-  explicit FairQueue(Bounds bounds) : bounds_(bounds) {}
+  explicit FairQueue(Bounds bounds)
+      : bounds_(std::move(bounds)),
+        places_(bounds_.fairness, 1),
+        bytes_(bounds_.fairness, kLeastBytes) {}
 
   // Holds a place until push() fills it or release() gives it up. kQuota names the bound.
   Result<> reserve(const std::string& tenant, size_t bytes) {
-    const auto found = tenants_.find(tenant);
-    const size_t of_tenant = found == tenants_.end() ? 0 : found->second.places;
-    if (places_ >= bounds_.items) return full(bounds_.items, "runs wait already");
-    if (of_tenant >= bounds_.items_per_tenant) {
+    if (places_.of(tenant) >= bounds_.items_per_tenant) {
       return full(bounds_.items_per_tenant, "runs of this tenant wait already");
     }
+    // Approved runs wait outside the bounds, and keep out nobody who has little waiting.
+    if (!places_.has(tenant, 1, bounds_.items) && !places_.withinKept(tenant, 1, bounds_.items)) {
+      return full(bounds_.items,
+                  "runs may wait, and what is left of them, if anything, is kept for tenants with "
+                  "few that wait (fairness.kept_percent)");
+    }
     // One that is large by itself gets its place when nothing else waits.
-    if (places_ > 0 && bytes_ + bytes > bounds_.bytes) {
-      return full(bounds_.bytes, "bytes of requests wait already");
+    if (places_.total() > 0 && !bytes_.has(tenant, bytes, bounds_.bytes) &&
+        !bytes_.withinKept(tenant, bytes, bounds_.bytes)) {
+      return full(bounds_.bytes,
+                  "bytes are there for requests that wait, and what is left of them is less than "
+                  "this one, or kept for tenants with few that wait (fairness.kept_percent)");
     }
     take(tenant, bytes);
     return {};
@@ -45,17 +57,15 @@ class FairQueue {
 
   // A place outside the bounds, for what was accepted before a restart.
   void take(const std::string& tenant, size_t bytes) {
-    tenants_[tenant].places++;
-    places_++;
-    bytes_ += bytes;
+    places_.take(tenant, 1);
+    bytes_.take(tenant, bytes);
   }
 
   void release(const std::string& tenant, size_t bytes) {
+    places_.give(tenant, 1);
+    bytes_.give(tenant, bytes);
     const auto found = tenants_.find(tenant);
-    found->second.places--;
-    places_--;
-    bytes_ -= bytes;
-    if (found->second.places == 0) tenants_.erase(found);
+    if (found != tenants_.end() && found->second.waiting.empty()) tenants_.erase(found);
   }
 
   // Fills a place reserved for the same tenant.
@@ -76,19 +86,22 @@ class FairQueue {
     }
     return nullptr;
   }
-  // Takes that one, which ends its tenant's turn. Its place stays held: release() it.
+  // Takes that one, which ends its tenant's turn or brings it nearer. Its place stays held:
+  // release() it.
   template <class May>
   std::optional<Item> pop(May may) {
     for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
-      std::deque<Item>& waiting = tenants_[*turn].waiting;
-      const auto found = std::ranges::find_if(waiting, may);
-      if (found == waiting.end()) continue;
+      Tenant& tenant = tenants_[*turn];
+      const auto found = std::ranges::find_if(tenant.waiting, may);
+      if (found == tenant.waiting.end()) continue;
       Item item = std::move(*found);
-      waiting.erase(found);
+      tenant.waiting.erase(found);
       size_--;
-      if (waiting.empty()) {
+      const bool over = ++tenant.taken >= bounds_.fairness.weightOf(*turn);
+      if (over || tenant.waiting.empty()) tenant.taken = 0;
+      if (tenant.waiting.empty()) {
         turns_.erase(turn);
-      } else {
+      } else if (over) {
         turns_.splice(turns_.end(), turns_, turn);
       }
       return item;
@@ -111,8 +124,10 @@ class FairQueue {
  private:
   struct Tenant {
     std::deque<Item> waiting;
-    size_t places = 0;  // held, filled or not
+    uint32_t taken = 0;  // of its turn
   };
+  // A tenant finds room for so much of requests in any case.
+  static constexpr uint64_t kLeastBytes = uint64_t{1} << 20;
 
   static std::unexpected<Error> full(size_t bound, std::string_view what) {
     return fail(Code::kQuota, "queueing the run: " + std::to_string(bound) + " " +
@@ -122,8 +137,8 @@ class FairQueue {
   Bounds bounds_;
   std::map<std::string, Tenant> tenants_;
   std::list<std::string> turns_;  // tenants with something waiting, in order of their turn
-  size_t places_ = 0;
-  size_t bytes_ = 0;
+  FairShare places_;              // held, filled or not
+  FairShare bytes_;
   size_t size_ = 0;
 };
 

@@ -80,6 +80,44 @@ TEST(FairQueue, HoldsItsBounds) {
   EXPECT_TRUE(queue.reserve("c", 10));
 }
 
+TEST(FairQueue, APartIsKeptForTenantsWithFewThatWait) {
+  Queue queue({.items = 8, .items_per_tenant = 8, .fairness = {.kept_percent = 12}});
+  for (int i = 0; i < 7; i++)
+    EXPECT_TRUE(queue.reserve("a", 0));
+  const auto full = queue.reserve("a", 0);
+  ASSERT_FALSE(full);
+  EXPECT_THAT(full.error().message,
+              testing::HasSubstr("8 runs may wait, and what is left of them"));
+  EXPECT_TRUE(queue.reserve("b", 0));
+  EXPECT_FALSE(queue.reserve("c", 0));
+}
+
+TEST(FairQueue, WhatWaitsOutsideTheBoundsKeepsOutNobodyWithFew) {
+  Queue queue({.items = 8, .items_per_tenant = 8, .fairness = {.kept_percent = 12}});
+  for (int i = 0; i < 12; i++)
+    queue.take("a", 0);
+  EXPECT_FALSE(queue.reserve("a", 0));
+  EXPECT_TRUE(queue.reserve("b", 0));
+  EXPECT_FALSE(queue.reserve("b", 0));
+}
+
+TEST(FairQueue, APartOfTheBytesToo) {
+  constexpr size_t kMiB = 1 << 20;
+  Queue queue({.bytes = 16 * kMiB, .fairness = {.kept_percent = 12}});
+  EXPECT_TRUE(queue.reserve("a", 15 * kMiB - kMiB));
+  EXPECT_FALSE(queue.reserve("a", kMiB));
+  EXPECT_TRUE(queue.reserve("b", kMiB));
+}
+
+TEST(FairQueue, ATurnIsAsManyAsTheWeight) {
+  Queue queue({.fairness = {.weights = {{"b", 2}}}});
+  for (int i = 1; i <= 3; i++)
+    add(queue, "a", i);
+  for (int i = 11; i <= 14; i++)
+    add(queue, "b", i);
+  EXPECT_THAT(drain(queue), testing::ElementsAre(1, 11, 12, 2, 13, 14, 3));
+}
+
 TEST(FairQueue, AHugeOneGetsItsPlaceAlone) {
   Queue queue({.items = 3, .items_per_tenant = 3, .bytes = 100});
   EXPECT_TRUE(queue.reserve("a", 1000));

@@ -27,6 +27,7 @@ json::object encode(const model::Provenance& from) {
                       {"weakened", std::move(weakened)}};
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (from.nested) out["nested"] = true;
+  if (from.fresh) out["fresh"] = true;
   if (!from.approval.empty()) out["approval"] = from.approval;
   return out;
 }
@@ -61,6 +62,7 @@ void decode(Members from, model::Provenance& out) {
   out.stdout_sha256 = from.text("stdout_sha256");
   out.stderr_sha256 = from.text("stderr_sha256");
   if (!from.isNull("nested")) out.nested = from.boolean("nested");
+  if (!from.isNull("fresh")) out.fresh = from.boolean("fresh");
   if (!from.isNull("approval")) out.approval = from.text("approval");
   for (const json::value& what : from.array("weakened")) {
     if (!what.is_string()) return from.refuse();
@@ -118,7 +120,7 @@ json::object encode(const model::Usage& usage) {
           {"max_rss_bytes", usage.max_rss_bytes},
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes},
+          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
           {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
           {"disk_limit_bytes", usage.disk_limit_bytes}};
 }
@@ -129,7 +131,8 @@ void decode(Members from, model::Usage& usage) {
   from.integer("max_rss_bytes", usage.max_rss_bytes);
   from.integer("io_read_bytes", usage.io_read_bytes);
   from.integer("io_write_bytes", usage.io_write_bytes);
-  from.integer("processes", usage.processes);
+  usage.processes.reset();
+  if (!from.isNull("processes")) from.integer("processes", usage.processes.emplace());
   // Records of earlier versions have none of these.
   if (!from.isNull("open_files")) from.integer("open_files", usage.open_files.emplace());
   if (!from.isNull("disk_limit_bytes")) from.integer("disk_limit_bytes", usage.disk_limit_bytes);

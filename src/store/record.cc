@@ -17,11 +17,13 @@ json::object encode(const model::KeptOutput& kept) {
 json::array encode(const std::vector<model::ArtifactRef>& artifacts) {
   json::array array;
   for (const model::ArtifactRef& ref : artifacts) {
-    array.push_back(json::object{{"id", ref.id},
-                                 {"path", anyBytes(ref.path)},
-                                 {"size", ref.size},
-                                 {"content_type", ref.content_type},
-                                 {"sha256", ref.sha256}});
+    json::object one = {{"id", ref.id},
+                        {"path", anyBytes(ref.path)},
+                        {"size", ref.size},
+                        {"content_type", ref.content_type},
+                        {"sha256", ref.sha256}};
+    if (ref.full_size > 0) one["full_size"] = ref.full_size;
+    array.push_back(std::move(one));
   }
   return array;
 }
@@ -36,13 +38,17 @@ constexpr base::JsonLimits kResultsLimits{
     .max_bytes = size_t{1} << 30, .max_depth = 64, .max_values = size_t{1} << 26};
 
 json::object encodeCell(const model::Execution& e) {
-  return {{"kernel", e.cell->kernel},
-          {"number", e.cell->number},
-          {"state_lost", e.cell->state_lost},
-          {"results", base::toJson(e.results)},
-          {"results_truncated", e.results_truncated},
-          {"results_left_out", e.results_left_out},
-          {"results_bytes", e.results_bytes}};
+  json::object out = {{"kernel", e.cell->kernel},
+                      {"number", e.cell->number},
+                      {"state_lost", e.cell->state_lost},
+                      {"results", base::toJson(e.results)},
+                      {"results_truncated", e.results_truncated},
+                      {"results_left_out", e.results_left_out},
+                      {"results_bytes", e.results_bytes}};
+  // Only where it says something, so that the records of earlier versions stay what they were.
+  if (e.cell->lost_before) out["lost_before"] = true;
+  if (!e.cell->lost_why.empty()) out["lost_why"] = e.cell->lost_why;
+  return out;
 }
 
 void decode(Members from, model::KeptOutput& kept) {
@@ -57,6 +63,7 @@ void decode(Members from, model::ArtifactRef& ref) {
   from.integer("size", ref.size);
   ref.content_type = from.text("content_type");
   ref.sha256 = from.text("sha256");
+  if (!from.isNull("full_size")) from.integer("full_size", ref.full_size);
 }
 
 void decode(Members from, model::CompileResult& compile) {
@@ -69,6 +76,8 @@ void decode(Members from, model::Execution& e) {
   cell.kernel = from.text("kernel");
   from.integer("number", cell.number);
   cell.state_lost = from.boolean("state_lost");
+  if (!from.isNull("lost_before")) cell.lost_before = from.boolean("lost_before");
+  if (!from.isNull("lost_why")) cell.lost_why = from.text("lost_why");
   e.results_truncated = from.boolean("results_truncated");
   from.integer("results_bytes", e.results_bytes);
   if (!from.isNull("results_left_out")) e.results_left_out = from.array("results_left_out");
