@@ -48,7 +48,8 @@ endif()
 
 # cloister-guest: pid 1 of a virtual machine, of the same kind (docs/adr/0048).
 file(GLOB guest_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/guest/*.cc)
-musl_program(cloister-guest ${guest_sources} ${CMAKE_SOURCE_DIR}/src/runner/filter.cc)
+musl_program(cloister-guest ${guest_sources} ${CMAKE_SOURCE_DIR}/src/runner/filter.cc
+  ${CMAKE_SOURCE_DIR}/src/runner/share.cc)
 
 # cloister-firecracker: what drives Firecracker in a machine's sandbox, of the same kind (docs/adr/0056).
 file(GLOB vmm_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/vmm/*.cc)

@@ -16,10 +16,13 @@ MAX_PART = 1 << 28  # bytes of a part of a result: more than the service may be 
 
 
 class Interrupts:
-    """SIGINT breaks the code of a cell, and nothing else."""
+    """SIGINT breaks the code of a cell, and nothing else. One that comes between the beginning of the cell and that of
+    its code, or between the code and its figures, breaks what comes next."""
 
     def __init__(self):
-        self.allowed = False
+        self.allowed = False  # it is raised; without a call it becomes False, as one may raise it
+        self.held = False     # otherwise it waits for allow()
+        self.pending = False
         self.arm()
 
     def arm(self):
@@ -27,6 +30,20 @@ class Interrupts:
 
     def handle(self, number, frame):
         if self.allowed:
+            raise KeyboardInterrupt
+        self.pending = self.held
+
+    def begin(self):
+        self.held = True
+
+    def end(self):
+        self.allowed = self.held = self.pending = False
+
+    def allow(self):
+        """Within a `try`."""
+        self.allowed = True
+        if self.pending:
+            self.pending = False
             raise KeyboardInterrupt
 
 
@@ -385,18 +402,22 @@ def run(code, namespace):
     if "asyncio" in sys.modules:
         event_loop()
     try:
-        interrupts.allowed = True
+        interrupts.allow()
         if (value := execute(code, namespace, name)) is not None:
             builtins._ = namespace["_"] = value
             in_context(show, value, False)
+        interrupts.allowed = False
         status = 0
     except SystemExit as error:
+        interrupts.allowed = False
         status = exit_code(error)
     except KeyboardInterrupt as error:
         interrupts.allowed = False
+        interrupts.end()
         show_error(error, name)
         status = 1
     except BaseException as error:
+        interrupts.allowed = False
         sys.last_value = error
         show_error(error, name)
         status = 1
@@ -406,14 +427,17 @@ def run(code, namespace):
 def end(status, name):
     """Shows the figures that are left, also of a cell that failed: they are not the next one's."""
     try:
-        if interrupts.allowed:
+        if interrupts.held:
+            interrupts.allow()
             in_context(show_figures)
+            interrupts.allowed = False
         elif "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
     except BaseException as error:
+        interrupts.allowed = False
         show_error(error, name)
         status = status or 1
-    interrupts.allowed = False
+    interrupts.end()
     figures.clear()
     return status
 
@@ -439,6 +463,7 @@ def cell(code, namespace):
     for number in (1, 2):  # a child may have made the pipes so that nobody waits for room
         os.set_blocking(number, True)
     interrupts.arm()
+    interrupts.begin()
     report.begun()
     code = run(code, namespace)
     interrupts.arm()

@@ -25,10 +25,11 @@ std::string SessionPosition::text() const {
 }
 
 SessionFeed::SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from,
-                         Millis heartbeat)
+                         Millis heartbeat, model::Principal reader)
     : log_(std::move(log)),
       position_(from),
       heartbeat_(heartbeat),
+      reader_(std::move(reader)),
       next_heartbeat_(base::monotonicNow() + heartbeat) {}
 
 Task<std::optional<Event>> SessionFeed::next() {
@@ -58,7 +59,8 @@ Event SessionFeed::give(const orchestrator::SessionEvent& event) {
             .data = {{"id", event.execution}, {"status", model::statusName(event.status)}}};
   }
   position_.ended = event.session->status == model::SessionStatus::kEnded;
-  return {.type = "status", .id = position_.text(), .data = model::toJsonObject(*event.session)};
+  return {
+      .type = "status", .id = position_.text(), .data = model::shownTo(reader_, *event.session)};
 }
 
 }  // namespace cloister::api

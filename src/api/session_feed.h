@@ -28,8 +28,8 @@ struct SessionPosition {
 
 class SessionFeed {
  public:
-  SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from,
-              Millis heartbeat);
+  SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from, Millis heartbeat,
+              model::Principal reader);
 
   // The next event (status, execution, heartbeat), nothing once the end was given.
   Task<std::optional<Event>> next();
@@ -40,6 +40,7 @@ class SessionFeed {
   std::shared_ptr<orchestrator::SessionLog> log_;
   SessionPosition position_;
   Millis heartbeat_;
+  model::Principal reader_;
   base::Monotonic next_heartbeat_;
 };
 

@@ -17,7 +17,7 @@ std::vector<std::string> eventsAfter(const std::string& seen, model::SessionStat
   session.status = status;
   auto log = orchestrator::SessionLog::ofRecord(io.get_executor(), session);
   log->close();
-  SessionFeed feed(log, SessionPosition::parse(seen).value(), Millis(1000));
+  SessionFeed feed(log, SessionPosition::parse(seen).value(), Millis(1000), model::Principal{});
   std::vector<std::string> events;
   for (;;) {
     auto next = boost::asio::co_spawn(io, feed.next(), boost::asio::use_future);
@@ -40,6 +40,30 @@ TEST(SessionFeed, EveryReaderLearnsOfTheEndOnce) {
   EXPECT_EQ(ended("7"), Events{"status 1.end"});
   EXPECT_EQ(ended("1.end"), Events{});
   EXPECT_EQ(eventsAfter("1", model::SessionStatus::kRunning), Events{});
+}
+
+TEST(SessionFeed, ShowsValuesOfVariablesToWhoeverMadeIt) {
+  boost::asio::io_context io;
+  model::Session session;
+  session.id = "ses_1";
+  session.status = model::SessionStatus::kEnded;
+  session.env["TOKEN"] = "secret";
+  session.principal.tenant = "default";
+  session.principal.agent = "coder";
+  auto log = orchestrator::SessionLog::ofRecord(io.get_executor(), session);
+  log->close();
+  model::Principal other = session.principal;
+  other.agent = "another";
+  for (const auto& [reader, shown] : {std::pair(session.principal, base::json::value("secret")),
+                                      std::pair(other, base::json::value(nullptr))}) {
+    SessionFeed feed(log, {}, Millis(1000), reader);
+    auto next = boost::asio::co_spawn(io, feed.next(), boost::asio::use_future);
+    io.restart();
+    io.run();
+    const std::optional<Event> event = next.get();
+    ASSERT_TRUE(event);
+    EXPECT_EQ(event->data.at("env").at("TOKEN"), shown);
+  }
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ std::unexpected<Error> about(Error error, const std::string& doing, const std::s
   const bool of_path = error.field == "path";
   const std::string shown = path.empty() ? "/workspace" : orchestrator::displayPath(path);
   Error told = std::move(error).within(doing + " " + (shown.empty() ? "a file" : shown));
-  told.field = of_path ? field : "";
+  // Beyond the session's scope, the field says so.
+  if (of_path || told.code != Code::kDenied) told.field = of_path ? field : "";
   return std::unexpected(std::move(told));
 }
 

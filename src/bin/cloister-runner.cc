@@ -11,6 +11,7 @@
 #include "runner/other_user.h"
 #include "runner/process.h"
 #include "runner/runner.h"
+#include "runner/share.h"
 #include "wire/runner.h"
 
 int main(int argc, char** argv) {
@@ -23,6 +24,12 @@ int main(int argc, char** argv) {
       if (!runner::enterFilter(argv[at + 1])) _exit(1);
     } else if (flag == wire::kOtherUserFlag) {
       if (!runner::splitUsers()) _exit(1);
+    } else if (flag == wire::kProcessorsFlag) {
+      const auto processors = static_cast<unsigned>(atoi(argv[at + 1]));
+      if (!runner::showShare("", processors, 0) || !runner::useProcessors(processors, 0)) _exit(1);
+      if (!runner::dropBounds()) _exit(1);
+    } else if (flag == wire::kOwnUserFlag) {
+      if (!runner::becomeOwner()) _exit(1);
     } else if (flag == wire::kWritesFlag) {
       writes = argv[at + 1];
     } else if (flag == wire::kOwnLimitFlag) {

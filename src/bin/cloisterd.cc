@@ -494,7 +494,7 @@ Result<> serve(const Options& options) {
   const model::Config& config = options.config;
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options.config));
   IoContext io(1);
-  api::HttpServer server(io.get_executor(), httpLimits(config), config.http.allowed_hosts,
+  api::HttpServer server(io.get_executor(), TRY(httpLimits(config)), config.http.allowed_hosts,
                          TRY(api::ServerTls::open(config.tls)));
   TRY(prepareState(options));
   const Data data = TRY(readData(options));
@@ -516,7 +516,7 @@ Result<> serve(const Options& options) {
   orchestrator::RunService service(io.get_executor(),
                                    {*store, keeper, data.languages, *by->engine, data.permit_key,
                                     metrics, scanner.get(), &agents, &data.levels, quotas.get()},
-                                   runConfig(config));
+                                   TRY(runConfig(config)));
   const model::RequestBounds bounds = requestBounds(config);
   asio::thread_pool background(2);
   orchestrator::PolicyService policies(

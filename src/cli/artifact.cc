@@ -32,6 +32,24 @@ std::string baseName(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
+// Of one that was cut at a limit; 0 of a whole one.
+uint64_t fullSizeOf(const json::object& artifact) {
+  return static_cast<uint64_t>(integerOf(artifact, "full_size"));
+}
+
+std::string sizeOf(const json::object& artifact) {
+  const std::string size = humanBytes(static_cast<uint64_t>(integerOf(artifact, "size")));
+  const uint64_t full = fullSizeOf(artifact);
+  return full > 0 ? size + " of " + humanBytes(full) : size;
+}
+
+void noteCut(const json::object& artifact) {
+  if (fullSizeOf(artifact) == 0) return;
+  writeTo(STDERR_FILENO, "cloister: the artifact was cut at a limit: it is the first " +
+                             std::to_string(integerOf(artifact, "size")) + " of " +
+                             std::to_string(fullSizeOf(artifact)) + " bytes\n");
+}
+
 Result<int> list(const Invocation& invocation) {
   HttpClient client = TRY(connect(invocation.globals));
   json::array all = TRY(newest(client, "/v1/artifacts", invocation.flags));
@@ -43,8 +61,7 @@ Result<int> list(const Invocation& invocation) {
       {"ID", "PATH", "SIZE", "TYPE", "CREATED", "EXPIRES"}};
   for (const json::value& item : all) {
     const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "id"), textOf(one, "path"),
-                    humanBytes(static_cast<uint64_t>(integerOf(one, "size"))),
+    rows.push_back({textOf(one, "id"), textOf(one, "path"), sizeOf(one),
                     textOf(one, "content_type"), textOf(one, "created_at"),
                     textOf(one, "expires_at")});
   }
@@ -83,6 +100,7 @@ Result<int> get(const Invocation& invocation) {
   const std::string path = operands.size() > 1 ? operands[1] : name;
   if (path == "-") {
     TRY(fetchArtifact(client, artifact, STDOUT_FILENO));
+    noteCut(artifact);
     return 0;
   }
   Fd file;
@@ -93,6 +111,7 @@ Result<int> get(const Invocation& invocation) {
     file = TRY(createBelow(".", name));
   }
   TRY(fetchArtifact(client, artifact, file.get()));
+  noteCut(artifact);
   if (invocation.globals.json) {
     printJson(artifact);
   } else {

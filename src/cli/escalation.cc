@@ -184,7 +184,9 @@ constexpr Flag kRequestFlags[] = {
     {.name = "operation",
      .value = "NAME",
      .help = "run, file_read, file_write, file_delete, command or network"},
-    {.name = "path", .value = "PATH", .help = "of a file operation"},
+    {.name = "path",
+     .value = "PATH",
+     .help = "of a file operation: a file, or a directory with / at its end"},
     {.name = "command", .value = "TEXT", .help = "of a command"},
     {.name = "host", .value = "NAME", .help = "of a network operation"},
     {.name = "run",
@@ -234,7 +236,7 @@ const Command kEscalationRequest = {
     .flags = kRequestFlags,
     .examples =
         "cloister escalation request --operation file_write \\\n"
-        "  --path /src/security/auth.rs --reason \"auth refactoring task\"\n"
+        "  --path src/security/auth.rs --reason \"auth refactoring task\"\n"
         "cloister escalation request --operation run --run job.json --reason \"release\"",
     .run = request};
 const Command kEscalationPending = {.name = "escalation pending",

@@ -92,7 +92,10 @@ std::string shortText(const std::string& text) {
 std::string requestedText(const json::object& escalation) {
   std::string text = "✓ Escalation request created: " + printable(textOf(escalation, "id")) + "\n";
   if (textOf(escalation, "status") == "approved") {
-    return text + "   Approved by rule: a safe operation\n" +
+    const json::array& decisions = arrayOf(escalation, "decisions");
+    const bool told = !decisions.empty() && decisions.back().is_object();
+    return text +
+           line("Approved by rule", told ? textOf(decisions.back().get_object(), "reason") : "") +
            line("Temporary permission expires", textOf(escalation, "grant_expires_at"));
   }
   text += line("Decided by", joined(arrayOf(escalation, "required_roles"), " or "));

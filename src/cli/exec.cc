@@ -31,8 +31,9 @@ Result<FirstInput> inputFor(const base::Flags& flags, const Signals& signals) {
     return FirstInput{};
   }
   if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
-  // A nested program gets all of it at once.
-  if (flags.has("nested")) return FirstInput{TRY(readStdin(signals)), false};
+  // A program in a sandbox of its own gets all of it at once.
+  if (flags.has("nested") || flags.text("sandbox") == "fresh")
+    return FirstInput{TRY(readStdin(signals)), false};
   return firstInput();
 }
 
@@ -133,13 +134,15 @@ const Command kExec = {
         "Code in a language with kernels runs in an interpreter that stays and keeps its "
         "variables,\n"
         "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.\n"
-        "With --nested the program has a sandbox of its own within the session's.",
+        "With --nested the program has a sandbox of its own within the session's. With --sandbox\n"
+        "fresh it has one with the session's files, and with none of its programs.",
     .flags = execFlags(),
     .examples =
         "cloister exec $S -- pip list\n"
         "cloister exec $S -c 'x = 20' && cloister exec $S -c 'x + 1'\n"
         "tar c src | cloister exec $S -- tar x\n"
         "cloister exec $S --nested --memory 128 -c 'print(1)'\n"
+        "cloister exec $S --sandbox fresh -- make test\n"
         "cloister exec $S --cwd /tmp -e A=1 -c 'print(input())' --language python\n"
         "E=$(cloister exec $S --background -- python3 -m http.server)",
     .run = execCommand,

@@ -19,7 +19,8 @@ Follower::Follower(HttpClient& client, const std::string& id, FollowOptions opti
       options_(options),
       out_{STDOUT_FILENO, !options.raw && isTerminal(STDOUT_FILENO)},
       err_{STDERR_FILENO, !options.raw && isTerminal(STDERR_FILENO)},
-      progress_(options.progress) {}
+      progress_(options.progress),
+      said_blocked_(!options.say_blocked) {}
 
 Result<> Follower::output(Output& to, const json::object& data) {
   std::string bytes = TRY(base::fromBase64(textOf(data, "data")));

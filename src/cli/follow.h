@@ -18,6 +18,7 @@ struct FollowOptions {
   bool raw = false;           // control sequences reach a terminal as they are
   bool progress = true;       // a spinner until the first output
   bool wait_approval = true;  // of one that is blocked; otherwise it is left so
+  bool say_blocked = true;    // that it is; false where the user knows
 };
 
 class Follower {

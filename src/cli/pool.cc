@@ -70,12 +70,13 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-const Command kPool = {
-    .name = "pool",
-    .summary = "show what is kept ready, and how fast sandboxes are had",
-    .details = "Needs an administrator's key. Counts are since the node's start.",
-    .flags = kFlags,
-    .examples = "cloister pool --watch",
-    .run = pool};
+const Command kPool = {.name = "pool",
+                       .summary = "show what is kept ready, and how fast sandboxes are had",
+                       .details =
+                           "It shows the runtime process alone. Needs an administrator's key. "
+                           "Counts are since the node's start.",
+                       .flags = kFlags,
+                       .examples = "cloister pool --watch",
+                       .run = pool};
 
 }  // namespace cloister::cli

@@ -69,8 +69,13 @@ constexpr Flag kExecFlags[] = {
      .many = true},
     {.name = "out", .value = "DIR", .help = "download them, all that changed if none are named"},
     {.name = "nested", .value = "", .help = "in a sandbox of its own within the session's"},
-    {.name = "memory", .value = "MB", .help = "of a nested program (default: the session's)"},
-    {.name = "pids", .value = "N", .help = "of a nested program (default: the session's)"},
+    {.name = "sandbox",
+     .value = "WHICH",
+     .help = "session, or fresh: in a sandbox of its own with the session's workspace"},
+    {.name = "memory",
+     .value = "MB",
+     .help = "of a nested or fresh sandbox (default: the session's)"},
+    {.name = "pids", .value = "N", .help = "of a nested or fresh sandbox (default: the session's)"},
     {.name = "disk", .value = "MB", .help = "of a nested program (default: the session's)"},
     {.name = "timeout", .value = "SECONDS", .help = "wall time (default: the session's)"},
     {.name = "cwd", .value = "DIR", .help = "where it starts (default: the session's)"},
@@ -160,6 +165,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   if (input.more) body["keep_input"] = true;
   if (flags.has("background")) body["background"] = true;
   if (flags.has("nested")) body["nested"] = true;
+  putText(flags, "sandbox", body);
   return body;
 }
 

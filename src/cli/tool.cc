@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister tool …`: calls of the tools that the server's registry has.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "base/crypto.h"
 #include "cli/api.h"
 #include "cli/command.h"
+#include "cli/job.h"
 #include "cli/outline.h"
+#include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/verdict.h"
+#include "model/execution.h"
 
 namespace cloister::cli {
 namespace {
@@ -85,8 +90,13 @@ void writeOutput(int fd, const json::object& output, const std::string& stream) 
   writeTo(fd, isTerminal(fd) ? TerminalFilter()(text) : text);
 }
 
+bool isBlocked(const json::object& effect) {
+  return textOf(effect, "status") == model::statusName(model::Status::kBlocked);
+}
+
 // Prints what became of it; the tool's own status, as `cloister run` has it.
 int tell(const Invocation& invocation, const json::object& effect) {
+  if (isBlocked(effect)) writeTo(STDERR_FILENO, blockedText(effect, false, "tool show"));
   if (invocation.globals.json) {
     printJson(effect);
   } else {
@@ -94,7 +104,7 @@ int tell(const Invocation& invocation, const json::object& effect) {
     writeOutput(STDOUT_FILENO, output, "stdout");
     writeOutput(STDERR_FILENO, output, "stderr");
     const json::object& error = objectOf(effect, "error");
-    if (!error.empty()) {
+    if (!error.empty() && !isBlocked(effect)) {
       writeTo(STDERR_FILENO, "cloister: " + printable(textOf(error, "type")) + ": " +
                                  printable(textOf(error, "message")) + "\n");
     }
@@ -109,11 +119,26 @@ Result<std::string> operandOf(const base::Flags& flags, std::string_view what) {
   return fail(Code::kInvalid, "which: give the " + std::string(what));
 }
 
+// Stays with a call that waits for an approval; a signal meanwhile cancels it, as that of a run.
+Result<int> waitApproval(const Invocation& invocation, const json::object& effect) {
+  writeTo(STDERR_FILENO, blockedText(effect, true));
+  const std::string id = textOf(effect, "id");
+  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  Job job{.endpoint = TRY(needServer(invocation.globals)),
+          .signals = signals,
+          .submission = {},
+          .output = {.print = false, .progress = !invocation.globals.json, .say_blocked = false}};
+  const Outcome ended = TRY(follow(job, job.client, id));
+  if (const int* own = std::get_if<int>(&ended)) return *own;
+  return tell(invocation, TRY(call(job.client, "GET", "/v1/tool-calls/" + percentEncode(id))));
+}
+
 Result<int> callTool(const Invocation& invocation) {
   const base::Flags& flags = invocation.flags;
   json::object body{{"tool_id", TRY(operandOf(flags, "tool's id"))},
                     {"arguments", TRY(argumentsOf(flags))}};
   if (const auto session = flags.text("session")) body["session_id"] = *session;
+  if (const auto sandbox = flags.text("sandbox")) body["sandbox"] = *sandbox;
   if (const auto parent = flags.text("parent")) body["parent_id"] = *parent;
   if (const auto approval = flags.text("approval")) body["approval"] = *approval;
   HttpClient client = TRY(connect(invocation.globals));
@@ -121,7 +146,9 @@ Result<int> callTool(const Invocation& invocation) {
   const HttpResponse answer =
       TRY(client.exchange({.method = "POST", .target = "/v1/tool-calls", .body = text}, kPatience));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
-  return tell(invocation, TRY(parseObject(answer.body)));
+  const json::object effect = TRY(parseObject(answer.body));
+  if (isBlocked(effect) && flags.has("wait-approval")) return waitApproval(invocation, effect);
+  return tell(invocation, effect);
 }
 
 Result<int> show(const Invocation& invocation) {
@@ -133,9 +160,11 @@ Result<int> show(const Invocation& invocation) {
 constexpr Flag kCallFlags[] = {
     {.name = "arg", .value = "NAME=VALUE", .help = "an argument that is text", .many = true},
     {.name = "arguments", .value = "JSON", .help = "an object of arguments"},
-    {.name = "session", .value = "ID", .help = "in this session, not in a sandbox of its own"},
+    {.name = "session", .value = "ID", .help = "with the files of this session"},
+    {.name = "sandbox", .value = "WHICH", .help = "fresh (the default), or the session's: session"},
     {.name = "parent", .value = "ID", .help = "the execution of that session that calls"},
-    {.name = "approval", .value = "ID", .help = "the escalation that was approved for this call"}};
+    {.name = "approval", .value = "ID", .help = "the escalation that was approved for this call"},
+    {.name = "wait-approval", .value = "", .help = "stay while the call waits for an approval"}};
 
 }  // namespace
 
@@ -151,7 +180,8 @@ const Command kToolCall = {
     .details =
         "Its output comes here, and its exit status becomes this command's: 124 the time was\n"
         "over, 137 killed by the memory limit, 125 the service refused or failed, or\n"
-        "the call waits for an approval. See docs/TOOLS.md.",
+        "the call waits for an approval: --wait-approval stays until that is decided.\n"
+        "See docs/TOOLS.md.",
     .flags = kCallFlags,
     .examples =
         "cloister tool call shell.execute --arg command='ls -l'\n"

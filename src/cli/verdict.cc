@@ -98,7 +98,7 @@ int exitStatus(const json::object& execution) {
   return kStatusService;
 }
 
-std::string blockedText(const json::object& execution, bool waits) {
+std::string blockedText(const json::object& execution, bool waits, std::string_view show) {
   const json::object& error = objectOf(execution, "error");
   const std::string escalation = printable(textOf(objectOf(error, "details"), "escalation_id"));
   const std::string id = printable(textOf(execution, "id"));
@@ -106,7 +106,7 @@ std::string blockedText(const json::object& execution, bool waits) {
   text += "\n";
   if (waits || escalation.empty()) return text;
   return text + "cloister: " + id + " runs once somebody else approves it: `cloister escalation " +
-         "approve " + escalation + "`. `cloister execution show " + id +
+         "approve " + escalation + "`. `cloister " + std::string(show) + " " + id +
          "` shows what became of it\n";
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 
@@ -23,6 +24,8 @@ int exitStatus(const base::json::object& execution);
 std::string explain(const base::json::object& execution);
 
 // Of one that waits for an approval: which, and how it is given; `waits`: this command stays.
-std::string blockedText(const base::json::object& execution, bool waits);
+// `show`: the command that shows it.
+std::string blockedText(const base::json::object& execution, bool waits,
+                        std::string_view show = "execution show");
 
 }  // namespace cloister::cli

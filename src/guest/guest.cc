@@ -49,7 +49,7 @@ void run() {
   if (other == 0) {
     port.reset();
     stream.ours.reset();
-    serveNester(kMachine, nester.ours.get(), 0);
+    serveNester(kMachine, nester.ours.get(), the_sandbox.runner());
   }
   nester.ours.reset();
   if (getenv(wire::guest::kSleeps) != nullptr) sleepUntilWoken(stream.ours.get(), port);

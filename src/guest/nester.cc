@@ -93,14 +93,15 @@ void takeParameters(Request& request) {
   }
   environ = the_environment;
   // All of them now: there is no sandbox yet.
-  for (const char* each : {wire::guest::kMemory, wire::guest::kPids, wire::guest::kScratch,
-                           wire::guest::kInodes, wire::guest::kNoExec, wire::guest::kWrites}) {
+  for (const char* each :
+       {wire::guest::kMemory, wire::guest::kCpus, wire::guest::kPids, wire::guest::kScratch,
+        wire::guest::kInodes, wire::guest::kNoExec, wire::guest::kWrites, wire::guest::kShares}) {
     static_cast<void>(parameter(each));
   }
 }
 
 // One sandbox within, from its start to its end.
-[[noreturn]] void hold(const Ground& ground, int socket, unsigned number) {
+[[noreturn]] void hold(const Ground& ground, int socket, unsigned number, pid_t first) {
   close(socket);
   signal(SIGCHLD, SIG_DFL);
   endAlone(the_request.stream.get());
@@ -108,7 +109,8 @@ void takeParameters(Request& request) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) giveUp("socketpair");
   const Fd ours(ends[0]);
-  the_sandbox.start(ground, {.number = number, .runner = Fd(ends[1]), .nester = Fd()});
+  the_sandbox.start(ground,
+                    {.number = number, .runner = Fd(ends[1]), .nester = Fd(), .first = first});
   endWith(the_sandbox.runner());
   signal(SIGPIPE, SIG_IGN);  // who asked may hear no more, and the sandbox is to end all the same
   relay(the_sandbox, ours.get(), the_request.stream.get());
@@ -158,13 +160,13 @@ void serveNester(const Ground& ground, int socket, pid_t runner) {
     const pid_t pid = place != nullptr ? fork() : -1;
     if (pid == 0) {
       sigprocmask(SIG_SETMASK, &open, nullptr);
-      hold(ground, socket, number == 0 ? 1 : number);
+      hold(ground, socket, number == 0 ? 1 : number, runner);
     }
     if (pid > 0) *place = pid;
     the_request.stream.reset();  // who got none sees its end
   }
   // The runner has gone: what this process started goes when it does, or with the machine.
-  while (runner > 0 && waitpid(runner, nullptr, 0) != runner && errno == EINTR) {
+  while (waitpid(runner, nullptr, 0) < 0 && errno == EINTR) {
   }
   _exit(0);
 }

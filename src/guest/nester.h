@@ -11,7 +11,7 @@
 namespace cloister::guest {
 
 // Serves the socket whose other end the first sandbox's runner has, until that is closed, or until
-// the child `runner` of this process has ended, where it has that one.
+// that has ended, where it is a child of this process. `runner`: that one's process.
 [[noreturn]] void serveNester(const Ground& ground, int socket, pid_t runner);
 
 }  // namespace cloister::guest

@@ -2,8 +2,11 @@
 #include "guest/root.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -12,8 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "guest/machine.h"
 #include "guest/walls.h"
+#include "runner/share.h"
 #include "wire/guest.h"
 
 namespace cloister::guest {
@@ -117,6 +122,39 @@ void makeScratch() {
   }
 }
 
+bool shares() {
+  return parameter(wire::guest::kShares) != 0;
+}
+
+Fd namespaceOf(const char* process) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%s/ns/mnt", process);
+  Fd found(open(path, O_RDONLY | O_CLOEXEC));
+  if (!found) giveUp(path);
+  return found;
+}
+
+// The workspace of the first sandbox, which is in that one's mount namespace alone, over this one's
+// own. No program there can put anything else in its place: it is a mount in a root that is one.
+void takeWorkspace(pid_t first) {
+  constexpr unsigned kClone = 1;          // OPEN_TREE_CLONE (open_tree(2))
+  constexpr unsigned kTheDescriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH (move_mount(2))
+  char number[16];
+  snprintf(number, sizeof number, "%d", static_cast<int>(first));
+  const Fd own = namespaceOf("self");
+  const Fd other = namespaceOf(number);
+  if (setns(other.get(), CLONE_NEWNS) != 0) giveUp("entering the first sandbox");
+  const Fd mount(static_cast<int>(
+      syscall(SYS_open_tree, AT_FDCWD, "/workspace", kClone | static_cast<unsigned>(O_CLOEXEC))));
+  if (!mount) giveUp("opening the workspace");
+  if (setns(own.get(), CLONE_NEWNS) != 0) giveUp("leaving the first sandbox");
+  char target[128];
+  below(target, "/workspace");
+  if (syscall(SYS_move_mount, mount.get(), "", AT_FDCWD, target, kTheDescriptor) != 0) {
+    giveUp("sharing the workspace");
+  }
+}
+
 bool isKept(const char* entry) {
   if (entry[0] == '.' || (entry[0] >= '0' && entry[0] <= '9')) return true;
   for (const char* kept : {"cpuinfo", "filesystems", "loadavg", "meminfo", "mounts", "net", "self",
@@ -143,11 +181,21 @@ void coverProc() {
   closedir(listing);
 }
 
+unsigned processorsOf() {
+  return static_cast<unsigned>(parameter(wire::guest::kCpus));
+}
+
+void show(const char* root, unsigned cpus, uint64_t memory) {
+  if (!runner::showShare(root, cpus, memory)) giveUp("showing the sandbox's share");
+}
+
 // pivot_root(2) does not take the initial RAM file system; what is beneath the new root afterwards
 // is out of reach for one who may not mount.
-void enterImage() {
+void enterImage(bool within) {
   mountAt("/proc", "proc", kSafe | MS_NOEXEC, nullptr);
   coverProc();
+  // The machine has more memory than its programs may use, and no more processors.
+  show(kRoot, within ? processorsOf() : 0, parameter(wire::guest::kMemory));
   putUpWalls();
   if (chdir(kRoot) != 0 || mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 || chroot(".") != 0 ||
       chdir("/") != 0) {
@@ -158,6 +206,7 @@ void enterImage() {
 // gVisor has no file system that is mounted in several places, so each gets the bound.
 void coverScratch() {
   for (const Place& each : kPlaces) {
+    if (shares() && &each == kPlaces) continue;
     const Place place = placed(each);
     char options[128];
     snprintf(options, sizeof options, "size=%llu,mode=%o,uid=%u,gid=%u",
@@ -173,13 +222,16 @@ void mountOver(const char* target, const char* type, unsigned long flags, const 
 
 }  // namespace
 
-void enterRoot(const Ground& ground, bool within) {
+void enterRoot(const Ground& ground, bool within, pid_t first) {
   if (ground.machine) {
     makeDevices();
     makeScratch();
-    return enterImage();
+    if (within && shares()) takeWorkspace(first);
+    return enterImage(within);
   }
   mountOver("/proc", "proc", kSafe | MS_NOEXEC, nullptr);
+  // runsc was told the memory of the first (become_gvisor.cc).
+  show("", processorsOf(), within ? parameter(wire::guest::kMemory) : 0);
   if (!within) return;
   // gVisor has one devpts, however often it is mounted, with everybody's terminals: there are none.
   mountOver("/dev/pts", "tmpfs", kSafe | MS_NOEXEC | MS_RDONLY, "mode=755");

@@ -24,6 +24,7 @@
 #include "guest/root.h"
 #include "runner/filter.h"
 #include "runner/process.h"
+#include "runner/share.h"
 #include "wire/guest.h"
 #include "wire/runner.h"
 
@@ -57,6 +58,15 @@ void limitResources() {
     // gVisor refuses to set some, to what they are as well.
     if (!is_so && setrlimit(resource, &limit) != 0) giveUp("setrlimit");
     at = *end == ',' ? end + 1 : nullptr;
+  }
+}
+
+// Of those that a machine has, each within has others.
+void limitProcessors(const Ground& ground, unsigned number) {
+  if (ground.machine && number == 0) return;
+  const auto count = static_cast<unsigned>(parameter(wire::guest::kCpus));
+  if (!runner::useProcessors(count, ground.machine ? number * count : 0)) {
+    giveUp("limiting processors");
   }
 }
 
@@ -117,7 +127,8 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
     if (ground.machine) bringLoopbackUp();  // gVisor's is up from the start
     if (sethostname("cloister", 8) != 0) giveUp("sethostname");
   }
-  enterRoot(ground, within);
+  enterRoot(ground, within, how.first);
+  limitProcessors(ground, how.number);
   limitResources();
   const bool splits = parameter(wire::guest::kWrites) != kWritesAll;
   becomeNobody(splits);

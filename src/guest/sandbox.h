@@ -17,6 +17,7 @@ class Sandbox {
     unsigned number = 0;  // 0: the first, else one within it
     Fd runner;            // the runner's end of its stream
     Fd nester;            // of the first: its end of the socket for sandboxes within
+    pid_t first = -1;     // of one within: the first one's first process
   };
   // Gives up where any of it fails.
   void start(const Ground& ground, How how);

@@ -71,9 +71,11 @@ class Cgroup {
   virtual Result<> limitCpu(uint32_t cpu_millis) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
-  // With that of the groups split off. v1 has what was not buffered; the rest is that of its
-  // processes now, and of the children that they have waited for, so that it may become less.
+  // With that of the groups split off, and, where countsWithin(), of those within, gone ones
+  // included. v1 has what was not buffered; the rest is that of its processes now, and of the
+  // children that they have waited for, so that it may become less.
   [[nodiscard]] virtual IoBytes io() const = 0;
+  [[nodiscard]] virtual bool countsWithin() const = 0;
   // Opens what those two read, for as long as the group is held: each reading is one call then.
   virtual void openCounters() = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
@@ -82,6 +84,10 @@ class Cgroup {
   // only limits are this one's; it is to be removed before it. What runs out of memory is killed by
   // itself from then on, and no longer with all of this group.
   virtual Result<std::unique_ptr<Cgroup>> split(const std::string& name) = 0;
+  // The same with limits of its own, of memory and processes, which hold beside this one's; of
+  // processors it has what this one has. Only events() tell that its memory ran out.
+  virtual Result<std::unique_ptr<Cgroup>> within(const std::string& name,
+                                                 const CgroupLimits& limits) = 0;
   // No process is in it, not even one that is ending.
   [[nodiscard]] virtual bool empty() const = 0;
   // True when the group is gone, false while a process of it is still ending.

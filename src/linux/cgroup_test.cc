@@ -229,6 +229,46 @@ TEST_F(CgroupTest, APartIsCountedAndKilledByItself) {
   EXPECT_TRUE(removeSoon(**group));
 }
 
+TEST_F(CgroupTest, AGroupWithinHasLimitsOfItsOwnBesideTheWholes) {
+  auto group = tree_->create("outer", {uint64_t{64} << 20, 1000, 10});
+  ASSERT_TRUE(group) << group.error().message;
+  const Cloned beside = startIn(**group, [] { ::pause(); });
+  auto inner = (*group)->within("inner", {uint64_t{16} << 20, 1000, 3});
+  ASSERT_TRUE(inner) << inner.error().message;
+  const Cloned many = startIn(**inner, forkFive);
+  while ((*inner)->events().pids_refused < 3)
+    ::usleep(1000);
+  (*inner)->kill();
+  EXPECT_TRUE(reapPidfd(many.pidfd.get()));
+  const Cloned large = startIn(**inner, [] {
+    constexpr size_t kBytes = size_t{32} << 20;
+    auto* block = static_cast<volatile char*>(::malloc(kBytes));
+    for (size_t at = 0; at < kBytes; at += 4096)
+      block[at] = 'x';
+  });
+  EXPECT_TRUE(reapPidfd(large.pidfd.get()));
+  EXPECT_GE((*inner)->events().oom_kills, 1U);
+  EXPECT_FALSE((*group)->empty()) << "the one beside it was killed too";
+  EXPECT_GE((*group)->usage().memory_peak, uint64_t{15} << 20) << "it is not counted in the whole";
+  auto second = (*group)->within("second", {uint64_t{64} << 20, 1000, 50});
+  ASSERT_TRUE(second) << second.error().message;
+  const Cloned more = startIn(**second, [] {
+    for (int i = 0; i < 12 && ::fork() != 0; ++i) {
+    }
+    for (;;)
+      ::pause();
+  });
+  while ((*group)->events().pids_refused + (*second)->events().pids_refused == 0)
+    ::usleep(1000);
+  (*second)->kill();
+  EXPECT_TRUE(reapPidfd(more.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**second));
+  EXPECT_TRUE(removeSoon(**inner));
+  (*group)->kill();
+  EXPECT_TRUE(reapPidfd(beside.pidfd.get()));
+  EXPECT_TRUE(removeSoon(**group));
+}
+
 // Killed as it was ending a sandbox: it has frozen what is in it, and in its parts.
 TEST_F(CgroupTest, SweepsWhatADeadNodeLeft) {
   tree_.reset();

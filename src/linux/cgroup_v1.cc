@@ -35,6 +35,7 @@ const GroupDir* find(const std::vector<Directory>& dirs, std::string_view contro
 constexpr const char* kSockets = "memory.kmem.tcp.limit_in_bytes";
 constexpr uint64_t kSocketsShare = 16;  // of the memory, one part for them on top
 
+constexpr const char* kBytes = "blkio.throttle.io_service_bytes_recursive";
 constexpr const char* kQuota = "cpu.cfs_quota_us";
 
 // Of a period of 100 ms.
@@ -42,8 +43,7 @@ std::string quotaOf(uint32_t cpu_millis) {
   return std::to_string(uint64_t{cpu_millis} * 100);
 }
 
-// What `limits` come down to.
-std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+std::vector<CgroupValue> withoutCpu(const CgroupLimits& limits) {
   const std::string memory = std::to_string(limits.memory_bytes);
   const std::string sockets = std::to_string(limits.memory_bytes / kSocketsShare);
   // memsw counts memory and swap together, so an equal value leaves no swap.
@@ -51,25 +51,38 @@ std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
           {"memory", "memory.memsw.limit_in_bytes", memory, true},
           {"memory", "memory.swappiness", "0", true},
           {"memory", kSockets, sockets, true},  // absent where the kernel was built without
-          {"pids", "pids.max", std::to_string(limits.pids), false},
-          {"cpu", "cpu.cfs_period_us", "100000", false},
-          {"cpu", kQuota, quotaOf(limits.cpu_millis), false}};
+          {"pids", "pids.max", std::to_string(limits.pids), false}};
+}
+
+// What `limits` come down to.
+std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+  std::vector<CgroupValue> values = withoutCpu(limits);
+  values.push_back({"cpu", "cpu.cfs_period_us", "100000", false});
+  values.push_back({"cpu", kQuota, quotaOf(limits.cpu_millis), false});
+  return values;
 }
 
 class CgroupV1 : public Cgroup {
  public:
-  static Result<std::unique_ptr<Cgroup>> create(const std::vector<Directory>& parents,
-                                                const std::string& name,
-                                                const CgroupLimits& limits) {
+  static Result<std::unique_ptr<CgroupV1>> create(const std::vector<Directory>& parents,
+                                                  const std::string& name,
+                                                  const std::vector<CgroupValue>& values) {
     auto group = std::make_unique<CgroupV1>();
-    auto made = group->build(parents, name, valuesOf(limits));
-    const GroupDir* memory = find(group->dirs_, "memory");
-    if (made && memory != nullptr) made = group->watchMemory(*memory);
-    if (!made) {
-      group->remove();
-      return std::unexpected(std::move(made).error());
-    }
-    return group;
+    auto made = group->build(parents, name, values);
+    if (made) return group;
+    group->remove();
+    return std::unexpected(std::move(made).error());
+  }
+
+  // cgroup-v1/memory.rst, "OOM Control".
+  Result<> watchMemory() {
+    const GroupDir* memory = find(dirs_, "memory");
+    if (memory == nullptr) return {};
+    const Fd control = TRY(memory->openFile("memory.oom_control", O_RDONLY));
+    oom_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!oom_) return failErrno("eventfd");
+    return memory->write("cgroup.event_control",
+                         std::to_string(oom_.get()) + " " + std::to_string(control.get()));
   }
 
   [[nodiscard]] std::vector<int> joinFds() const override {
@@ -112,12 +125,13 @@ class CgroupV1 : public Cgroup {
     return usage;
   }
 
-  // blkio charges what was buffered to whoever writes it back, which is the kernel.
+  // blkio charges what was buffered to whoever writes it back, which is the kernel. Its recursive
+  // count has the groups within.
   [[nodiscard]] IoBytes io() const override {
     IoBytes direct;
     if (const GroupDir* dir = find(dirs_, "blkio")) {
-      const std::string text =
-          dir->read("blkio.throttle.io_service_bytes_recursive").value_or(std::string());
+      const char* counter = divided_ ? "blkio.throttle.io_service_bytes" : kBytes;
+      const std::string text = dir->read(counter).value_or(std::string());
       direct = {.read = sumOf(text, " Read "), .written = sumOf(text, " Write ")};
     }
     IoBytes all;
@@ -130,6 +144,7 @@ class CgroupV1 : public Cgroup {
     all.atLeast(direct);
     return all;
   }
+  [[nodiscard]] bool countsWithin() const override { return false; }
 
   [[nodiscard]] CgroupEvents events() const override {
     CgroupEvents events;
@@ -148,7 +163,7 @@ class CgroupV1 : public Cgroup {
         {"memory", "memory.oom_control"},
         {"pids", "pids.peak"},
         {"pids", "pids.events"},
-        {"blkio", "blkio.throttle.io_service_bytes_recursive"}};
+        {"blkio", kBytes}};
     for (Directory& directory : dirs_) {
       for (const auto& [controller, file] : kCounters) {
         if (contains(directory.controllers, controller)) directory.dir.keep(file);
@@ -173,6 +188,15 @@ class CgroupV1 : public Cgroup {
     if (made) return group;
     group->remove();
     return std::unexpected(std::move(made).error());
+  }
+
+  // A quota of processors would have to be less than this one's, which may become less. That memory
+  // runs out is told to every group within the one where it does, so nobody listens: the kernel's
+  // count of what it killed is each group's own.
+  Result<std::unique_ptr<Cgroup>> within(const std::string& name,
+                                         const CgroupLimits& limits) override {
+    divided_ = true;
+    return create(dirs_, name, withoutCpu(limits));
   }
 
   [[nodiscard]] bool empty() const override {
@@ -202,19 +226,11 @@ class CgroupV1 : public Cgroup {
     return {};
   }
 
-  // cgroup-v1/memory.rst, "OOM Control".
-  Result<> watchMemory(const GroupDir& memory) {
-    const Fd control = TRY(memory.openFile("memory.oom_control", O_RDONLY));
-    oom_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!oom_) return failErrno("eventfd");
-    return memory.write("cgroup.event_control",
-                        std::to_string(oom_.get()) + " " + std::to_string(control.get()));
-  }
-
   std::vector<Directory> dirs_;
   std::vector<Fd> tasks_;
   mutable std::vector<std::string>
-      parts_;  // of the first directory, those split off that are there
+      parts_;             // of the first directory, those split off that are there
+  bool divided_ = false;  // there are groups within
   Fd oom_;
 };
 
@@ -230,7 +246,12 @@ class TreeV1 : public CgroupTree {
 
   Result<std::unique_ptr<Cgroup>> create(const std::string& name,
                                          const CgroupLimits& limits) override {
-    return CgroupV1::create(dirs_, name, limits);
+    auto group = TRY(CgroupV1::create(dirs_, name, valuesOf(limits)));
+    if (auto watched = group->watchMemory(); !watched) {
+      group->remove();
+      return std::unexpected(std::move(watched).error());
+    }
+    return group;
   }
 
   [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {

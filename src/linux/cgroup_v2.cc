@@ -18,6 +18,7 @@ namespace cloister::linux {
 namespace {
 
 constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
+constexpr const char* kRest = "rest";  // of a group with groups within it: what is in none of them
 constexpr std::string_view kCpuWeight = "25";  // of 100, which everything else has by default
 
 // Of a period of 100 ms.
@@ -25,13 +26,60 @@ std::string quotaOf(uint32_t cpu_millis) {
   return std::to_string(uint64_t{cpu_millis} * 100) + " 100000";
 }
 
-// What `limits` come down to.
-std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+std::vector<CgroupValue> withoutCpu(const CgroupLimits& limits) {
   return {{"", "memory.max", std::to_string(limits.memory_bytes), false},
           {"", "memory.swap.max", "0", true},  // absent without swap accounting
           {"", "memory.oom.group", "1", false},
-          {"", "pids.max", std::to_string(limits.pids), false},
-          {"", "cpu.max", quotaOf(limits.cpu_millis), false}};
+          {"", "pids.max", std::to_string(limits.pids), false}};
+}
+
+// What `limits` come down to.
+std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
+  std::vector<CgroupValue> values = withoutCpu(limits);
+  values.push_back({"", "cpu.max", quotaOf(limits.cpu_millis), false});
+  return values;
+}
+
+Result<GroupDir> makeLimited(const std::string& path, const std::vector<CgroupValue>& values) {
+  GroupDir dir = TRY(GroupDir::make(path));
+  auto applied = applyValues(dir, values, "");
+  if (applied) return dir;
+  dir.remove();
+  return std::unexpected(std::move(applied).error());
+}
+
+bool offers(const GroupDir& dir, const char* file, std::string_view controller) {
+  std::istringstream words(dir.read(file).value_or(std::string()));
+  return contains({std::istream_iterator<std::string>(words), {}}, controller);
+}
+
+// Hands the controllers on to the children of `dir`.
+Result<> enable(const GroupDir& dir) {
+  for (const char* name : kNeeded) {
+    if (!offers(dir, "cgroup.controllers", name)) {
+      return fail(Code::kUnsupported,
+                  "the " + std::string(name) + " controller is not available in " + dir.path());
+    }
+    if (offers(dir, "cgroup.subtree_control", name)) continue;
+    TRY(dir.write("cgroup.subtree_control", "+" + std::string(name)));
+  }
+  if (offers(dir, "cgroup.controllers", "io")) {
+    std::ignore = dir.write("cgroup.subtree_control", "+io");  // only for the accounting
+  }
+  return {};
+}
+
+// Moves every process of `dir` into a leaf of its own, so that enable() is allowed. Repeated, since
+// they may fork meanwhile.
+Result<> vacate(const GroupDir& dir, const std::string& leaf_name) {
+  const GroupDir leaf = TRY(GroupDir::make(dir.path() + "/" + leaf_name));
+  for (int round = 0; round < 10; ++round) {
+    const std::vector<pid_t> pids = dir.processes();
+    if (pids.empty()) return {};
+    for (const pid_t pid : pids)
+      std::ignore = leaf.write("cgroup.procs", std::to_string(pid));
+  }
+  return fail(Code::kUnsupported, "processes remain in " + dir.path());
 }
 
 class CgroupV2 : public Cgroup {
@@ -73,6 +121,8 @@ class CgroupV2 : public Cgroup {
     return {.read = sumOf(text, "rbytes="), .written = sumOf(text, "wbytes=")};
   }
 
+  [[nodiscard]] bool countsWithin() const override { return true; }
+
   [[nodiscard]] CgroupEvents events() const override {
     return {dir_.number("memory.events", "oom_kill"), dir_.number("pids.events", "max")};
   }
@@ -83,6 +133,10 @@ class CgroupV2 : public Cgroup {
     std::ignore = dir_.write("cgroup.freeze", "1");
     for (const pid_t pid : dir_.processes())
       ::kill(pid, SIGKILL);
+    if (const auto rest = openRest()) {
+      for (const pid_t pid : rest->processes())
+        ::kill(pid, SIGKILL);
+    }
     std::ignore = dir_.write("cgroup.freeze", "0");
   }
 
@@ -91,12 +145,40 @@ class CgroupV2 : public Cgroup {
     return std::make_unique<CgroupV2>(TRY(GroupDir::make(dir_.path() + "/" + name)));
   }
 
-  [[nodiscard]] bool empty() const override { return dir_.processes().empty(); }
+  // The processes of this group have to leave it, for it to hand on its controllers.
+  Result<std::unique_ptr<Cgroup>> within(const std::string& name,
+                                         const CgroupLimits& limits) override {
+    TRY(dir_.write("memory.oom.group", "0"));
+    if (!divided_) {
+      has_rest_ = true;  // from now on, also where the next fails
+      TRY(vacate(dir_, kRest));
+      TRY(enable(dir_));
+      divided_ = true;
+    }
+    return std::make_unique<CgroupV2>(
+        TRY(makeLimited(dir_.path() + "/" + name, withoutCpu(limits))));
+  }
 
-  bool remove() override { return dir_.remove(); }
+  [[nodiscard]] bool empty() const override { return dir_.processes().empty() && restIsEmpty(); }
+
+  bool remove() override {
+    if (auto rest = openRest(); rest && !rest->remove()) return false;
+    return dir_.remove();
+  }
 
  private:
+  [[nodiscard]] Result<GroupDir> openRest() const {
+    if (!has_rest_) return fail(Code::kNotFound, "it is not divided");
+    return GroupDir::open(dir_.path() + "/" + kRest);
+  }
+  [[nodiscard]] bool restIsEmpty() const {
+    const auto rest = openRest();
+    return !rest || rest->processes().empty();
+  }
+
   GroupDir dir_;
+  bool has_rest_ = false;
+  bool divided_ = false;
   mutable Fd procs_;  // opened when it is asked for
 };
 
@@ -109,13 +191,7 @@ class TreeV2 : public CgroupTree {
 
   Result<std::unique_ptr<Cgroup>> create(const std::string& name,
                                          const CgroupLimits& limits) override {
-    GroupDir dir = TRY(GroupDir::make(dir_.path() + "/" + name));
-    auto applied = applyValues(dir, valuesOf(limits), "");
-    if (!applied) {
-      dir.remove();
-      return std::unexpected(std::move(applied).error());
-    }
-    return std::make_unique<CgroupV2>(std::move(dir));
+    return std::make_unique<CgroupV2>(TRY(makeLimited(dir_.path() + "/" + name, valuesOf(limits))));
   }
 
   [[nodiscard]] std::vector<CgroupValue> values(const CgroupLimits& limits) const override {
@@ -127,40 +203,6 @@ class TreeV2 : public CgroupTree {
  private:
   GroupDir dir_;
 };
-
-bool offers(const GroupDir& dir, const char* file, std::string_view controller) {
-  std::istringstream words(dir.read(file).value_or(std::string()));
-  return contains({std::istream_iterator<std::string>(words), {}}, controller);
-}
-
-// Hands the controllers on to the children of `dir`.
-Result<> enable(const GroupDir& dir) {
-  for (const char* name : kNeeded) {
-    if (!offers(dir, "cgroup.controllers", name)) {
-      return fail(Code::kUnsupported,
-                  "the " + std::string(name) + " controller is not available in " + dir.path());
-    }
-    if (offers(dir, "cgroup.subtree_control", name)) continue;
-    TRY(dir.write("cgroup.subtree_control", "+" + std::string(name)));
-  }
-  if (offers(dir, "cgroup.controllers", "io")) {
-    std::ignore = dir.write("cgroup.subtree_control", "+io");  // only for the accounting
-  }
-  return {};
-}
-
-// Moves every process of `dir` into a leaf of its own, so that enable() is allowed. Repeated, since
-// they may fork meanwhile.
-Result<> vacate(const GroupDir& dir, const std::string& leaf_name) {
-  const GroupDir leaf = TRY(GroupDir::make(dir.path() + "/" + leaf_name));
-  for (int round = 0; round < 10; ++round) {
-    const std::vector<pid_t> pids = dir.processes();
-    if (pids.empty()) return {};
-    for (const pid_t pid : pids)
-      std::ignore = leaf.write("cgroup.procs", std::to_string(pid));
-  }
-  return fail(Code::kUnsupported, "processes remain in " + dir.path());
-}
 
 // A group is ours to divide when its manager says so (systemd's Delegate=) or, for an ordinary
 // user, when it is writable at all.

@@ -27,6 +27,9 @@ struct ArtifactRules {
 struct ExecSpec {
   std::vector<FileSpec> files;   // the code first
   std::vector<Command> compile;  // none or one
+  // Its code and what is compiled of it, by absolute paths: removed once it has ended, if they are
+  // directly in /workspace or /tmp (a session's only).
+  std::vector<std::string> temporary;
   Command run;
   std::vector<std::string> env;  // NAME=value, complete
   std::string input;             // stdin, then end of file

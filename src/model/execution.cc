@@ -10,6 +10,7 @@
 #include "base/content_type.h"
 #include "base/crypto.h"
 #include "model/artifact.h"
+#include "model/run_request.h"
 
 namespace cloister::model {
 namespace {
@@ -82,6 +83,7 @@ json::object toObject(const Provenance& p) {
                          {"stderr_sha256", textOrNull(p.stderr_sha256)},
                          {"image", textOrNull(p.image)}};
   if (p.nested) object["nested"] = true;
+  if (p.fresh) object[kSandboxMember] = kFreshSandbox;
   return object;
 }
 
@@ -100,6 +102,16 @@ json::object toObject(const CompileResult& compile) {
   return object;
 }
 
+json::object toObject(const Cell& cell) {
+  json::object object = {
+      {"kernel", cell.kernel}, {"number", cell.number}, {"state_lost", cell.state_lost}};
+  if (cell.state_lost) {
+    object["state_lost_when"] = cell.lost_before ? "before" : "with";
+    object["state_lost_reason"] = textOrNull(cell.lost_why);
+  }
+  return object;
+}
+
 // What the contract allows beyond its fixed members.
 void addRest(json::object& object, const Execution& execution) {
   object["session_id"] = textOrNull(execution.session_id);
@@ -112,9 +124,7 @@ void addRest(json::object& object, const Execution& execution) {
     object["results"] = execution.results;
     object["results_truncated"] = execution.results_truncated;
     object["results_left_out"] = execution.results_left_out;
-    object["cell"] = json::object{{"kernel", execution.cell->kernel},
-                                  {"number", execution.cell->number},
-                                  {"state_lost", execution.cell->state_lost}};
+    object["cell"] = toObject(*execution.cell);
   }
   object["stdout_bytes"] = execution.out.total;
   object["stderr_bytes"] = execution.err.total;
@@ -189,11 +199,16 @@ bool mayBecome(Status from, Status to) {
 }
 
 json::object toJsonObject(const ArtifactRef& artifact) {
-  return {{"id", artifact.id},
-          {"path", artifact.path},
-          {"size", artifact.size},
-          {"content_type", artifact.content_type},
-          {"sha256", artifact.sha256}};
+  json::object object = {{"id", artifact.id},
+                         {"path", artifact.path},
+                         {"size", artifact.size},
+                         {"content_type", artifact.content_type},
+                         {"sha256", artifact.sha256}};
+  if (artifact.full_size > 0) {
+    object["truncated"] = true;
+    object["full_size"] = artifact.full_size;
+  }
+  return object;
 }
 
 json::object toJsonObject(const Artifact& artifact) {
@@ -211,7 +226,7 @@ json::object toJsonObject(const Usage& usage) {
           {"max_rss_bytes", usage.max_rss_bytes},
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes},
+          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
           {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
           {"disk_limit_bytes", usage.disk_limit_bytes}};
 }

@@ -63,6 +63,7 @@ struct ArtifactRef {
   std::string content_type;
   std::string sha256;
   int64_t expires_at = 0;  // wall-clock microseconds; 0: never. Not part of an execution's record
+  uint64_t full_size = 0;  // of what it is only the beginning, cut at a limit; 0: it is whole
 };
 
 struct Provenance {
@@ -78,6 +79,7 @@ struct Provenance {
   std::string stderr_sha256;
   std::vector<std::string> weakened;
   bool nested = false;        // in a sandbox of its own within its session's
+  bool fresh = false;         // in one of its own with its session's workspace
   std::string approval = {};  // another execution's escalation, with which it was approved too
 };
 
@@ -94,7 +96,9 @@ struct KeptOutput {
 struct Cell {
   std::string kernel;
   uint64_t number = 0;      // of this cell in that kernel, from 1 on; anew when it starts afresh
-  bool state_lost = false;  // the kernel ended with this cell: the next one starts a fresh one
+  bool state_lost = false;  // the kernel ended with this cell, or before it: a fresh one is started
+  bool lost_before = false;  // before it, and after any earlier cell that says so
+  std::string lost_why = {};
 };
 
 // The figure of a cell's result, if it has one: PNG or JPEG. What it is called is the sandbox's

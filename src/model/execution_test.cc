@@ -94,6 +94,39 @@ TEST(ExecutionJson, HasTheContractsMembersInOrder) {
                                      "code_sha256", "output_sha256", "weakened"));
 }
 
+TEST(ExecutionJson, ShowsWhenACellLostItsState) {
+  Execution execution;
+  execution.cell = Cell{.kernel = "python", .number = 1};
+  json::object object = toJsonObject(execution);
+  EXPECT_EQ(base::toJson(object.at("cell")),
+            R"({"kernel":"python","number":1,"state_lost":false})");
+  execution.cell = {.kernel = "sh", .number = 2, .state_lost = true, .lost_before = true};
+  object = toJsonObject(execution);
+  EXPECT_EQ(object.at("cell").at("state_lost_when"), json::value("before"));
+  EXPECT_TRUE(object.at("cell").at("state_lost_reason").is_null());
+}
+
+TEST(Usage, AnUnknownNumberOfProcessesStaysUnknown) {
+  Usage all;
+  all.add({.processes = 3});
+  all.add({.processes = 2});
+  EXPECT_EQ(all.processes, 3U);
+  all.add({.processes = std::nullopt});
+  all.add({.processes = 9});
+  EXPECT_EQ(all.processes, std::nullopt);
+  EXPECT_TRUE(toJsonObject(all).at("processes").is_null());
+}
+
+TEST(ExecutionJson, ShowsWhichArtifactWasCut) {
+  Execution execution;
+  execution.artifacts = {{"art_1", "a", 5, "", "", 0, 9}, {"art_2", "b", 5, "", ""}};
+  const json::object object = toJsonObject(execution);
+  const json::array& artifacts = object.at("artifacts").as_array();
+  EXPECT_EQ(artifacts[0].at("truncated"), json::value(true));
+  EXPECT_EQ(artifacts[0].at("full_size").to_number<int>(), 9);
+  EXPECT_FALSE(artifacts[1].as_object().contains("truncated"));
+}
+
 TEST(ExecutionJson, ShowsErrorCompileSignalAndArtifacts) {
   Execution execution;
   execution.signal = "SIGSEGV";

@@ -63,6 +63,10 @@ inline constexpr std::string_view kPids = "pids";
 inline constexpr std::string_view kFileLocks = "file_locks";  // the node's, of no request
 inline constexpr std::string_view kOutput = "max_output_bytes";
 }  // namespace limit_name
+// Those that a program of a session has for itself in a fresh sandbox (RunRequest::fresh), at most
+// the session's. The others are the session's.
+inline constexpr std::array<std::string_view, 4> kFreshLimits = {
+    limit_name::kMemory, limit_name::kFileSize, limit_name::kOpenFiles, limit_name::kPids};
 
 // One of the limits, in the unit that policy and its messages use.
 struct LimitKind {
@@ -86,6 +90,10 @@ struct LimitHit {
   uint64_t used = 0;   // what was used or asked for, in `unit`
   std::string unit;    // "bytes", "ms", "processes", "files", "locks"
   bool fatal = false;  // it ended the run; otherwise the program saw an error and went on
+
+  // The program says that it had too many open files, and nobody saw it at its limit: `used` is the
+  // most that was seen, 0 where nobody looked. Of every other limit something was counted.
+  [[nodiscard]] bool isProbable() const { return limit == limit_name::kOpenFiles && used < value; }
 };
 
 }  // namespace cloister::model

@@ -24,7 +24,8 @@ struct Usage {
   uint32_t cpu_millis = 0;     // of processors now, in thousandths; likewise
   uint64_t io_read_bytes = 0;  // of storage; what memory or the page cache holds is not counted
   uint64_t io_write_bytes = 0;
-  uint32_t processes = 0;  // at the peak
+  // At the peak; nothing where a guest's kernel has them, or the host's does not tell.
+  std::optional<uint32_t> processes = 0;
   // Of one process, at the most that was seen; nothing where nobody looked. A program that ends
   // within milliseconds may not have been looked at.
   std::optional<uint32_t> open_files = {};
@@ -47,7 +48,7 @@ struct Usage {
     cpu_millis = later.cpu_millis;
     sum(io_read_bytes, later.io_read_bytes);
     sum(io_write_bytes, later.io_write_bytes);
-    processes = std::max(processes, later.processes);
+    processes = processes && later.processes ? std::max(processes, later.processes) : std::nullopt;
     open_files = std::max(open_files, later.open_files);
     disk_limit_bytes = later.disk_limit_bytes;
   }

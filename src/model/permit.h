@@ -31,6 +31,9 @@ struct PermitFields {
   // Of a session: sandboxes can be made within its own. Of a program in one: it has one of those,
   // of which `limits` are then the whole's.
   bool nested = false;
+  // The program of a session has a sandbox of its own with the session's workspace, whose limits
+  // `limits` are.
+  bool fresh = false;
   int64_t not_before = 0;  // wall-clock microseconds
   int64_t expires = 0;
 };

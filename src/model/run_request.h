@@ -55,8 +55,16 @@ struct RunRequest {
   // Of a session: programs may have sandboxes of their own within it. Of a program in one: it has
   // one. Nothing else has it.
   bool nested = false;
+  // The program of a session has a sandbox of its own, with the session's workspace. Only programs
+  // of sessions have it.
+  bool fresh = false;
   std::string approval;  // an escalation's id, whose approval of exactly this it uses; "" if none
 };
+
+// Where a program of a session runs: in the session's sandbox, or in one of its own.
+inline constexpr std::string_view kSandboxMember = "sandbox";
+inline constexpr std::string_view kFreshSandbox = "fresh";
+inline constexpr std::string_view kSessionSandbox = "session";
 
 // Bounds on a request, from configuration; each refusal names the field and the bound.
 struct RequestBounds {

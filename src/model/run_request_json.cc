@@ -107,6 +107,7 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["network_policy"] = json::object{{"tier", request.network_tier}};
   sorted["runtime"] = textOrNull(request.runtime);
   if (request.nested) sorted["nested"] = true;
+  if (request.fresh) sorted[std::string(kSandboxMember)] = json::string(kFreshSandbox);
   sorted["tier"] = textOrNull(request.tier);
   json::object object;
   for (auto& [name, value] : sorted)

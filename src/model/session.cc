@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/id.h"
@@ -129,6 +130,15 @@ json::object toJsonObject(const Session& session) {
   return object;
 }
 
+json::object shownTo(const Principal& who, const Session& session) {
+  json::object shown = toJsonObject(session);
+  const auto whom = [](const Principal& p) { return std::tie(p.tenant, p.app, p.agent, p.user); };
+  if (who.isAdmin() || whom(who) == whom(session.principal)) return shown;
+  for (auto& variable : shown["env"].get_object())
+    variable.value() = nullptr;
+  return shown;
+}
+
 namespace {
 
 constexpr std::chrono::milliseconds kShortestTtl{1'000};
@@ -203,7 +213,7 @@ LimitSet ofTheSandbox() {
 
 // What belongs to the sandbox was settled with the session: no program has less of it, or more; one
 // with a sandbox of its own may have less.
-Result<> checkShared(const Limits& asked, const Limits& session, bool nested) {
+Result<> checkShared(const Limits& asked, const Limits& session, const RunRequest& run) {
   struct Row {
     std::string_view name;
     uint64_t asked;
@@ -221,8 +231,11 @@ Result<> checkShared(const Limits& asked, const Limits& session, bool nested) {
       {limit_name::kPids, asked.pids, session.pids, 1},
   }};
   for (const Row& row : rows) {
-    if (row.asked == row.has || (nested && row.asked < row.has)) continue;
-    if (nested) {
+    const bool of_fresh =
+        run.fresh && std::ranges::find(kFreshLimits, row.name) != kFreshLimits.end();
+    const bool may_be_less = run.nested || of_fresh;
+    if (row.asked == row.has || (may_be_less && row.asked < row.has)) continue;
+    if (may_be_less) {
       return invalid(std::string(row.name), "is the session's at most, " +
                                                 std::to_string(row.has / row.unit) +
                                                 "; ask for less, or make a session with " +
@@ -288,6 +301,48 @@ Result<> readNested(base::ObjectReader& reader, const Session& session, ExecRequ
   }
   request.cwd.clear();
   return {};
+}
+
+// Of a fresh sandbox.
+LimitSet ofTheSession() {
+  LimitSet named = ofTheSandbox();
+  for (const std::string_view own : kFreshLimits)
+    named.reset(limitIndex(own));
+  return named;
+}
+
+Result<bool> readFresh(base::ObjectReader& reader, const Session& session) {
+  const auto sandbox = TRY(reader.text(kSandboxMember));
+  if (!sandbox || *sandbox == kSessionSandbox) return false;
+  const std::string field(kSandboxMember);
+  if (*sandbox != kFreshSandbox) return invalid(field, "must be \"fresh\" or \"session\"");
+  // With these a process in the guest makes them, which is there for that alone.
+  constexpr std::array<std::string_view, 2> kGuests = {"gvisor", "microvm"};
+  const std::string& runtime = session.provenance.runtime;
+  if (session.nested || std::ranges::find(kGuests, runtime) == kGuests.end()) return true;
+  return invalid(field, "\"fresh\" is not possible in this session: its runtime " + runtime +
+                            " has fresh sandboxes only where the session was made with \"nested\": "
+                            "true; make one with that, or ask for \"session\"");
+}
+
+// A program in a fresh sandbox has of the session the workspace alone, and nobody to talk to.
+Result<> checkFresh(ExecRequest& request) {
+  if (!request.run.fresh) return {};
+  if (request.run.nested) {
+    return invalid("nested",
+                   "is without the session's files, and \"sandbox\": \"fresh\" has them; "
+                   "leave one of the two out");
+  }
+  if (request.kernel.value_or(std::string(kNoKernel)) != kNoKernel) {
+    return invalid("kernel",
+                   "runs in the session's sandbox; leave it out, or ask for "
+                   "\"sandbox\": \"session\"");
+  }
+  request.kernel = kNoKernel;
+  if (!request.keep_input) return {};
+  return invalid(request.terminal ? "tty" : "keep_input",
+                 "a program in a fresh sandbox takes its input at once; leave it out, or ask for "
+                 "\"sandbox\": \"session\"");
 }
 
 }  // namespace
@@ -389,7 +444,8 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.language = session.language;
   request.run.network_tier = session.network_tier;
   request.run.limits = limitsUnasked(session);
-  request.run.named_limits = ofTheSandbox();
+  request.run.fresh = TRY(readFresh(reader, session));
+  request.run.named_limits = request.run.fresh ? ofTheSession() : ofTheSandbox();
   request.run.artifacts = {};
   const json::value* code = body.if_contains("code");
   // As `cloister run` has it.
@@ -424,14 +480,15 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     request.run.env.try_emplace("TERM", "xterm-256color");
   }
   TRY(readNested(reader, session, request));
+  TRY(checkFresh(request));
   TRY(reader.finish());
-  request.lasts =
-      request.background && !request.run.nested && !request.terminal && !given("timeout_seconds");
+  const bool apart = request.run.nested || request.run.fresh;
+  request.lasts = request.background && !apart && !request.terminal && !given("timeout_seconds");
   request.lasts_cpu = request.lasts && !given("cpu_seconds");
   if (request.run.nested && given("cwd")) {
     return invalid("cwd", "a nested program begins in its own /workspace; leave it out");
   }
-  TRY(checkShared(request.run.limits, session.limits, request.run.nested));
+  TRY(checkShared(request.run.limits, session.limits, request.run));
   TRY(checkSurroundings(request.run, session));
   return request;
 }

@@ -67,6 +67,9 @@ std::vector<std::string> beyondScope(const Session& session, const std::vector<s
 
 // The members `limits` of a session are named as in requests.
 base::json::object toJsonObject(const Session& session);
+// As `who` may see it. Values of variables may be secrets: they are null but for administrators and
+// the principal that made the session.
+base::json::object shownTo(const Principal& who, const Session& session);
 
 // What bounds and fills in a session's times.
 struct SessionBounds {

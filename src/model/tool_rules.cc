@@ -49,7 +49,8 @@ Result<> holdToLimits(const std::string& id, const ToolRules& rules, ToolPlace p
                       RunRequest& request) {
   for (size_t i = 0; i < kLimitCount; ++i) {
     const LimitKind& kind = limitKinds()[i];
-    const bool counts = place == ToolPlace::kOwnSandbox || has(kOfProgram, kind.name);
+    const bool counts = place == ToolPlace::kOwnSandbox || has(kOfProgram, kind.name) ||
+                        (place == ToolPlace::kFresh && has(kFreshLimits, kind.name));
     if (!counts || !rules.bounded.test(i)) continue;
     const uint64_t most = kind.get(rules.most);
     const bool over = kind.get(request.limits) > most;
@@ -112,7 +113,7 @@ Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tie
 
 Result<> holdToRules(const std::string& id, const ToolRules& rules, ToolPlace place,
                      RunRequest& request) {
-  if (place == ToolPlace::kSession && request.network_tier != rules.network) {
+  if (place != ToolPlace::kOwnSandbox && request.network_tier != rules.network) {
     return invalid("session_id", id + " has network tier \"" + rules.network +
                                      "\", and the session \"" + request.network_tier +
                                      "\"; make a session with the tool's, or call it without one");

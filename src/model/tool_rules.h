@@ -32,12 +32,13 @@ Result<RiskTiers> readRiskTiers(base::ObjectReader& reader);
 Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tiers);
 
 // Where the request of a call runs.
-enum class ToolPlace : uint8_t { kOwnSandbox, kSession };
+enum class ToolPlace : uint8_t { kOwnSandbox, kFresh, kSession };
 
 // Makes the rules hold for the request that a call of the tool `id` became: a limit that it does
 // not name becomes the smaller of the two, one that is over the tool's is kInvalid, with the
 // limit's name as `field`. Its tier and network become the tool's. In a session only the limits of
-// one program count, and the session's network must be the tool's. Policy comes after.
+// one program count, in a fresh sandbox there those that this can have (RunRequest::fresh) as well,
+// and the session's network must be the tool's. Policy comes after.
 Result<> holdToRules(const std::string& id, const ToolRules& rules, ToolPlace place,
                      RunRequest& request);
 

@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "model/capability.h"
 #include "model/tool.h"
+#include "policy/agent/file_grant.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -70,6 +71,7 @@ class Questions {
       return refuse(v, policy::nameOf(operation), target);
     wants_.push_back({std::string(policy::nameOf(operation)), target});
     needs_person_ = needs_person_ || v.human_approval;
+    if (std::ranges::find(safe_by_, v.safe_by) == safe_by_.end()) safe_by_.push_back(v.safe_by);
     if (!open_) open_ = refusalOf(rules_, principal_, v, policy::nameOf(operation), target);
   }
   void askResources(const Resources& wanted, const Resources& used) {
@@ -84,6 +86,7 @@ class Questions {
     if (refusal_ || !open_) return std::move(refusal_);
     open_->wants = std::move(wants_);
     open_->needs_person = needs_person_;
+    open_->safe_by = std::move(safe_by_);
     open_->timeout_seconds = rules_.timeout_seconds;
     return std::move(open_);
   }
@@ -98,6 +101,7 @@ class Questions {
   std::optional<AgentRefusal> open_;  // the first that a person may allow
   std::vector<model::WantedOperation> wants_;
   bool needs_person_ = false;
+  std::vector<std::string> safe_by_;
 };
 
 // As one word of a shell.
@@ -242,15 +246,18 @@ void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermissio
     grants.push_back({std::string(operation), pattern, e.grant_expires_at, e.id,
                       approver == Approver::kSafeTable});
   };
-  if (approver == Approver::kFallback) return add("file_read", policy::absolutePath(e.subject));
-  if (e.operation == asked::kCommand) add("command_execution", e.subject);
-  if (e.operation == asked::kNetwork) add("network", e.subject);
-  const std::string path = policy::absolutePath(e.subject);
-  if (e.operation == asked::kFileRead) add("file_read", path);
-  if (e.operation == asked::kFileDelete) add("file_delete", path);
+  if (e.operation == asked::kCommand) return add("command_execution", e.subject);
+  if (e.operation == asked::kNetwork) return add("network", e.subject);
+  // One that is older than the check when it is asked for may open nothing.
+  const auto pattern = policy::grantPattern(e.subject);
+  if (!pattern) return;
+  if (approver == Approver::kFallback || e.operation == asked::kFileRead)
+    return add("file_read", *pattern);
+  if (!policy::canChange(*pattern)) return;
+  if (e.operation == asked::kFileDelete) add("file_delete", *pattern);
   if (e.operation == asked::kFileWrite) {
-    add("file_write", path);
-    add("file_create", path);
+    add("file_write", *pattern);
+    add("file_create", *pattern);
   }
 }
 
@@ -265,6 +272,13 @@ std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::E
 }
 
 }  // namespace
+
+std::string safeReason(const std::vector<std::string>& safe_by) {
+  std::string all;
+  for (const std::string& each : safe_by)
+    (all += all.empty() ? "" : ", ") += each;
+  return "safe_operations of the levels has " + all;
+}
 
 AgentGuard::AgentGuard(store::Store& store, const policy::Levels& levels,
                        const model::LanguageSet& languages, std::string default_level)
@@ -309,13 +323,13 @@ Result<> AgentGuard::addPolicy(const model::Principal& principal, AgentRules& ru
   return {};
 }
 
-Result<std::optional<bool>> AgentGuard::needsNobody(const model::Principal& principal,
-                                                    const std::string& operation,
-                                                    const std::string& subject) const {
+Result<std::optional<std::string>> AgentGuard::needsNobody(const model::Principal& principal,
+                                                           const std::string& operation,
+                                                           const std::string& subject) const {
   namespace asked = model::operation;
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return std::nullopt;
-  if (!rules->auto_approve_safe) return false;
+  if (!rules->auto_approve_safe) return std::string();
   Operation what;
   if (operation == asked::kCommand) {
     what.what = CommandOperation{.text = subject, .argv = {}};
@@ -326,10 +340,13 @@ Result<std::optional<bool>> AgentGuard::needsNobody(const model::Principal& prin
                                                                : FileAccess::kDelete;
     what.what = FileOperation{access, subject, false};
   } else {
-    return false;
+    return std::string();
   }
   const Validation v = policy::validateOperation(*rules, what, {}, base::wallMicros());
-  return v.approved() || (v.escalation_available && !v.human_approval);
+  if (!v.approved()) return v.safe_by.empty() ? "" : safeReason({v.safe_by});
+  return v.escalation_id.empty()
+             ? "the agent's sandbox, at level " + rules->level.name + ", allows it"
+             : v.escalation_id + " allows it already";
 }
 
 Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(

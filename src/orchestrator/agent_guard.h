@@ -32,6 +32,7 @@ struct AgentRefusal {
   // What a person may allow, for once: all that was refused. Empty: something of it nobody may.
   std::vector<model::WantedOperation> wants = {};
   bool needs_person = true;                      // no rule approves all of that
+  std::vector<std::string> safe_by = {};         // otherwise: what says that it is safe
   std::optional<uint64_t> timeout_seconds = {};  // for an answer, by the agent's own settings
 };
 
@@ -73,11 +74,12 @@ class AgentGuard {
   // A request to a session's file server, in the words of wire/files.h. Nothing: it may be done.
   [[nodiscard]] Result<std::optional<AgentRefusal>> judgeFiles(
       const model::Principal& principal, const std::vector<std::string>& argv) const;
-  // Whether a rule may approve what the agent asks for (model::operation), without a person: it is
-  // set to, nothing wants a person, and it is allowed anyway or safe. Nothing: held to no rules.
-  [[nodiscard]] Result<std::optional<bool>> needsNobody(const model::Principal& principal,
-                                                        const std::string& operation,
-                                                        const std::string& subject) const;
+  // Why a rule may approve what the agent asks for (model::operation) without a person: it is set
+  // to, nothing wants a person, and it is allowed anyway or safe. "": it takes a person. Nothing:
+  // held to no rules.
+  [[nodiscard]] Result<std::optional<std::string>> needsNobody(const model::Principal& principal,
+                                                               const std::string& operation,
+                                                               const std::string& subject) const;
   // As it would be for a request now.
   [[nodiscard]] Result<Held> heldFor(const model::Principal& principal) const;
 
@@ -96,6 +98,9 @@ class AgentGuard {
   std::string default_level_;
   std::vector<store::Lowering> lowering_;
 };
+
+// Of an approval by a rule: what of the table of safe operations has it.
+std::string safeReason(const std::vector<std::string>& safe_by);
 
 // An error for who asked for something that has no record of its own.
 Error toError(const AgentRefusal& refusal, const std::string& doing);

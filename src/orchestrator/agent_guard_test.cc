@@ -13,6 +13,7 @@ namespace cloister::orchestrator {
 namespace {
 
 using model::Status;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr std::string_view kLevels = R"(
@@ -69,20 +70,20 @@ class AgentsTest : public SessionsTest {
     guard_ = std::make_unique<AgentGuard>(*store_, levels_, languages_, default_level_);
     return guard_.get();
   }
-  void give(const std::string& level) {
+  void give(const std::string& level, const std::string& tenant = "acme") {
     model::AgentSandbox sandbox;
-    sandbox.tenant = "acme";
+    sandbox.tenant = tenant;
     sandbox.agent = "agent";
     sandbox.level = level;
     sandbox.escalation = escalation_;
     sandbox.revoked_operations = revoked_;
     sandbox.created_at = 1;
-    const auto known = agent();
+    const auto known = agent(tenant);
     const uint64_t version = known ? known->version : 0;
     std::optional<bool> done;
     store_->agents().put(store::Scope::allTenants(), sandbox, version, 10,
                          {.action = "agent.updated",
-                          .subject = "agent:acme/agent",
+                          .subject = "agent:" + tenant + "/agent",
                           .principal = principal(),
                           .details = {}},
                          [this, &done](Result<model::AgentSandbox> stored) {
@@ -133,8 +134,8 @@ class AgentsTest : public SessionsTest {
     ASSERT_TRUE(store::testing::await<model::Escalation>(
         [&](auto done) { store_->escalations().change(change, std::move(done)); }));
   }
-  Result<model::AgentSandbox> agent() {
-    return store_->agents().sandbox(store::Scope::allTenants(), {"acme", "agent"});
+  Result<model::AgentSandbox> agent(const std::string& tenant = "acme") {
+    return store_->agents().sandbox(store::Scope::allTenants(), {tenant, "agent"});
   }
   std::vector<model::Violation> violations() {
     return *store_->agents().violations(store::Scope::allTenants(), {.of = {"acme", "agent"}});
@@ -289,6 +290,71 @@ TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
   EXPECT_FALSE(refused(status(with))) << "from the workspace on";
 }
 
+TEST_F(AgentsTest, AnApprovalOfFilesOpensWhatItSaysOrIsRefused) {
+  openGuarded();
+  give("look");
+  EscalationService escalations(*service_);
+  const auto ask = [&](const std::string& operation, const std::string& path) {
+    return await(escalations.request(
+        principal(),
+        {.operation = operation, .subject = path, .reason = "work", .run = std::nullopt}));
+  };
+  for (const char* path : {"*.txt", "/workspace/a*", "/etc/hosts"}) {
+    const auto refusal = ask("file_write", path);
+    ASSERT_FALSE(refusal) << path;
+    EXPECT_EQ(refusal.error().code, Code::kInvalid);
+    EXPECT_EQ(refusal.error().field, "path");
+    EXPECT_THAT(refusal.error().message, HasSubstr("name one file, or one directory")) << path;
+  }
+  EXPECT_FALSE(ask("file_read", "*.txt"));
+  const auto whole = ask("file_write", "/workspace");
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->subject, "/workspace/*");
+  EXPECT_THAT(whole->display, HasSubstr("it opens the directory /workspace and all beneath it"));
+  EXPECT_EQ(ask("file_write", "d/")->subject, "/workspace/d/*");
+}
+
+TEST_F(AgentsTest, NobodyApprovesWhatWouldOpenNothing) {
+  openGuarded();
+  give("look");
+  EscalationService escalations(*service_);
+  const auto pending = [&](const std::string& path) {
+    store::NewEscalation asked;
+    asked.escalation.operation = "file_write";
+    asked.escalation.subject = path;
+    asked.escalation.requester = principal();
+    asked.escalation.roles = {"approver"};
+    asked.escalation.grant_us = 60'000'000;
+    asked.escalation.expires_at = base::wallMicros() + 60'000'000;
+    asked.event = {
+        .action = "escalation.requested", .subject = "", .principal = principal(), .details = {}};
+    return store::testing::await<model::Escalation>(
+               [&](auto done) { store_->escalations().add(asked, std::move(done)); })
+        ->id;
+  };
+  model::Principal boss = principal();
+  boss.agent.clear();
+  boss.user = "boss";
+  boss.key_id = "key_of_boss";
+  boss.roles = model::Role::kApprover;
+  const auto vote = [&](const std::string& id, bool approve) {
+    return await(escalations.decide(boss, "", id, approve, {.reason = "why", .approver = ""}));
+  };
+  const std::string old = pending("*.txt");  // of a service that asked for less
+  const auto refusal = vote(old, true);
+  ASSERT_FALSE(refusal);
+  EXPECT_EQ(refusal.error().code, Code::kConflict);
+  EXPECT_THAT(refusal.error().message, HasSubstr("deny it, so that it is asked for anew"));
+  EXPECT_TRUE(vote(old, false)) << "which can be denied";
+  EXPECT_TRUE(vote(pending("notes"), true));
+  approve("file_write", "*.md");
+  const auto grants = guard_->grantsOf({.tenant = "acme", .agent = "agent"});
+  ASSERT_TRUE(grants);
+  EXPECT_EQ(grants->size(), 2U);
+  for (const model::TemporaryPermission& each : *grants)
+    EXPECT_EQ(each.pattern, "/workspace/notes") << "the other opens nothing for anybody";
+}
+
 TEST_F(AgentsTest, WhatIsSafeIsApprovedByARuleAndCanBeDone) {
   openGuarded();
   give("look");
@@ -306,6 +372,12 @@ TEST_F(AgentsTest, WhatIsSafeIsApprovedByARuleAndCanBeDone) {
   const auto safe = ask("command", "ls -l");
   EXPECT_EQ(safe->status, model::EscalationStatus::kApproved);
   EXPECT_TRUE(safe->decisions.at(0).automatic);
+  EXPECT_EQ(safe->decisions.at(0).reason,
+            "safe_operations of the levels has command_execution at level reads");
+  EXPECT_EQ(ask("command", "echo x")->decisions.at(0).reason,
+            "the agent's sandbox, at level look, allows it");
+  EXPECT_EQ(ask("file_read", "notes")->decisions.at(0).reason,
+            "the agent's sandbox, at level look, allows it");
   EXPECT_FALSE(refused(run({"ls", "-l"})->status));
   EXPECT_TRUE(refused(run({"rm", "x"})->status)) << "not safe";
   EXPECT_EQ(ask("command", "rm x")->status, model::EscalationStatus::kPending) << "not safe";
@@ -320,10 +392,12 @@ TEST_F(AgentsTest, TheLevelSaysWhetherARuleApproves) {
   levels_.levels.at("careful").escalation.require_human_approval.clear();
   give("careful");
   const auto needsNobody = [&] { return *guard_->needsNobody(principal(), "command", "ls"); };
-  EXPECT_EQ(needsNobody(), std::optional(true));
+  EXPECT_EQ(needsNobody(),
+            std::optional<std::string>(
+                "safe_operations of the levels has command_execution at level reads"));
   escalation_.auto_approve_safe = false;
   give("careful");
-  EXPECT_EQ(needsNobody(), std::optional(false)) << "the agent's own word goes before";
+  EXPECT_EQ(needsNobody(), std::optional<std::string>("")) << "the agent's own word goes before";
 }
 
 TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
@@ -411,6 +485,39 @@ TEST_F(AgentsTest, SessionsTheirProgramsAndFiles) {
   EXPECT_EQ(remove.error().code, Code::kDenied) << "the level does not delete";
   EXPECT_EQ(violations().front().subject, id);
   EXPECT_EQ(violations().front().operation, "file_delete");
+}
+
+// While it moves to a sandbox with those rules they are looked at again, and the move fails.
+TEST_F(AgentsTest, NothingIsLetInBeforeTheRulesAreApplied) {
+  config_.rules_every = std::chrono::milliseconds(1);
+  openGuarded("build");
+  const std::string id = created();
+  const std::vector<std::string> others = {"one", "two"};
+  std::map<std::string, std::string> runs;
+  for (const std::string& tenant : others) {
+    runs[tenant] = run({"hold"}, tenant)->id;
+    runUntil([&] { return stored(runs[tenant]).status == Status::kRunning; });
+  }
+  const auto refused = [&] {
+    const auto program = exec(id, {"echo", "x"});
+    ASSERT_FALSE(program);
+    EXPECT_EQ(program.error().code, Code::kUnavailable);
+    EXPECT_THAT(program.error().message, HasSubstr("the rules of its agent have changed"));
+  };
+  fake_->holdProvisions(true);
+  give("look");
+  for (const std::string& tenant : others) {  // a look begins after this one, and is felt
+    give("look", tenant);
+    runUntil([&] { return stored(runs[tenant]).status == Status::kFailed; });
+    refused();
+  }
+  fake_->failProvision(Error{Code::kUnavailable, "none is to be had", ""});
+  fake_->holdProvisions(false);
+  settle();
+  refused();
+  fake_->failProvision({});
+  runUntil([&] { return exec(id, {"echo", "x"}).has_value(); });
+  EXPECT_THAT(auditOf(id), Contains("session.rules_applied"));
 }
 
 }  // namespace

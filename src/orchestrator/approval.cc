@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "model/tool.h"
 #include "orchestrator/stored_request.h"
 #include "policy/approval.h"
 #include "store/agent_store.h"
@@ -104,6 +105,16 @@ void addFiles(std::string& out, const json::object& request) {
   }
 }
 
+// Of a call: the registry's word, which no request can have.
+void addTool(std::string& out, const json::object& request) {
+  const json::value* metadata = request.if_contains("metadata");
+  if (metadata == nullptr || !metadata->is_object()) return;
+  const std::string tool = textIn(metadata->get_object(), model::kToolMember);
+  if (tool.empty()) return;
+  out += "\ntool: " + model::safeText(tool, kShownValue) + ", risk " +
+         model::safeText(textIn(metadata->get_object(), model::kRiskMember), kShownValue);
+}
+
 void addProgram(std::string& out, const json::object& request) {
   const std::string code = textIn(request, "code");
   if (!code.empty()) {
@@ -196,8 +207,15 @@ std::string displayOf(const std::string& request_json, const std::string& image_
   if (!request) return "a request that cannot be shown";
   std::string out = "run " + model::safeText(subjectOf(request_json), kShownValue);
   out += session_id.empty() ? ", in a sandbox of its own" : ", in session " + session_id;
+  addTool(out, *request);
   addProgram(out, *request);
   addSurroundings(out, *request);
+  if (textIn(*request, model::kSandboxMember) == model::kFreshSandbox) {
+    out += "\nin a sandbox of its own with the session's workspace";
+  }
+  if (!session_id.empty()) {
+    out += "\nfiles of the session: as they are when it runs; this approval does not cover them";
+  }
   out += "\nimage: " + model::safeText(image_digest, kShownValue);
   return atMost(std::move(out));
 }
@@ -398,6 +416,10 @@ model::AuditEvent usedEvent(const Escalation& e) {
 
 model::AuditEvent expiredEvent(const Escalation& e) {
   return about("escalation.expired", e, e.requester, {{"approvals", e.approvals()}});
+}
+
+model::AuditEvent withdrawnEvent(const Escalation& e) {
+  return about("escalation.withdrawn", e, e.requester, {{"approvals", e.approvals()}});
 }
 
 }  // namespace cloister::orchestrator

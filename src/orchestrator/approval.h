@@ -113,5 +113,7 @@ model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const mo
                                    bool approve, const std::string& why);
 model::AuditEvent usedEvent(const model::Escalation& escalation);
 model::AuditEvent expiredEvent(const model::Escalation& escalation);
+// What waited for it has ended.
+model::AuditEvent withdrawnEvent(const model::Escalation& escalation);
 
 }  // namespace cloister::orchestrator

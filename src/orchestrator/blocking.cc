@@ -39,6 +39,18 @@ std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use
   };
 }
 
+// To ask for an approval does not help while so many wait, however one asks.
+void noteFull(AgentRefusal& refused, const Error& full) {
+  refused.denied.reason += "; " + full.message;
+  const base::json::value* other = refused.details.if_contains("mitigation");
+  refused.denied.remedy =
+      other != nullptr && other->is_string() ? "or " + std::string(other->get_string()) : "";
+  refused.details["escalation_available"] = false;
+  refused.details["human_approval"] = false;
+  if (base::json::array* all = refused.details["mitigations"].if_array())
+    all->insert(all->begin(), base::json::value(kDecideOne));
+}
+
 }  // namespace
 
 model::RunRequest policyPartsOf(const model::RunRequest& request) {
@@ -55,6 +67,7 @@ model::RunRequest policyPartsOf(const model::RunRequest& request) {
   parts.artifacts = request.artifacts;
   parts.metadata = request.metadata;
   parts.nested = request.nested;
+  parts.fresh = request.fresh;
   parts.approval = request.approval;
   return parts;
 }
@@ -150,7 +163,6 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                 "asking for approval: no node is connected, so what would run is not known");
   }
   Execution& execution = run.execution;
-  const bool waits = mayWait(run);
   // Nobody is asked about what can never run.
   if (execution.session_id.empty()) TRY(checkDisk(run.facts.limits));
   if (imageDigestOf(run).empty()) {
@@ -170,7 +182,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   const Wanted asked{.requester = execution.principal,
                      .person = person,
                      .by_policy = wanted,
-                     .execution_id = waits ? execution.id : "",
+                     .execution_id = execution.id,
                      .session_id = execution.session_id,
                      .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
                      .channels = channelsFor(parts.store, execution.principal, config.escalation),
@@ -189,21 +201,23 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
     if (record.escalation) approveIfSafe(run, record.escalation->escalation);
   }
   run.facts.rule = wanted.rule;
-  execution.status = waits ? model::Status::kBlocked : model::Status::kDenied;
-  if (!waits) {
-    execution.error->message +=
-        "; send it again with `approval` and the id of its escalation once that is approved";
-    execution.finished_at = base::wallMicros();
-    record.spec.clear();  // this one will never run
-  }
+  execution.status = model::Status::kBlocked;
   record.execution = execution;
   return {};
+}
+
+// As many as may wait in the queue, and kept for tenants with few as that is.
+bool RunService::Impl::mayBlock(const std::string& tenant) const {
+  FairShare waiting(config.fairness, 1);
+  for (const std::string& id : blocked)
+    waiting.take(live.at(id)->execution.principal.tenant, 1);
+  return waiting.has(tenant, 1, config.queue);
 }
 
 Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExecution record,
                                                       policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
-  if (blocked.size() >= config.queue) {
+  if (!mayBlock(run->execution.principal.tenant)) {
     Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
     co_return earlierOr(*run, std::move(record), std::move(full));
   }
@@ -213,42 +227,35 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     if (!open && open.error().code == Code::kConflict)
       co_return earlierOr(*run, std::move(record), std::move(open).error());
   }
-  // What will wait is a run like any other; one that ends here is none.
-  const bool waits = mayWait(*run);
   const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
-  if (auto within = waits ? countRun(*run, memory) : run->home->count(); !within) {
+  if (auto within = countRun(*run, memory); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
   }
   store::NewExecution again = run->asks ? record : store::NewExecution{};
   auto asked = co_await recordAsked(run, std::move(record), wanted);
   const bool counted = asked && !asked->replayed;
-  if (!counted && waits) uncountRun(*run);
-  if (!counted && !waits) run->home->uncount();
+  if (!counted) uncountRun(*run);
   if (!asked && asked.error().field == kPendingOfAgent && run->asks) {
     AgentRefusal refused = *std::exchange(run->asks, {});
-    refused.denied.reason += "; " + asked.error().message;
+    noteFull(refused, asked.error());
     co_return co_await recordViolation(run, std::move(again), std::move(refused));
   }
   const store::Accepted accepted = CO_TRY(std::move(asked));
   if (accepted.replayed) co_return accepted.execution;
   run->execution = accepted.execution;
   if (escalated) escalated();
-  if (run->execution.status == model::Status::kBlocked) {
-    run->spec = {};
-    blocked.insert(run->execution.id);
-    show(run);
-    // What ended while the ledger took it could not tell it so.
-    if (const Cause ended = run->host->cause(); ended != Cause::kNone) {
-      blocked.erase(run->execution.id);
-      applyCause(run->execution, ended);
-      co_await endBlocked(run);
-      co_return run->execution;
-    }
-    if (run->asks) co_await noteViolation(run);
-    if (run->asks) co_await settleIfDecided(run);
-  } else {
-    countDenial(*run);
+  run->spec = {};
+  blocked.insert(run->execution.id);
+  show(run);
+  // What ended while the ledger took it could not tell it so.
+  if (const Cause ended = run->host->cause(); ended != Cause::kNone) {
+    blocked.erase(run->execution.id);
+    applyCause(run->execution, ended);
+    co_await endBlocked(run);
+    co_return run->execution;
   }
+  if (run->asks) co_await noteViolation(run);
+  if (run->asks) co_await settleIfDecided(run);
   co_return run->execution;
 }
 
@@ -279,12 +286,16 @@ Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution
 Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
                                                             policy::NeedsApproval wanted) {
   record.approval.reset();  // one that does not do is not used up
+  const auto asks = beginAsking(run->execution.principal);
   CO_TRY(wantApproval(*run, record, wanted));
-  model::AuditEvent event = withRuling(run->execution.status == model::Status::kBlocked
-                                           ? blockedEvent(run->execution, run->facts)
-                                           : deniedEvent(run->execution, run->facts),
-                                       run->ruling);
-  co_return co_await ledger.accept(std::move(record), std::move(event));
+  std::string shared;
+  if (!record.escalation)
+    shared = std::string(run->execution.error->details.at("escalation_id").as_string());
+  model::AuditEvent event = withRuling(blockedEvent(run->execution, run->facts), run->ruling);
+  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
+  // Counted from here on by what it waits for.
+  if (accepted && !accepted->replayed && !shared.empty()) follow(*run, shared);
+  co_return accepted;
 }
 
 // The audit entry of its acceptance has the digests of both. Policy and the approver saw the
@@ -347,7 +358,8 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
     run->approval = TRY(sharedApproval(*run, shared));
     run->approval->status = model::EscalationStatus::kUsed;
   }
-  run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
+  run->host = makeOwnHost(node, places,
+                          places.needOf(run->request.limits, run->execution.principal.tenant));
   queue.take(run->execution.principal.tenant, run->bytes);
   enqueue(run);
   return {};
@@ -361,7 +373,8 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
-  run->host = makeOwnHost(node, places, places.needOf(run->request.limits));
+  run->host = makeOwnHost(node, places,
+                          places.needOf(run->request.limits, run->execution.principal.tenant));
   const auto waits_for = TRY(escalationOf(run->execution));
   blocked.insert(run->execution.id);
   show(run);
@@ -532,7 +545,7 @@ Task<void> RunService::Impl::closeEscalation(Escalation e) {
       .apply = [now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
         is.status = model::EscalationStatus::kExpired;
         is.ended_at = now;
-        return expiredEvent(is);
+        return withdrawnEvent(is);
       },
       .channels = {},
       .notification = ""};

@@ -267,6 +267,15 @@ TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
   EXPECT_THAT(asked->display, HasSubstr("executable): curl evil.test\\n\\x1b[2J"));
 }
 
+TEST_F(BlockingTest, TheApproverSeesWhichToolIsCalled) {
+  start();
+  model::RunRequest call = request({"ls"});
+  call.metadata = {{"cloister.tool", "text.search"}, {"cloister.risk", "high"}};
+  const auto held = await(service_->run(principal(), call, ""));
+  ASSERT_TRUE(held) << held.error().message;
+  EXPECT_THAT(escalation(idIn(*held)).display, HasSubstr("\ntool: text.search, risk high\n"));
+}
+
 TEST_F(BlockingTest, AnApprovalEnds) {
   config_.escalation.grant_us = 1;
   start();
@@ -283,7 +292,7 @@ TEST_F(BlockingTest, APermissionRevokesItself) {
   start();
   const auto asked = await(escalations_->request(
       principal(),
-      {.operation = "file_write", .subject = "/src/a", .reason = "work", .run = std::nullopt}));
+      {.operation = "file_write", .subject = "src/a", .reason = "work", .run = std::nullopt}));
   ASSERT_TRUE(asked) << asked.error().message;
   const auto approved = vote(approver(), asked->id);
   ASSERT_TRUE(approved);
@@ -307,6 +316,7 @@ TEST_F(BlockingTest, SafeOperationsOfAnAgentNeedNobody) {
   const auto safe = ask("file_read");
   EXPECT_EQ(safe->status, EscalationStatus::kApproved);
   EXPECT_TRUE(safe->decisions.at(0).automatic);
+  EXPECT_THAT(safe->decisions.at(0).reason, HasSubstr("escalation.safe_operations has file_read"));
   EXPECT_EQ(ask("network")->status, EscalationStatus::kPending);
   EXPECT_EQ(askFor(request({"ls"}))->status, EscalationStatus::kPending);
 }

@@ -56,6 +56,10 @@ Task<void> CellFrames::onOutput(model::Stream stream, std::string_view bytes) {
 }
 
 Task<void> CellFrames::frame(uint8_t type, std::string_view payload) {
+  if (!first_.empty()) {
+    const std::string first = std::exchange(first_, {});
+    co_await observer_.onOutput(model::Stream::kStderr, first);
+  }
   wire::Reader r(payload);
   switch (static_cast<Frame>(type)) {
     case Frame::kStdout:

@@ -32,6 +32,8 @@ class CellFrames final : public runtime::ExecObserver {
   [[nodiscard]] base::json::array& results() { return results_; }
   [[nodiscard]] uint64_t resultsBytes() const { return results_bytes_; }
   [[nodiscard]] bool resultsTruncated() const { return truncated_; }
+  // To stderr, before anything else of the cell.
+  void sayFirst(std::string text) { first_ = std::move(text); }
   // What of them is not there, or not whole: model::Execution::results_left_out.
   [[nodiscard]] base::json::array& leftOut() { return left_out_; }
 
@@ -55,6 +57,7 @@ class CellFrames final : public runtime::ExecObserver {
   runtime::ExecObserver& observer_;
   const KernelBounds& bounds_;
   std::function<void()> changed_;
+  std::string first_;
   std::string pending_;  // less than a frame
   ResultParts result_;   // that arrives
   uint32_t result_size_ = 0;

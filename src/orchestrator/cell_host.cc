@@ -67,6 +67,7 @@ class CellHost final : public Host {
   bool usedUp();
   [[nodiscard]] End endOr(End otherwise) const;
   Task<Result<Outcome>> judge(Outcome met);
+  Task<void> loseKernel();
   Task<void> keepFigures(runtime::ExecObserver& observer);
   [[nodiscard]] Outcome ofKernel(Outcome met) const;
   [[nodiscard]] bool isOver() const { return cancelled_ || home_->cause() != Cause::kNone; }
@@ -85,8 +86,9 @@ class CellHost final : public Host {
   bool cancelled_ = false;
   bool timed_out_ = false;
   std::optional<model::LimitHit> cpu_hit_;
-  bool told_ = false;  // the cell's program, that the kernel has ended
-  bool lost_ = false;
+  bool told_ = false;               // the cell's program, that the kernel has ended
+  bool lost_ = false;               // with this cell
+  std::optional<std::string> why_;  // what earlier cells kept is lost, or this one's with it
   bool done_ = false;
   bool watching_ = false;
 };
@@ -102,6 +104,10 @@ Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecOb
   }
   cpu_before_ = kernel_->cpu();
   frames_.emplace(observer, kernel_->bounds(), [this] { kernel_->changed().notify(); });
+  if ((why_ = kernel_->takeLoss())) {
+    frames_->sayFirst("cloister: the kernel ended before this cell (" + *why_ +
+                      "); its state is lost, and this cell has a fresh one\n");
+  }
   watching_ = true;
   runtime::spawn(executor_, watch());
   auto met = co_await inner_->run(spec, *frames_);
@@ -113,8 +119,8 @@ Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecOb
   auto outcome = co_await judge(*std::move(met));
   if (lost_ && home_->cause() == Cause::kNone) {
     co_await observer.onOutput(model::Stream::kStderr,
-                               "cloister: the kernel ended with this cell; its state is lost, and "
-                               "the next cell gets a fresh one\n");
+                               "cloister: the kernel ended with this cell (" + *why_ +
+                                   "); its state is lost, and the next cell gets a fresh one\n");
   }
   kernel_->leave(this);
   co_await keepFigures(observer);
@@ -156,7 +162,7 @@ Task<void> CellHost::watch() {
 base::Monotonic CellHost::step(base::Monotonic until) {
   const base::Monotonic now = base::monotonicNow();
   if (frames_->begun() && pending_signal_ != 0) kernel_->signal(std::exchange(pending_signal_, 0));
-  if (frames_->broken()) kernel_->stop();
+  if (frames_->broken()) kernel_->stop("it did not keep to its protocol");
   if (home_->cause() != Cause::kNone) {
     inner_->cancel();
     return base::Monotonic::max();
@@ -173,12 +179,12 @@ base::Monotonic CellHost::step(base::Monotonic until) {
   if (stage_ == Stage::kRuns && (cancelled_ || now >= until || usedUp())) {
     timed_out_ = !cancelled_ && !cpu_hit_;
     stage_ = Stage::kInterrupted;
-    if (frames_->begun()) kernel_->signal(SIGINT);
+    std::ignore = signal(SIGINT);
     return now + kernel_->bounds().interrupt;
   }
   if (stage_ == Stage::kInterrupted && now >= until) {
     stage_ = Stage::kStopping;
-    kernel_->stop();
+    kernel_->stop("its cell did not yield when it was interrupted");
     return base::Monotonic::max();
   }
   return until;
@@ -204,9 +210,17 @@ End CellHost::endOr(End otherwise) const {
                       : otherwise;
 }
 
+Task<void> CellHost::loseKernel() {
+  lost_ = true;
+  kernel_->stop("it did not say how its cell ended");
+  co_await kernel_->stopped();
+  why_ = kernel_->sayLoss();
+}
+
 // What became of the cell, from what its program told and what became of its kernel.
 Task<Result<Outcome>> CellHost::judge(Outcome met) {
   if (home_->cause() != Cause::kNone) co_return met;
+  if (stage_ == Stage::kStopping) co_await loseKernel();  // also when the cell's last word came yet
   if (const auto code = frames_->exitCode()) {
     met.end = endOr(End::kExited);
     met.exit_code = *code;
@@ -215,10 +229,8 @@ Task<Result<Outcome>> CellHost::judge(Outcome met) {
     if (cpu_hit_) met.limits.push_back(*cpu_hit_);
     co_return met;
   }
-  lost_ = true;
   const bool by_itself = !kernel_->runs() && stage_ == Stage::kRuns;
-  kernel_->stop();
-  co_await kernel_->stopped();
+  co_await loseKernel();
   met.limits.clear();
   met.exit_code = 0;
   met.signal = 0;
@@ -266,7 +278,13 @@ Result<> CellHost::signal(int number) {
 }
 
 void CellHost::complete(model::Execution& execution) {
-  execution.cell = model::Cell{kernel_->name(), number_, lost_};
+  execution.cell = model::Cell{
+      .kernel = kernel_->name(),
+      .number = number_,
+      .state_lost = why_.has_value(),
+      .lost_before = why_.has_value() && !lost_,
+      .lost_why = why_.value_or(""),
+  };
   if (frames_) {
     execution.results = std::move(frames_->results());
     execution.results_bytes = frames_->resultsBytes();
@@ -274,7 +292,7 @@ void CellHost::complete(model::Execution& execution) {
     execution.results_left_out = std::move(frames_->leftOut());
   }
   if (!execution.error) return;
-  execution.error->details["state_lost"] = lost_;
+  execution.error->details["state_lost"] = why_.has_value();
   if (lost_) {
     execution.error->message += "; its kernel ended with it, and what that kept is lost";
   } else if (timed_out_ || cpu_hit_) {

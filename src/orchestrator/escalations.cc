@@ -8,6 +8,7 @@
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/stored_request.h"
+#include "policy/agent/file_grant.h"
 #include "policy/agent/validate.h"
 #include "policy/approval.h"
 #include "runtime/spawn.h"
@@ -21,6 +22,13 @@ using model::Principal;
 
 constexpr Millis kTick{500};  // how late an end may be told
 constexpr uint32_t kBatch = 100;
+constexpr size_t kMostShown = 8192;  // bytes of a subject
+
+bool isOfFiles(std::string_view operation) {
+  namespace asked = model::operation;
+  return operation == asked::kFileRead || operation == asked::kFileWrite ||
+         operation == asked::kFileDelete;
+}
 
 // Whose: an administrator's choice, everyone else's own.
 store::Scope scopeOf(const Principal& who, const std::string& tenant) {
@@ -56,7 +64,9 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request);
   Result<> bindRun(const base::json::object& run, Escalation& e);
   Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
-  bool isSafe(const Escalation& e);
+  [[nodiscard]] Result<> nameFiles(Escalation& e, const policy::AgentRules* rules) const;
+  [[nodiscard]] Result<> opensStill(const Escalation& e, const policy::Ballot& ballot) const;
+  std::string safeBecause(const Escalation& e);
   [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
   [[nodiscard]] bool mayStillRead(const Escalation& e) const;
   Task<Result<Escalation>> change(store::EscalationChange what);
@@ -137,7 +147,6 @@ Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::Ru
 
 Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
                                                    const model::EscalationRequest& request) {
-  constexpr size_t kMostShown = 8192;
   Escalation e;
   e.operation = request.operation;
   e.subject = request.subject;
@@ -158,10 +167,35 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
       bound.error().field.insert(0, "request.");
     }
     TRY(std::move(bound));
+  } else if (isOfFiles(e.operation)) {
+    TRY(nameFiles(e, rules.get()));
   } else {
     e.display = e.operation + " " + model::safeText(e.subject, kMostShown);
   }
   return e;
+}
+
+// What is asked for becomes what would be opened, and those who decide see that.
+Result<> EscalationService::Impl::nameFiles(Escalation& e, const policy::AgentRules* rules) const {
+  e.subject = TRY(policy::grantPattern(e.subject));
+  TRY(rules != nullptr ? policy::opensFor(*rules, e.operation, e.subject)
+                       : policy::opensAtAll(e.operation, e.subject));
+  e.display = e.operation + " " + model::safeText(e.subject, kMostShown) + "\n" +
+              policy::openedBy(rules, e.operation, e.subject);
+  return {};
+}
+
+// Rules may have changed since it was asked for. A vote that does not count has an error of its
+// own.
+Result<> EscalationService::Impl::opensStill(const Escalation& e,
+                                             const policy::Ballot& ballot) const {
+  Escalation now = e;
+  if (!isOfFiles(e.operation) || !ballot.approve || !policy::vote(now, ballot)) return {};
+  const auto rules = rulesOf(e.requester);
+  const auto opens = nameFiles(now, rules.get());
+  if (opens) return {};
+  return fail(Code::kConflict, "deciding on " + e.id + ": " + opens.error().message +
+                                   "; deny it, so that it is asked for anew");
 }
 
 // Null: held to none, or they cannot be read.
@@ -173,10 +207,7 @@ std::shared_ptr<const policy::AgentRules> EscalationService::Impl::rulesOf(
 
 // What `fallback_action: allow_read_only` leaves of a request for a file that nobody answered.
 bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
-  namespace asked = model::operation;
-  const bool file = e.operation == asked::kFileRead || e.operation == asked::kFileWrite ||
-                    e.operation == asked::kFileDelete;
-  if (!file || e.status != EscalationStatus::kPending) return false;
+  if (!isOfFiles(e.operation) || e.status != EscalationStatus::kPending) return false;
   const auto rules = rulesOf(e.requester);
   if (!rules || rules->fallback_action != "allow_read_only") return false;
   // One file, which no rule forbids and for which no person is needed.
@@ -189,22 +220,25 @@ bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
   return v.approved() || (v.escalation_available && v.rule.empty());
 }
 
-// A run is never safe by its name.
-bool EscalationService::Impl::isSafe(const Escalation& e) {
+// Why a rule approves it; "": it takes a person. A run is never safe by its name.
+std::string EscalationService::Impl::safeBecause(const Escalation& e) {
   const auto& safe = config().safe_operations;
-  if (e.operation == model::operation::kRun || e.requester.agent.empty()) return false;
-  if (std::ranges::find(safe, e.operation) == safe.end()) return false;
+  const std::string& agent = e.requester.agent;
+  if (e.operation == model::operation::kRun || agent.empty()) return {};
+  if (std::ranges::find(safe, e.operation) == safe.end()) return {};
   if (runs->parts.agents != nullptr) {
     const auto by_rules = runs->parts.agents->needsNobody(e.requester, e.operation, e.subject);
-    if (!by_rules) return false;
+    if (!by_rules) return {};
     if (*by_rules) return **by_rules;
   }
   // Held to no rules, there is no table that says which files or commands are safe.
-  if (e.operation != model::operation::kFileRead) return false;
+  if (e.operation != model::operation::kFileRead) return {};
+  const std::string because = "escalation.safe_operations has " + e.operation +
+                              ", and a rule approves what is safe for agent " + agent;
   const auto own = agentSettings(runs->parts.store, e.requester);
-  if (own && own->auto_approve_safe) return *own->auto_approve_safe;
-  const auto policy = ledger().policy(e.requester.tenant, e.requester.agent);
-  return policy && policy->auto_approve_safe;
+  if (own && own->auto_approve_safe) return *own->auto_approve_safe ? because : "";
+  const auto policy = ledger().policy(e.requester.tenant, agent);
+  return policy && policy->auto_approve_safe ? because : "";
 }
 
 Task<Result<Escalation>> EscalationService::request(Principal principal,
@@ -215,8 +249,12 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
     auto run = CO_TRY(model::parseRunRequest(*request.run, storedBounds()));
     co_await impl->nameApprovers(principal, std::move(run), e);
   }
-  if (impl->isSafe(e)) {
-    policy::approveByRule(e, "escalation.safe_operations has " + e.operation, e.created_at);
+  std::shared_ptr<void> asks;
+  if (const std::string because = impl->safeBecause(e); !because.empty()) {
+    policy::approveByRule(e, because, e.created_at);
+  } else {
+    asks = impl->runs->beginAsking(principal);
+    CO_TRY(impl->runs->mayAskByHand(principal));
   }
   model::AuditEvent event = requestedEvent(e);
   event.details["automatic"] = e.status == EscalationStatus::kApproved;
@@ -285,6 +323,11 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
                               .approve = approve,
                               .reason = vote.reason,
                               .now = base::wallMicros()};
+  if (const auto opens = impl->opensStill(found, ballot); !opens) {
+    std::ignore = co_await impl->runs->ledger.append(
+        refusedVoteEvent(found, principal, approve, opens.error().message));
+    co_return std::unexpected(opens.error());
+  }
   store::EscalationChange change = impl->changeOf(found);
   change.apply = [ballot](Escalation& e) -> Result<model::AuditEvent> {
     TRY(policy::vote(e, ballot));

@@ -12,6 +12,7 @@ model::AuditEvent about(std::string_view action, const model::Execution& executi
                         json::object details) {
   if (!execution.session_id.empty()) details["session_id"] = execution.session_id;
   if (execution.provenance.nested) details["nested"] = true;
+  if (execution.provenance.fresh) details[model::kSandboxMember] = model::kFreshSandbox;
   if (!execution.parent_id.empty()) details["parent_id"] = execution.parent_id;
   if (execution.depth > 0) details["depth"] = execution.depth;
   if (const auto* tool = execution.metadata.if_contains(model::kToolMember))
@@ -35,7 +36,7 @@ json::object toObject(const model::Usage& usage) {
           {"max_rss_bytes", usage.max_rss_bytes},
           {"io_read_bytes", usage.io_read_bytes},
           {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes},
+          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
           {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
           {"disk_limit_bytes", usage.disk_limit_bytes}};
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/execution.h"
 #include "runtime/spawn.h"
 #include "wire/kernel.h"
 
@@ -15,6 +16,7 @@ using model::Outcome;
 
 constexpr Millis kStartPatience{20'000};
 constexpr size_t kMostSaid = 4096;
+constexpr char kSessionEnded[] = "its session ended";
 // Beyond a cell's own time and its kernel's interrupt: for the node to end what we did not.
 constexpr Millis kBackstop{15'000};
 
@@ -28,6 +30,18 @@ std::string shown(std::string_view said) {
     if (c < ' ' || c > '~') c = '?';
   }
   return text.empty() ? "it did not begin" : text;
+}
+
+// Why an interpreter ended that nobody ended.
+std::string causeOf(const Result<Outcome>& outcome) {
+  if (!outcome) return outcome.error().message;
+  for (const model::LimitHit& hit : outcome->limits) {
+    if (hit.fatal) return "it reached its limit " + hit.limit;
+  }
+  if (outcome->signal != 0) return "it was ended by " + model::signalName(outcome->signal);
+  if (outcome->end == model::End::kExited)
+    return "it exited with status " + std::to_string(outcome->exit_code);
+  return outcome->message.empty() ? "it ended" : outcome->message;
 }
 
 }  // namespace
@@ -56,6 +70,14 @@ class Kernel::Instance final : public runtime::ExecObserver {
     return outcome_ && !(*outcome_)->message.empty() ? (*outcome_)->message : said_;
   }
   [[nodiscard]] const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
+  // It is being ended, because of `why`.
+  void endFor(std::string_view why) {
+    if (why_.empty()) why_ = why;
+  }
+  [[nodiscard]] bool isEnding() const { return !why_.empty(); }
+  [[nodiscard]] std::string why() const {
+    return !why_.empty() ? why_ : outcome_ ? causeOf(*outcome_) : std::string("it ended");
+  }
   [[nodiscard]] int64_t startedAt() const { return started_at_; }
   [[nodiscard]] Millis cpu() const { return Millis(cpu_ms_); }
 
@@ -80,6 +102,7 @@ class Kernel::Instance final : public runtime::ExecObserver {
   std::string said_;
   int64_t cpu_ms_ = 0;  // as last told
   std::optional<Result<Outcome>> outcome_;
+  std::string why_;
   int64_t started_at_ = base::wallMicros();
   runtime::Signal* changed_ = nullptr;
 };
@@ -144,19 +167,24 @@ bool Kernel::isNext(const void* cell) const {
 Task<Result<uint64_t>> Kernel::ensure() {
   const auto self = shared_from_this();
   if (abandoned_) co_return fail(Code::kConflict, "starting a kernel: its session has ended");
+  if (runs() && instance_->isEnding()) co_await stopped();
   if (runs()) co_return ++number_;
   number_ = 0;
+  if (std::exchange(keeps_, false)) loss_ = instance_->why();
   Begun begun = CO_TRY(co_await begin_(self));
   const auto instance = std::make_shared<Instance>(std::move(begun));
   instance->hear(changed_);
   instance_ = instance;
   runtime::spawn(changed_.executor(), Instance::run(instance, self));
-  if (abandoned_) stop();  // meanwhile
+  if (abandoned_) stop(kSessionEnded);  // meanwhile
   const base::Monotonic until = base::monotonicNow() + kStartPatience;
   while (!instance->ready() && !instance->outcome() && base::monotonicNow() < until)
     co_await changed_.wait(until);
-  if (instance->ready() && !instance->outcome()) co_return ++number_;
-  stop();
+  if (instance->ready() && !instance->outcome()) {
+    keeps_ = true;
+    co_return ++number_;
+  }
+  stop("it did not begin in time");
   co_return fail(Code::kUnsupported,
                  "starting the kernel " + name_ + ": " + shown(instance->reason()));
 }
@@ -173,8 +201,16 @@ void Kernel::signal(int number) {
   if (runs()) std::ignore = instance_->host().signal(number);
 }
 
-void Kernel::stop() {
-  if (runs()) instance_->host().cancel();
+void Kernel::stop(std::string_view why) {
+  if (!runs()) return;
+  instance_->endFor(why);
+  instance_->host().cancel();
+}
+
+std::string Kernel::sayLoss() {
+  keeps_ = false;
+  loss_.reset();
+  return instance_ ? instance_->why() : std::string();
 }
 
 Task<void> Kernel::stopped() {
@@ -186,7 +222,7 @@ Task<void> Kernel::stopped() {
 
 void Kernel::abandon() {
   abandoned_ = true;
-  stop();
+  stop(kSessionEnded);
   changed_.notify();
 }
 

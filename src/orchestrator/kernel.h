@@ -6,7 +6,9 @@
 //
 // A cell waits for those before it. A kernel that is not there is started for the cell whose turn
 // it is. A cell that is to end is interrupted first; if it does not yield, its kernel is ended, and
-// so is one whose cell does not say how it ended: the next cell gets a fresh one.
+// so is one whose cell does not say how it ended: the next cell gets a fresh one. What a kernel
+// kept is lost with it. One cell says so: the one with which the kernel ended, or else the first of
+// the next kernel.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -82,16 +86,21 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   void leave(const void* cell);
   [[nodiscard]] bool isNext(const void* cell) const;
 
-  // There is an interpreter when it succeeds; the number of the next cell in it.
+  // There is an interpreter when it succeeds; the number of the next cell in it. One that is being
+  // ended is waited for, and replaced.
   Task<Result<uint64_t>> ensure();
+  // Why what earlier cells kept is lost, where no cell has said so yet; once.
+  std::optional<std::string> takeLoss() { return std::exchange(loss_, std::nullopt); }
+  // The cell with which it ended says so: why.
+  std::string sayLoss();
   // How it ended; nothing while it runs.
   [[nodiscard]] const Result<model::Outcome>* outcome() const;
   // Processor time of the interpreter and what it has started, as the node last told.
   [[nodiscard]] Millis cpu() const;
   void signal(int number);
-  void stop();           // returns at once
-  Task<void> stopped();  // once it has ended
-  void abandon();        // its session ends
+  void stop(std::string_view why);  // returns at once; the first cause counts
+  Task<void> stopped();             // once it has ended
+  void abandon();                   // its session ends
 
   // Something of it, or of its line, has changed.
   runtime::Signal& changed() { return changed_; }
@@ -106,6 +115,8 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   std::deque<const void*> line_;
   std::shared_ptr<Instance> instance_;
   uint64_t number_ = 0;
+  bool keeps_ = false;  // a cell has been let into the interpreter, whose loss none has said yet
+  std::optional<std::string> loss_;  // for the next cell
   bool abandoned_ = false;
   runtime::Signal changed_;
 };

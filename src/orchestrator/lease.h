@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lease: how long a session lives. Its absolute end is `ttl` after it began or was renewed last;
-// its idle end is `idle_ttl` after that, or after its last program ended, and there is none while a
-// program runs. What comes at or after the earlier of them comes too late, so whoever was told of a
-// renewal never meets the end that was due before. Pure: the caller tells the time. One thread.
+// Lease: how long a session lives. Its absolute end is `ttl` after its sandbox was there or it was
+// renewed last; its idle end is `idle_ttl` after that, or after its last program ended, and there
+// is none while a program runs. What comes at or after the earlier of them comes too late, so
+// whoever was told of a renewal never meets the end that was due before. Pure: the caller tells the
+// time. One thread.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +48,9 @@ class Lease {
     from_ = idle_from_ = now;
     return true;
   }
+
+  // Both ends count from `now` on, however long it took until then.
+  void begin(base::Monotonic now) { from_ = idle_from_ = now; }
 
   // As if it had not been renewed since it was `before`; programs came and went as they did.
   void revert(const Lease& before) {

@@ -49,19 +49,19 @@ size_t keptBytes(const OutputLog& log) {
 
 void RunService::Impl::startWaiting() {
   const auto comes = [this](const LivePtr& run) { return comesNow(run); };
-  for (const LivePtr* next = queue.first(comes); next != nullptr && mayStart(**next);
-       next = queue.first(comes)) {
-    const LivePtr run = *queue.pop(comes);
-    leaveQueue(run);
-    occupy(*run);
-    runtime::spawn(executor, execute(run));
+  while (!draining && node.runtime != nullptr && places.anyRunRoom()) {
+    const auto run = queue.pop(comes);
+    if (!run) break;
+    leaveQueue(*run);
+    occupy(**run);
+    runtime::spawn(executor, execute(*run));
   }
   reportDepth();
 }
 
 // By the quotas of whoever asked for it, and by the disk that is left and not another's.
 bool RunService::Impl::hasRoom(const Live& run) const {
-  const Need need = places.needOf(run.facts.limits);
+  const Need need = needOf(run);
   const bool behind = need.disk > 0 && awaits_disk && awaits_disk.get() != &run;
   return places.hasDisk(need) && !(behind && hasRoomInTime(*awaits_disk)) && hasRoomInTime(run);
 }
@@ -69,7 +69,7 @@ bool RunService::Impl::hasRoom(const Live& run) const {
 // Once other runs have given back their disk.
 bool RunService::Impl::hasRoomInTime(const Live& run) const {
   const model::Limits& limits = run.facts.limits;
-  return places.hasDiskBesideSessions(places.needOf(limits)) &&
+  return places.hasDiskBesideSessions(needOf(run)) &&
          (parts.quotas == nullptr ||
           parts.quotas->hasRoom(run.execution.principal, limits.memory_bytes));
 }
@@ -77,15 +77,54 @@ bool RunService::Impl::hasRoomInTime(const Live& run) const {
 // The first that is passed over for disk alone gets the next: otherwise smaller ones, which find
 // enough again and again, could keep it waiting for ever.
 bool RunService::Impl::comesNow(const LivePtr& run) {
-  if (hasRoom(*run)) return true;
+  if (hasRoom(*run)) return fitsNow(run);
   const bool taken = awaits_disk && hasRoomInTime(*awaits_disk);
   if (!taken && hasRoomInTime(*run)) awaits_disk = run;
   return false;
 }
 
+// Others pass the first that does not fit, for a time. Then what ends is for it, and they get what
+// is kept for tenants that use little. Nobody waits for one that has room only when nothing else
+// runs.
+bool RunService::Impl::fitsNow(const LivePtr& run) {
+  const base::Monotonic now = base::monotonicNow();
+  const Need need = needOf(*run);
+  const bool awaits = awaits_room && hasRoom(*awaits_room);
+  if (awaits && now >= passed_since + config.skip) {
+    return awaits_room == run ? places.hasRunRoomAtLast(need)
+                              : places.hasRunRoomBeside(needOf(*awaits_room), need);
+  }
+  if (places.hasRunRoom(need)) return true;
+  if (!awaits && places.fitsBesideOthers(need)) {
+    awaits_room = run;
+    passed_since = now;
+    if (!std::exchange(starts_late, true)) runtime::spawn(executor, startLate());
+  }
+  return false;
+}
+
+// Once others have passed one for so long, also if nothing else happens.
+Task<void> RunService::Impl::startLate() {
+  const auto self = shared_from_this();
+  const auto early = [&] { return base::monotonicNow() < passed_since + config.skip; };
+  while (!stopped && awaits_room && early())
+    co_await stopping.wait(passed_since + config.skip);
+  starts_late = false;
+  if (!stopped) startWaiting();
+}
+
+bool RunService::Impl::mayStart(const Live& run) const {
+  return !draining && node.runtime != nullptr && places.hasRunRoom(needOf(run));
+}
+
+Need RunService::Impl::needOf(const Live& run) const {
+  return places.needOf(run.facts.limits, run.execution.principal.tenant);
+}
+
 void RunService::Impl::leaveQueue(const LivePtr& run) {
   queue.release(run->execution.principal.tenant, run->bytes);
   if (awaits_disk == run) awaits_disk.reset();
+  if (awaits_room == run) awaits_room.reset();
 }
 
 void RunService::Impl::occupy(Live& run) {
@@ -97,10 +136,6 @@ void RunService::Impl::occupy(Live& run) {
 void RunService::Impl::vacate(Live& run) {
   run.host->vacate();
   run.use.end();
-}
-
-bool RunService::Impl::mayStart(const Live& run) const {
-  return !draining && node.runtime != nullptr && places.hasRunRoom(places.needOf(run.facts.limits));
 }
 
 Task<void> RunService::Impl::execute(LivePtr run) {
@@ -135,6 +170,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit)
   provenance.permit_id = permit.id;
   provenance.policy_id = run.ruling.policy->id;
   provenance.nested = permit.nested;
+  provenance.fresh = permit.fresh;
   const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
   provenance.image = image.name;
   provenance.image_digest = image.digest;  // the node tells the host's

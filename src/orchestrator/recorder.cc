@@ -215,8 +215,12 @@ void Recorder::finishStream(model::Stream stream, model::KeptOutput& kept,
   if (!digest) return lose(digest.error());
   // A hidden name: the sandbox's own artifacts never have one.
   kept.artifact = base::newId("art");
-  execution.artifacts.push_back({kept.artifact, is_out ? ".cloister/stdout" : ".cloister/stderr",
-                                 record.stored, "application/octet-stream", *std::move(digest)});
+  execution.artifacts.push_back({.id = kept.artifact,
+                                 .path = is_out ? ".cloister/stdout" : ".cloister/stderr",
+                                 .size = record.stored,
+                                 .content_type = "application/octet-stream",
+                                 .sha256 = *std::move(digest),
+                                 .full_size = kept.total > record.stored ? kept.total : 0});
 }
 
 Recorder::StreamRecord& Recorder::of(model::Stream stream) {

@@ -108,6 +108,7 @@ TEST_F(RecorderTest, StoresTheWholeOfALongStreamToTheByte) {
   ASSERT_EQ(execution.artifacts.size(), 1U);
   EXPECT_EQ(execution.artifacts[0].id, execution.out.artifact);
   EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256), "0123456789abcdefghij");
+  EXPECT_EQ(execution.artifacts[0].full_size, 0U) << "it is whole";
 }
 
 TEST_F(RecorderTest, StoresTheWholeOfATerminalsOutput) {
@@ -131,6 +132,7 @@ TEST_F(RecorderTest, StopsStoringAtItsBound) {
   EXPECT_EQ(execution.err.total, 100U);
   ASSERT_EQ(execution.artifacts.size(), 1U);
   EXPECT_EQ(execution.artifacts[0].size, 25U);
+  EXPECT_EQ(execution.artifacts[0].full_size, 100U);
   EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256).size(), 25U);
 }
 

@@ -48,20 +48,44 @@ policy::NeedsApproval RunService::Impl::wantedFor(const Live& run,
   return wanted;
 }
 
-// A program of a session that only policy wants approved is sent again once it is.
-bool RunService::Impl::mayWait(const Live& run) {
-  return run.execution.session_id.empty() || run.asks;
+std::shared_ptr<void> RunService::Impl::beginAsking(const model::Principal& by) {
+  const std::pair key(by.tenant, by.agent);
+  ++asking[key];
+  return {nullptr, [self = shared_from_this(), key](void*) {
+            if (--self->asking[key] == 0) self->asking.erase(key);
+          }};
+}
+
+Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Principal& by) const {
+  store::EscalationQuery query;
+  query.status = EscalationStatus::kPending;
+  query.agent = by.agent;
+  query.limit = config.escalation.pending_per_agent;
+  return parts.store.escalations().list(store::Scope::of(ownerOf(by.tenant)), query);
+}
+
+Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) const {
+  const auto asks = asking.find({by.tenant, by.agent});
+  const size_t others = asks == asking.end() ? 0 : asks->second - 1;  // without this one
+  const uint32_t most = config.escalation.pending_per_agent;
+  if (waiting + others < most) return {};
+  return fail(Code::kQuota,
+              "asking for approval: " + std::to_string(most) +
+                  " requests of this agent wait already (" + kPendingOfAgent + "); " + kDecideOne,
+              kPendingOfAgent);
 }
 
 // Who has no agent's name has nothing together with anybody.
+Result<> RunService::Impl::mayAskByHand(const model::Principal& by) const {
+  if (by.agent.empty()) return {};
+  auto may = mayAsk(by, TRY(pendingOf(by)).size());
+  if (!may) may.error().field.clear();  // no member of the request is wrong
+  return may;
+}
+
 Result<std::optional<Escalation>> RunService::Impl::waitingLike(const Alike& asked) const {
   if (asked.by.agent.empty()) return std::nullopt;
-  store::EscalationQuery query;
-  query.status = EscalationStatus::kPending;
-  query.agent = asked.by.agent;
-  query.limit = config.escalation.pending_per_agent;
-  const auto pending =
-      TRY(parts.store.escalations().list(store::Scope::of(ownerOf(asked.by.tenant)), query));
+  const auto pending = TRY(pendingOf(asked.by));
   std::optional<Escalation> alike;
   for (const Escalation& e : pending) {
     const model::Principal& who = e.requester;
@@ -72,12 +96,8 @@ Result<std::optional<Escalation>> RunService::Impl::waitingLike(const Alike& ask
         e.lifts == asked.lifts)
       alike = e;
   }
-  const size_t there = alike ? waitingFor(*alike) : pending.size();
-  if (there < query.limit) return alike;
-  return fail(Code::kQuota,
-              "asking for approval: " + std::to_string(query.limit) +
-                  " requests of this agent wait already",
-              kPendingOfAgent);
+  TRY(mayAsk(asked.by, alike ? waitingFor(*alike) : pending.size()));
+  return alike;
 }
 
 uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
@@ -98,7 +118,7 @@ void RunService::Impl::approveIfSafe(const Live& run, Escalation& e) const {
     if (name == "file_create") name = model::operation::kFileWrite;
     return std::ranges::find(safe, name) != safe.end();
   });
-  if (all) policy::approveByRule(e, "escalation.safe_operations has all of it", e.created_at);
+  if (all) policy::approveByRule(e, safeReason(run.asks->safe_by), e.created_at);
 }
 
 Task<void> RunService::Impl::noteViolation(LivePtr run) {

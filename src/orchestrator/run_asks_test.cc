@@ -169,6 +169,54 @@ TEST_F(AskingTest, OnlySoManyWait) {
   EXPECT_EQ(idIn(blocked({"ls", "2"})), idIn(second)) << "it is one that waits";
 }
 
+TEST_F(AskingTest, OnlySoManyWaitHoweverTheyAreAskedFor) {
+  config_.escalation.pending_per_agent = 2;
+  begin();
+  const auto byHand = [&](const std::string& path, const std::string& agent = "agent") {
+    model::Principal by = principal();
+    by.agent = agent;
+    return await(escalations_->request(
+        by, {.operation = "file_write", .subject = path, .reason = "work", .run = std::nullopt}));
+  };
+  const auto first = byHand("a");
+  ASSERT_TRUE(first) << first.error().message;
+  blocked({"ls", "1"});
+  const auto third = byHand("b");
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, Code::kQuota);
+  EXPECT_THAT(third.error().message, HasSubstr("2 requests of this agent wait already"));
+  EXPECT_THAT(third.error().message, HasSubstr("have one of them decided"));
+  EXPECT_TRUE(byHand("b", "another")) << "of another agent";
+  const auto denied = await(service_->run(principal(), request({"ls", "2"}), ""));
+  EXPECT_EQ(denied->status, Status::kDenied);
+  EXPECT_THAT(denied->error->message, HasSubstr("have one of them decided"));
+  EXPECT_THAT(denied->error->message, testing::Not(HasSubstr("ask for an approval")))
+      << "that meets the same bound";
+  EXPECT_EQ(denied->error->details.at("escalation_available"), false);
+  ASSERT_TRUE(vote(approver(), first->id, false));
+  EXPECT_TRUE(byHand("b"));
+}
+
+TEST_F(AskingTest, ThoseAskedForAtOnceAreBoundedToo) {
+  config_.escalation.pending_per_agent = 2;
+  begin();
+  std::vector<std::optional<bool>> made(4);
+  for (auto& each : made) {
+    runtime::spawn(
+        io_->get_executor(),
+        [](EscalationService& escalations, model::Principal by,
+           std::optional<bool>& done) -> Task<void> {
+          const auto asked = co_await escalations.request(
+              by,
+              {.operation = "network", .subject = "a.test", .reason = "work", .run = std::nullopt});
+          done = asked.has_value();
+        }(*escalations_, principal(), each));
+  }
+  runUntil(
+      [&] { return std::ranges::all_of(made, [](const auto& each) { return each.has_value(); }); });
+  EXPECT_EQ(std::ranges::count(made, std::optional(true)), 2);
+}
+
 TEST_F(AskingTest, WhatPolicyDeniesIsNotAskedFor) {
   begin();
   policy_.set(

@@ -54,9 +54,8 @@ Result<> RunService::Impl::admitDisk(const model::Limits& limits) const {
   const Need need = places.needOf(limits);
   if (places.hasDiskBesideSessions(need)) return {};
   Error full{Code::kQuota,
-             forDisk(need.disk) + "sessions hold " + mebibytes(places.sessionsNeed().disk) +
-                 " of the " + mebibytes(places.bounds().disk) +
-                 " (workspace.disk.max_mb); end some",
+             forDisk(need.disk) + "sessions hold " + mebibytes(places.sessionsDisk()) + " of the " +
+                 mebibytes(places.bounds().disk) + " (workspace.disk.max_mb); end some",
              ""};
   full.retry_after_seconds = retryAfter();
   return std::unexpected(std::move(full));

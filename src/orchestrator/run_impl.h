@@ -38,6 +38,10 @@ model::Principal ownerOf(const std::string& tenant);
 
 // Error::field of the bound of what one agent may have waiting.
 inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
+// What helps then, whether something waits for the escalations or they were asked for by hand.
+inline constexpr char kDecideOne[] =
+    "have one of them decided (cloister escalation pending), or end an execution or session that "
+    "waits for one";
 
 // Looks at rules that cannot be read, after which what they held is ended.
 inline constexpr uint32_t kMostUnreadable = 20;
@@ -95,6 +99,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] bool hasRoom(const Live& live) const;
   [[nodiscard]] bool hasRoomInTime(const Live& live) const;
   [[nodiscard]] bool comesNow(const LivePtr& live);
+  [[nodiscard]] bool fitsNow(const LivePtr& live);
+  Task<void> startLate();
+  [[nodiscard]] Need needOf(const Live& live) const;
+  [[nodiscard]] bool mayBlock(const std::string& tenant) const;
   void leaveQueue(const LivePtr& live);
   // The run's place, and its part of the quotas.
   void occupy(Live& live);
@@ -109,8 +117,15 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What its agent's sandbox refuses and a person may allow (run_asks.cc).
   [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
                                                 const policy::NeedsApproval* by_policy) const;
-  static bool mayWait(const Live& run);
-  // One that waits for the same. kQuota with kPendingOfAgent: no more may wait.
+  // Whoever asks for an approval is counted with those that wait, from before waitingLike() until
+  // the ledger has it.
+  std::shared_ptr<void> beginAsking(const model::Principal& by);
+  // Those of its agent, as many as may wait.
+  [[nodiscard]] Result<std::vector<model::Escalation>> pendingOf(const model::Principal& by) const;
+  // Whether one more may wait, beside `waiting` in the ledger. kQuota with kPendingOfAgent: no.
+  [[nodiscard]] Result<> mayAsk(const model::Principal& by, size_t waiting) const;
+  [[nodiscard]] Result<> mayAskByHand(const model::Principal& by) const;
+  // One that waits for the same. kQuota as mayAsk().
   [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(const Alike& asked) const;
   [[nodiscard]] uint32_t waitingFor(const model::Escalation& e) const;
   void approveIfSafe(const Live& run, model::Escalation& e) const;
@@ -205,6 +220,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::string, LivePtr> live;  // accepted and not finished
   std::set<std::string> blocked;        // of those, on approval
   LivePtr awaits_disk;  // of the queue: no other run gets disk before it; null: none waits so
+  LivePtr awaits_room;  // of the queue: the first that others were let pass, since then
+  base::Monotonic passed_since;
+  bool starts_late = false;                                    // startLate() is under way
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;
@@ -230,7 +248,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<size_t(const model::Escalation&)> sessions_waiting;
   // Runs that wait for the escalation of another, by tenant and its id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
-  std::function<void()> node_back;  // tells those who wait for it
+  std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
+  std::function<void()> node_back;                                 // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
   runtime::Signal changed;          // a run or a sandbox less
   runtime::Signal stopping;

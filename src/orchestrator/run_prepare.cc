@@ -82,6 +82,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.provenance.policy_id = parts.policy.policyId();
   execution.provenance.code_sha256 = codeDigest(request);
   execution.provenance.nested = request.nested;
+  execution.provenance.fresh = request.fresh;
   execution.created_at = base::wallMicros();
   run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
   run->request = policyPartsOf(request);
@@ -104,8 +105,10 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
   if (asked.request.lasts_cpu) cell.cpu_time = std::chrono::milliseconds(0);
   run.lasts_cpu = asked.request.lasts_cpu;
   run.host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, cell)
-             : asked.home ? makeSessionHost(executor, asked.home)
-                          : makeOwnHost(node, places, places.needOf(request.limits));
+             : asked.home
+                 ? makeSessionHost(executor, asked.home)
+                 : makeOwnHost(node, places,
+                               places.needOf(request.limits, run.execution.principal.tenant));
   if (!run.spec.artifacts.globs.empty() && asked.files) {
     run.host = makeCollectingHost(std::move(run.host), asked.files, run.spec.artifacts);
   }

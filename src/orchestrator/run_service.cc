@@ -54,12 +54,15 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
       parts(with),
       config(how),
       ledger(with.store, on),
-      queue(
-          {.items = how.queue, .items_per_tenant = how.queue_per_tenant, .bytes = how.queue_bytes}),
+      queue({.items = how.queue,
+             .items_per_tenant = how.queue_per_tenant,
+             .bytes = how.queue_bytes,
+             .fairness = how.fairness}),
       places({.runs = how.concurrent,
               .memory_share = how.memory_share,
               .disk = how.disk_bytes,
-              .disk_over = how.disk_over_bytes}),
+              .disk_over = how.disk_over_bytes,
+              .fairness = how.fairness}),
       changed(on),
       stopping(on) {}
 

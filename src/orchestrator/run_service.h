@@ -51,7 +51,9 @@ struct RunConfig {
   uint32_t queue_per_tenant = 256;
   size_t queue_bytes = size_t{256} << 20;  // of the requests that wait
   double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
-  uint64_t disk_bytes = 0;    // of workspaces on disk, together
+  Fairness fairness = {};     // between tenants, of all that the service has for them
+  std::chrono::milliseconds skip{5'000};  // for so long smaller runs pass one that does not fit
+  uint64_t disk_bytes = 0;                // of workspaces on disk, together
   uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
   std::chrono::milliseconds permit_life{30'000};
   uint64_t output_artifact_bytes = uint64_t{64}

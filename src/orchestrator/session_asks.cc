@@ -58,6 +58,7 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
                                                   policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
   record.session = session->record;
+  auto asks = runs->beginAsking(session->record.principal);
   if (const auto asked = wantApproval(*session, record, wanted); !asked) {
     if (asked.error().field != kPendingOfAgent) {
       co_return co_await earlierOr(std::move(record), asked.error());
@@ -78,6 +79,7 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
   session->record = created.session;
   session->fill = {};  // got anew once it is approved
   hold(session);
+  asks.reset();
   if (runs->escalated) runs->escalated();
   // The one that it shares may have been decided meanwhile.
   if (const auto e = escalationOf(*session)) settleOne(session, *e);
@@ -352,9 +354,9 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
                  "sessions of the agent are nested now, and this was not approved so");
 }
 
-// From here on it is made as any other; its time begins.
+// From here on it is made as any other.
 Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
-  session->lease = Lease(base::monotonicNow(), session->lease.terms());
+  session->lease.begin(base::monotonicNow());  // and once more when its sandbox is there
   Session next = session->record;
   next.status = SessionStatus::kCreating;
   next.error.reset();

@@ -38,7 +38,8 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
   Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
-  if (!asked.request.run.nested) {
+  const bool apart = asked.request.run.nested || asked.request.run.fresh;
+  if (!apart) {
     asked.files = [self, session, principal](FileRequest wanted) {
       return self->askForArtifact(session, principal, std::move(wanted));
     };
@@ -53,7 +54,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
   if (!asked.refusal) CO_TRY(toKernel(session, asked));
-  const bool calls = !asked.refusal && !asked.request.run.nested;
+  const bool calls = !asked.refusal && !apart;
   if (calls) session->deepest = std::max(session->deepest, asked.site.depth);
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
@@ -89,8 +90,9 @@ CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
   const model::Execution* caller = nullptr;
   for (const auto& [id, run] : runs->live) {
     const model::Execution& each = run->execution;
-    const bool could = each.session_id == session.record.id && !each.provenance.nested &&
-                       each.status == model::Status::kRunning;
+    const bool apart = each.provenance.nested || each.provenance.fresh;
+    const bool could =
+        each.session_id == session.record.id && !apart && each.status == model::Status::kRunning;
     if (!could) continue;
     const auto order = [](const model::Execution& of) { return std::pair(of.depth, of.seq); };
     if (caller == nullptr || order(each) > order(*caller)) caller = &each;

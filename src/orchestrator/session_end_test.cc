@@ -234,6 +234,18 @@ TEST_F(SessionsTest, CanBeEndedWhileItIsMade) {
   EXPECT_THAT(auditOf(id), ElementsAre("session.created", "session.ended"));
 }
 
+TEST_F(SessionsTest, ItsTimeBeginsOnceItIsMade) {
+  open();
+  fake_->holdProvisions(true);
+  const auto making = start(sessions_->create(principal(), asked(Millis(200), Millis(200)), ""));
+  runUntil([&] { return metrics_.creating_sessions == 1; });
+  io_->run_for(Millis(250));
+  fake_->holdProvisions(false);
+  const auto made = finish(making);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(reason(endedSession(made->id)), error_type::kTimeout);
+}
+
 TEST_F(SessionsTest, LosesItsNodeWhileItIsMade) {
   open();
   fake_->holdProvisions(true);

@@ -139,6 +139,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
     host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
   as.nested = false;  // the session's files are beside its programs
+  as.fresh = false;
   policy::Question asking = question(*session, base::newId("permit"));
   policy::Question question{.request = as,
                             .principal = principal,

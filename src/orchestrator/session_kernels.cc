@@ -90,6 +90,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   const model::Language* language = runs->parts.languages.find(kernel->language());
   model::RunRequest as = session->request;
   as.nested = false;
+  as.fresh = false;
   as.env = session->record.env;
   as.image = session->record.provenance.image;
   model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());
@@ -160,7 +161,7 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
                                              .subject = session->record.id,
                                              .principal = principal,
                                              .details = {{"kernel", name}}}));
-  kernel->stop();
+  kernel->stop("it was restarted on request");
   co_await kernel->stopped();
   co_return kernel->state();
 }

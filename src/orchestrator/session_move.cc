@@ -50,20 +50,25 @@ class Sessions::Impl::OnItsWay {
  public:
   OnItsWay(Impl& sessions, SessionPtr session) : sessions_(sessions), session_(std::move(session)) {
     session_->moving = true;
-    sessions_.runs->places.takeSession(need());
+    session_->arrived = false;  // of its second place, from now on
+    sessions_.runs->places.awaitSession(need(), true);
   }
   OnItsWay(const OnItsWay&) = delete;
   OnItsWay& operator=(const OnItsWay&) = delete;
   ~OnItsWay() {
     session_->moving = false;
     session_->changed.notify();
-    sessions_.runs->places.giveSession(need());
+    if (!std::exchange(session_->arrived, true)) sessions_.runs->places.arrive(need());
+    sessions_.runs->places.giveSession(need(), true);
     sessions_.runs->changed.notify();
     sessions_.runs->startWaiting();
   }
 
  private:
-  [[nodiscard]] Need need() const { return sessions_.runs->places.needOf(session_->record.limits); }
+  [[nodiscard]] Need need() const {
+    return sessions_.runs->places.needOf(session_->record.limits,
+                                         session_->record.principal.tenant);
+  }
 
   Impl& sessions_;
   SessionPtr session_;
@@ -74,7 +79,7 @@ std::shared_ptr<void> Sessions::Impl::holdSecondPlace(const SessionPtr& session)
 }
 
 Result<> Sessions::Impl::hasRoomToMove() const {
-  if (runs->places.sessions() < runs->places.forSessions()) return {};
+  if (runs->places.sandboxesOfSessions() < runs->places.forSessions()) return {};
   return fail(Code::kQuota, std::string(kDoing) +
                                 ": it needs a second sandbox for a moment, and all that are for "
                                 "sessions are taken; come back later");
@@ -125,7 +130,7 @@ Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Caus
   end_all();
   const auto kernels = session->kernels;
   for (const auto& [name, kernel] : kernels) {
-    kernel->stop();
+    kernel->stop("it was ended for a move of its session to another sandbox");
     co_await kernel->stopped();
   }
   // One that was let in just before may have no record yet by which it could be ended.

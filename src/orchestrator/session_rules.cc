@@ -38,6 +38,8 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
 }
 
 void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
+  // While it moves, `held` is of the sandbox that it is to have, and may not get.
+  if (!stricter && session->moving) return;
   session->revoked = stricter;
   if (!stricter) {
     session->rules_since = base::Monotonic::max();

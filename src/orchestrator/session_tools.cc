@@ -86,12 +86,15 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
   Task<Result<model::Execution>> perform(std::string line) {
     json::value body = CO_TRY(base::parseJson(line, {.max_bytes = files::kMaxToolRequest}));
     if (!body.is_object()) co_return fail(Code::kInvalid, "a call: must be a JSON object");
-    if (!body.get_object().contains("nested")) body.get_object()["nested"] = true;
-    model::ExecRequest request = CO_TRY(
-        model::parseExecRequest(body.get_object(), sessions_->config.requests, session_->record));
-    if (!request.run.nested) {
-      co_return fail(Code::kInvalid, "nested: a call from within is always so; leave it out",
-                     "nested");
+    json::object& asked = body.get_object();
+    if (!asked.contains("nested") && !asked.contains(model::kSandboxMember)) asked["nested"] = true;
+    model::ExecRequest request =
+        CO_TRY(model::parseExecRequest(asked, sessions_->config.requests, session_->record));
+    if (!request.run.nested && !request.run.fresh) {
+      co_return fail(
+          Code::kInvalid,
+          "sandbox: a call from within has one of its own, nested or fresh; leave it out",
+          asked.contains("nested") ? "nested" : "sandbox");
     }
     if (!request.parent_id.empty()) {
       co_return fail(Code::kInvalid, "parent_id: the service knows who calls; leave it out",

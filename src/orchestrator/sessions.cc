@@ -269,9 +269,20 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
   }
   const auto share = static_cast<uint64_t>(static_cast<double>(runs->node.offer.memory_bytes) *
                                            config.memory_share);
-  if (places.sessionsNeed().memory + session.record.limits.memory_bytes > share) {
+  const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
+  if (places.sessionsMemory() + need.memory > share) {
     return full(static_cast<uint32_t>(share >> 20),
                 "MiB of the node's memory are for sessions, and not so much of it is left");
+  }
+  if (!places.hasSessionPlace(need.tenant, std::min(config.max, places.forSessions()))) {
+    return full(std::min(config.max, places.forSessions()),
+                "sessions may be there, and those that are left are kept for tenants that use "
+                "little (fairness.kept_percent)");
+  }
+  if (!places.hasSessionMemory(need, share)) {
+    return full(static_cast<uint32_t>(share >> 20),
+                "MiB of the node's memory are for sessions, and what is left of it is kept for "
+                "tenants that use little (fairness.kept_percent)");
   }
   return runs->admitDisk(session.record.limits);
 }
@@ -283,7 +294,8 @@ Result<> Sessions::Impl::take(const SessionPtr& session) {
         TRY(quotas->beginSession(session->record.principal, session->record.limits.memory_bytes));
   }
   session->taken = true;
-  runs->places.takeSession(runs->places.needOf(session->record.limits));
+  runs->places.awaitSession(
+      runs->places.needOf(session->record.limits, session->record.principal.tenant));
   runs->reportDepth();
   tenants[session->record.principal.tenant]++;
   return {};
@@ -291,7 +303,9 @@ Result<> Sessions::Impl::take(const SessionPtr& session) {
 
 void Sessions::Impl::give(const SessionPtr& session) {
   session->use.end();
-  runs->places.giveSession(runs->places.needOf(session->record.limits));
+  const Need need = runs->places.needOf(session->record.limits, session->record.principal.tenant);
+  if (!std::exchange(session->arrived, true)) runs->places.arrive(need);
+  runs->places.giveSession(need);
   const auto tenant = tenants.find(session->record.principal.tenant);
   if (--tenant->second == 0) tenants.erase(tenant);
   runs->changed.notify();
@@ -303,6 +317,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   auto there = co_await provision(*session);
   if (there && session->fill.write && !session->ending) there = co_await fillIn(session);
   session->fill = {};
+  session->lease.begin(base::monotonicNow());
   if (there && !session->ending) there = co_await recordStart(*session);
   session->begun = true;
   session->changed.notify();
@@ -357,20 +372,27 @@ Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
 
 // It has its place before the runs that wait; those that run are waited for.
 Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
-  const Places& places = runs->places;
-  const Need need = places.needOf(session.record.limits);
+  Places& places = runs->places;
+  const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
   const base::Monotonic until = base::monotonicNow() + config.patience.place;
-  while (!places.settled(need) && !session.ending && base::monotonicNow() < until)
+  const auto lacks = [&] { return !session.arrived && !places.comes(need); };
+  while (lacks() && !session.ending && base::monotonicNow() < until)
     co_await runs->changed.wait(until);
   if (session.ending) co_return fail(Code::kConflict, session.ending->reason.message);
   if (runs->node.runtime == nullptr) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
-  if (places.settled(need)) co_return Result<>{};
-  const bool disk = places.settled({.memory = need.memory});
-  co_return fail(Code::kQuota, disk ? "making a session: runs hold the disk for its disk_mb "
-                                      "(workspace.disk.max_mb); come back later"
-                                    : "making a session: every sandbox of the node runs a program");
+  if (!lacks()) {
+    if (!std::exchange(session.arrived, true)) places.arrive(need);
+    co_return Result<>{};
+  }
+  const bool disk = places.comes({need.memory, 0, need.tenant});
+  co_return fail(Code::kQuota,
+                 disk ? "making a session: runs hold the disk for its disk_mb "
+                        "(workspace.disk.max_mb); come back later"
+                      : "making a session: programs have all sandboxes and memory of the node but "
+                        "those that are kept for tenants that use little (fairness.kept_percent); "
+                        "come back later");
 }
 
 Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {

@@ -94,6 +94,7 @@ struct LiveSession final : Home {
   bool abandoned = false;      // its end did not wait for that
   bool start_refused = false;  // by the ledger
   bool saving = false;         // its workspace is read for a snapshot
+  bool arrived = false;        // its place is there
   bool moving = false;         // to another sandbox
   bool revoked = false;        // its sandbox lets programs do what its agent may no longer do
   bool under_rules = false;    // it is on its way to one that does not

@@ -51,7 +51,12 @@ std::string amount(uint64_t value, std::string_view unit) {
 }
 
 base::json::object detailsOf(const LimitHit& hit) {
-  return {{"limit", hit.limit}, {"value", hit.value}, {"used", hit.used}, {"unit", hit.unit}};
+  base::json::object details = {
+      {"limit", hit.limit}, {"value", hit.value}, {"used", hit.used}, {"unit", hit.unit}};
+  if (!hit.isProbable()) return details;
+  details["probable"] = true;
+  if (hit.used == 0) details["used"] = nullptr;
+  return details;
 }
 
 // What its limits were, and where they held.
@@ -91,6 +96,10 @@ RunError limitError(const LimitHit& hit, const Held& held) {
   std::string message = hit.fatal
                             ? "the program was ended at its " + limit + used
                             : "the program met its " + limit + used + ", saw an error and went on";
+  if (hit.isProbable()) {
+    message =
+        "the program probably met its " + limit + ": it says so on stderr, and was not seen there";
+  }
   message += remedyOf(hit, held);
   return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};
 }

@@ -44,6 +44,22 @@ TEST(Verdict, AProgramThatEndedIsCompleted) {
   EXPECT_FALSE(verdict(outcome).exit_code);
 }
 
+TEST(Verdict, CallsAGuessProbable) {
+  const auto met = [](uint64_t used) {
+    Outcome outcome = ending(End::kExited);
+    outcome.exit_code = 1;
+    outcome.limits = {{"open_files", 64, used, "files", false}};
+    return *verdict(outcome).error;
+  };
+  EXPECT_EQ(base::toJson(met(64).details),
+            R"({"limit":"open_files","value":64,"used":64,"unit":"files"})");
+  EXPECT_EQ(base::toJson(met(3).details),
+            R"({"limit":"open_files","value":64,"used":3,"unit":"files","probable":true})");
+  EXPECT_TRUE(met(0).details.at("used").is_null()) << "nobody looked";
+  EXPECT_TRUE(met(3).message.starts_with("the program probably met its open files limit of 64"));
+  EXPECT_TRUE(met(64).message.starts_with("the program met its open files limit of 64"));
+}
+
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 std::string fullDisk(uint64_t disk_mb, uint64_t held_mb, const WorkspacePlace& workspace) {

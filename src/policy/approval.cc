@@ -164,8 +164,10 @@ void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
 Result<> use(Escalation& e, const Use& use) {
   switch (e.status) {
     case EscalationStatus::kUsed:
-      return refused(approval::kUsed, e.id + " has been used by " + e.execution_id +
-                                          "; an approval is good for one run, ask anew");
+      return refused(approval::kUsed, e.id + " has been used by " +
+                                          (e.execution_id.empty() ? e.session_id : e.execution_id) +
+                                          "; an approval is good for one " + e.operation +
+                                          ", ask anew");
     case EscalationStatus::kDenied:
       return refused(approval::kDenied, e.id + " was denied");
     case EscalationStatus::kExpired:

@@ -213,6 +213,19 @@ TEST(Approval, OfABlockedExecutionIsThatOnes) {
   EXPECT_TRUE(use(e, useOf(e)));
 }
 
+TEST(Approval, OfASessionThatIsUsedNamesIt) {
+  Escalation e = asked();
+  e.operation = "session";
+  e.session_id = "ses_1";
+  ASSERT_TRUE(vote(e, ballot("boss")));
+  Use making = useOf(e);
+  making.operation = "session";
+  making.execution_id.clear();
+  ASSERT_TRUE(use(e, making));
+  EXPECT_EQ(use(e, making).error().message,
+            "ESC-2026-001 has been used by ses_1; an approval is good for one session, ask anew");
+}
+
 TEST(Approval, OfAPermissionRunsNothing) {
   Escalation e = asked();
   e.operation = "file_write";

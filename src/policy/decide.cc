@@ -111,6 +111,19 @@ std::string riskOfTool(const RunRequest& request) {
   return "risk " + member(model::kRiskMember) + " of tool " + member(model::kToolMember);
 }
 
+// Why a person is asked: the rule's own word, or how it came to a tier that wants an approval.
+std::string reasonOf(const Evaluation& made, const Question& question) {
+  if (made.rule->effect == Effect::kApprove) return made.rule->why;
+  const std::string tier =
+      " tier " + std::string(tierName(made.tier)) + ", which wants an approval";
+  if (tierFromName(question.request.tier) == made.tier) {
+    const std::string risk = riskOfTool(question.request);
+    return (risk.empty() ? "the request asks for" : risk + " needs") + tier;
+  }
+  if (made.rule->tier) return "rule " + made.rule->name + " sets" + tier;
+  return "score " + std::to_string(made.score) + " needs" + tier;
+}
+
 // What the request itself asks for, which nothing weaker replaces.
 std::string_view askedFor(const Policy& policy, const Question& question) {
   const RunRequest& request = question.request;
@@ -287,6 +300,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       // Interpreters that start ahead of their code are the host's.
       .prestart = made.image == nullptr ? question.prestart : "",
       .nested = question.request.nested,
+      .fresh = question.request.fresh,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   });
@@ -363,7 +377,7 @@ Decision decide(const Policy& policy, const Question& question) {
   if (made.denied) return *std::move(made.denied);
   if (made.wanted == nullptr) return grant(policy, made, question);
   return NeedsApproval{.rule = made.rule->name,
-                       .reason = made.rule->why,
+                       .reason = reasonOf(made, question),
                        .approver_roles = made.wanted->roles,
                        .quorum = made.wanted->quorum,
                        .ttl_seconds = made.wanted->ttl_seconds,

@@ -33,7 +33,7 @@ namespace cloister::policy {
 // the rule that matched, so a request that was approved is decided again with `Question::approved`.
 struct NeedsApproval {
   std::string rule;                         // its name; never ""
-  std::string reason;                       // the rule's `why`
+  std::string reason;                       // the rule's `why`, or why its tier is so high
   std::vector<std::string> approver_roles;  // a principal with one of them; never empty
   uint32_t quorum = 1;                      // distinct approvers, 1 to 10
   int64_t ttl_seconds = 3600;               // how long the request waits for them

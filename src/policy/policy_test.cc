@@ -264,6 +264,18 @@ TEST(Resolve, ACompileStepHasNoneOfTheArguments) {
   EXPECT_THAT(spec.run.argv, ElementsAre("/tmp/.cloister-program", "{binary}", "x"));
 }
 
+// A run alone takes everything with it.
+TEST(Resolve, CodeInASessionIsRemovedWithAllThatIsMadeOfIt) {
+  const auto request =
+      requestOf(R"({"language":"c","code":"","files":[{"path":"x","content":""}]})");
+  EXPECT_TRUE(resolve(request, languages())->temporary.empty());
+  EXPECT_THAT(resolve(request, languages(), "1")->temporary,
+              ElementsAre("/workspace/.cloister-1.c", "/tmp/.cloister-program-1",
+                          "/tmp/.cloister-build-1"));
+  EXPECT_THAT(resolve(requestOf(R"({"language":"py","code":""})"), languages(), "1")->temporary,
+              ElementsAre("/workspace/.cloister-1.py"));
+}
+
 TEST(Resolve, ALanguageIsToldTheMemoryLimit) {
   const model::ExecSpec spec =
       resolve(requestOf(R"({"language":"java","code":"","memory_mb":512})"), languages()).value();

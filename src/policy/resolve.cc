@@ -105,6 +105,13 @@ Result<> addCode(const RunRequest& request, const Language& language, const Plac
     spec.compile.push_back({expand(language.compile, places, request), language.compile_timeout});
   }
   spec.run.argv = expand(language.run, places, request);
+  if (places.named != places.source) {
+    spec.temporary.push_back(places.named);
+    if (!spec.compile.empty()) {
+      spec.temporary.push_back(places.binary);
+      spec.temporary.push_back(places.dir);
+    }
+  }
   return {};
 }
 

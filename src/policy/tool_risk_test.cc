@@ -44,6 +44,29 @@ TEST(ToolRisk, IsHeldWhateverTheRuleSays) {
       << "a rule may be stricter";
 }
 
+TEST(ToolRisk, WhoeverApprovesIsToldWhatMadeItNeedThem) {
+  const auto reason = [](const Supposed& asked, const std::string& rule,
+                         const std::string& tiers = "") {
+    const Decision decision = decide(policyOf(rule, tiers), asked.question());
+    const auto* wanted = std::get_if<NeedsApproval>(&decision);
+    return wanted == nullptr ? std::string("none") : wanted->reason;
+  };
+  const std::string all = "  - {name: all, why: all may, effect: allow, tier: Auto}\n";
+  EXPECT_EQ(reason(callOf("high", kAll), all),
+            "risk high of tool t needs tier HumanApprove, which wants an approval");
+  EXPECT_EQ(reason(callOf("low", kAll, R"(,"tier":"ManualOnly")"), all),
+            "the request asks for tier ManualOnly, which wants an approval");
+  EXPECT_EQ(reason(callOf("medium", kAll),
+                   "  - {name: all, why: all may, effect: allow, tier: ManualOnly}\n"),
+            "rule all sets tier ManualOnly, which wants an approval");
+  EXPECT_EQ(reason(callOf("medium", kAll), "  - {name: all, why: all may, effect: allow}\n",
+                   "tiers: {Assisted: {from_score: 1}, HumanApprove: {from_score: 2}}\n"
+                   "risk: {languages: {command: 7, other: 0}}\n"),
+            "score 7 needs tier HumanApprove, which wants an approval");
+  EXPECT_EQ(reason(callOf("high", kAll), "  - {name: ask, why: look first, effect: approve}\n"),
+            "look first");
+}
+
 TEST(ToolRisk, WithoutItsRuntimeItIsRefusedOrNamed) {
   Policy policy = policyOf("  - {name: all, why: w, effect: allow, tier: Auto}\n");
   const Supposed here = callOf("medium", "");

@@ -356,7 +356,11 @@ int makePlace(int workspace, char** argv) {
   return tell(fd.get(), "");
 }
 
-int removeTree(int parent, const char* name, uint32_t depth) {
+}  // namespace
+
+int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most) {
+  if (most == 0) return EBUSY;
+  --most;
   if (unlinkat(parent, name, 0) == 0) return 0;
   if (errno != EISDIR) return errno;
   if (depth == 0) return ENAMETOOLONG;
@@ -368,7 +372,7 @@ int removeTree(int parent, const char* name, uint32_t depth) {
     lseek(inner.get(), 0, SEEK_SET);
     const int error = forEachEntry(inner.get(), [&](const char* entry) {
       any = true;
-      const int failed = removeTree(inner.get(), entry, depth - 1);
+      const int failed = removeTree(inner.get(), entry, depth - 1, most);
       return failed == ENOENT ? 0 : failed;
     });
     if (error != 0) return error;
@@ -377,11 +381,14 @@ int removeTree(int parent, const char* name, uint32_t depth) {
   }
 }
 
+namespace {
+
 int removePlace(int workspace, char** argv) {
   Place place;
   if (const int error = place.find(workspace, argv[1]); error != 0) return error;
   const int parent = place.parent.get();
-  if (std::strcmp(argv[2], "1") == 0) return removeTree(parent, place.name, kMaxDepth);
+  uint32_t any_number = UINT32_MAX;
+  if (std::strcmp(argv[2], "1") == 0) return removeTree(parent, place.name, kMaxDepth, any_number);
   if (unlinkat(parent, place.name, 0) == 0) return 0;
   if (errno != EISDIR) return errno;
   return unlinkat(parent, place.name, AT_REMOVEDIR) == 0 ? 0 : errno;

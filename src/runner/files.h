@@ -2,10 +2,16 @@
 // The runner's own program, for a session's files: see wire/files.h for what it is asked.
 #pragma once
 
+#include <cstdint>
+
 namespace cloister::runner {
 
 // Serves one request and returns the exit code. Runs in a process of its own, forked from the
 // runner, with a program's standard streams; `workspace` is the directory.
 int serveFiles(int workspace, char** argv);
+
+// Removes what is called so in a directory, with everything in it: `depth` directories deep and
+// `most` names at the most, which it counts down. Returns errno; EBUSY for more names.
+int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most);
 
 }  // namespace cloister::runner

@@ -46,7 +46,8 @@ bool mountTerminals(const std::string& dev) {
          symlink("pts/ptmx", (dev + "/ptmx").c_str()) == 0;
 }
 
-// A root of /usr, /proc, /dev/null, terminals and an empty /workspace, on a tmpfs that only we see.
+// A root of /usr, /proc, /dev/null, terminals, and an empty /tmp and /workspace, on a tmpfs that
+// only we see.
 bool buildRoot() {
   const std::string root = "/tmp";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -59,6 +60,7 @@ bool buildRoot() {
          bindMount("/dev/null", root + "/dev/null", false) && mountTerminals(root + "/dev") &&
          mkdir((root + "/proc").c_str(), 0755) == 0 &&
          mount("proc", (root + "/proc").c_str(), "proc", 0, nullptr) == 0 &&
+         mkdir((root + "/tmp").c_str(), 0777) == 0 &&
          mkdir((root + "/workspace").c_str(), 0777) == 0 &&
          mount("tmpfs", (root + "/workspace").c_str(), "tmpfs", 0, "size=16m,nr_inodes=1000") ==
              0 &&

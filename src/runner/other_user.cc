@@ -56,6 +56,17 @@ bool splitUsers() {
   return is_split;
 }
 
+bool becomeOwner() {
+  return setUsers(kOwner, kOwner, kOwner) == 0 && getuid() == kOwner && geteuid() == kOwner;
+}
+
+bool dropBounds() {
+  for (int each = 0; prctl(PR_CAPBSET_READ, each, 0, 0, 0) >= 0; ++each) {
+    if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) != 0) return false;
+  }
+  return true;
+}
+
 bool usersAreSplit() {
   return is_split;
 }

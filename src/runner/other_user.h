@@ -16,6 +16,10 @@ namespace cloister::runner {
 // The runner's first act, while it is root and may change its user. False where it may not; then
 // nothing may run.
 bool splitUsers();
+// In its place where programs run as the owner. Both end all of root's rights.
+bool becomeOwner();
+// Before either: no right can be had again. False where it may not.
+bool dropBounds();
 // Whether splitUsers() was called.
 bool usersAreSplit();
 

@@ -40,8 +40,6 @@
 namespace cloister::runner {
 namespace {
 
-constexpr char kWorkspace[] = "/workspace";
-
 Runner the_runner;
 
 // These are zero at first, which costs no memory until they are used.
@@ -241,6 +239,8 @@ void Runner::handle(const wire::FrameHeader& header, std::string_view payload) {
     case ToRunner::kWritable:
       if (!setWritable(payload)) protocolError();
       return;
+    case ToRunner::kRemove:
+      return onRemove(payload);
     case ToRunner::kGoOn:  // from nothing
       break;
   }

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that the node brings.
+// The files that the node brings, and has removed.
 #include <errno.h>
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include <stdio.h>
 
+#include "runner/files.h"
 #include "runner/runner_impl.h"
+#include "wire/files.h"
 
 namespace cloister::runner {
+namespace {
+
+constexpr char kTmp[] = "/tmp";
+// Names that one kRemove removes. The program had them to itself, and others wait meanwhile.
+constexpr uint32_t kMostRemoved = 10'000;
+
+}  // namespace
 
 void Runner::onFile(uint32_t channel, std::string_view payload) {
   wire::Reader r(payload);
@@ -40,6 +51,27 @@ void Runner::onFileData(uint32_t channel, std::string_view payload) {
   if (channel != writer_channel_ || !writer_.write(payload, error)) protocolError();
   if (error != 0) return fileFailed(channel, error);
   stageFile(channel);
+}
+
+void Runner::onRemove(std::string_view payload) {
+  wire::Reader r(payload);
+  const std::string_view path = r.bytes();
+  const size_t slash = path.rfind('/');
+  char name[NAME_MAX + 1];
+  if (!r.done() || slash == std::string_view::npos) protocolError();
+  const std::string_view last = path.substr(slash + 1);
+  if (!last.starts_with(wire::kTemporary) || last.size() > NAME_MAX || last.contains('\0'))
+    protocolError();
+  *std::ranges::copy(last, name).out = '\0';
+  uint32_t most = kMostRemoved;
+  if (path.substr(0, slash) == kWorkspace) {
+    removeTree(workspace_.get(), name, wire::files::kMaxDepth, most);
+  } else if (path.substr(0, slash) == kTmp) {
+    const Fd tmp(open(kTmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (tmp) removeTree(tmp.get(), name, wire::files::kMaxDepth, most);
+  } else {
+    protocolError();
+  }
 }
 
 void Runner::fileFailed(uint32_t channel, int error) {

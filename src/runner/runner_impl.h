@@ -34,6 +34,7 @@ inline constexpr size_t kChannels = 32;
 // What is polled behind the first two: pipes of programs, then what nobody else reads.
 inline constexpr size_t kPolled = 3 * kChannels + LeftOver::kMost + 2 * KernelOutputs::kMost;
 
+inline constexpr char kWorkspace[] = "/workspace";
 // Where a file is written that takes a FIFO's place when it is whole.
 inline constexpr char kStaged[] = ".cloister-staged";
 
@@ -46,6 +47,7 @@ class Runner {
   void handle(const wire::FrameHeader& header, std::string_view payload);
   void onFile(uint32_t channel, std::string_view payload);
   void onFileData(uint32_t channel, std::string_view payload);
+  void onRemove(std::string_view payload);
   void onText(uint32_t channel, std::string_view payload);
   void onStart(uint32_t channel, std::string_view payload);
   void onStdin(uint32_t channel, std::string_view payload);

@@ -277,9 +277,40 @@ TEST_F(RunnerTest, EndsWithEverythingInsideWhenTheNodeHangsUp) {
   EXPECT_EQ(jail_->wait(), 0);
 }
 
+// A text of a frame, behind its length.
+std::string sized(const std::string& text) {
+  return number(static_cast<uint32_t>(text.size())) + text;
+}
+
+TEST_F(RunnerTest, RemovesWhatWasThereForAProgram) {
+  EXPECT_EQ(
+      jail_
+          ->shell("cd /tmp && mkdir -p .cloister-build/a/b && echo x > .cloister-build/a/b/c\n"
+                  "echo x > .cloister-program; ln -s /workspace/kept .cloister-link\n"
+                  "echo x > kept; cd /workspace; echo x > .cloister-1.sh; echo x > kept")
+          .code,
+      0U);
+  for (const char* path : {"/tmp/.cloister-build", "/tmp/.cloister-program", "/tmp/.cloister-link",
+                           "/tmp/.cloister-none", "/workspace/.cloister-1.sh"})
+    jail_->send(ToRunner::kRemove, 0, sized(path));
+  EXPECT_EQ(jail_->shell("ls -A /tmp /workspace").out, "/tmp:\nkept\n\n/workspace:\nkept\n");
+}
+
+// The program that fills its directory meanwhile keeps it; the others wait no longer.
+TEST_F(RunnerTest, RemovesNoMoreThanItsBound) {
+  EXPECT_EQ(
+      jail_
+          ->shell(
+              "mkdir /tmp/.cloister-build && cd /tmp/.cloister-build && seq 10010 | xargs touch")
+          .code,
+      0U);
+  jail_->send(ToRunner::kRemove, 0, sized("/tmp/.cloister-build"));
+  EXPECT_EQ(jail_->shell("ls /tmp/.cloister-build | wc -l").out, "11\n");
+}
+
 // The payload of kWritable with one file.
 std::string writable(char operations, const std::string& path) {
-  return number(1) + operations + '\0' + number(static_cast<uint32_t>(path.size())) + path;
+  return number(1) + operations + '\0' + sized(path);
 }
 
 struct Malformed {
@@ -313,6 +344,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Malformed{"WritableOperation", ToRunner::kWritable, writable(8, "/tmp/x")},
                       Malformed{"WritableElsewhere", ToRunner::kWritable, writable(1, "/etc/x")},
                       Malformed{"WritableUp", ToRunner::kWritable, writable(1, "/tmp/../etc/x")},
+                      Malformed{"RemoveElsewhere", ToRunner::kRemove, sized("/etc/.cloister-x")},
+                      Malformed{"RemoveDeeper", ToRunner::kRemove, sized("/tmp/a/.cloister-x")},
+                      Malformed{"RemoveOthers", ToRunner::kRemove, sized("/workspace/file")},
+                      Malformed{"RemoveAll", ToRunner::kRemove, sized("/workspace")},
                       Malformed{"MarkWithBytes", ToRunner::kMark, "x"}),
     [](const auto& param) { return param.param.name; });
 

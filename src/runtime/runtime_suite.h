@@ -115,9 +115,9 @@ TYPED_TEST_P(RuntimeSuite, TellsHowAProgramEnded) {
   EXPECT_TRUE(fine.outcome.limits.empty());
   EXPECT_GT(fine.outcome.started_at, 0);
   EXPECT_GE(fine.outcome.finished_at, fine.outcome.started_at);
-  EXPECT_GE(fine.outcome.usage.processes, 1U);
+  const std::string name = this->harness_.runtimeName();  // a guest's kernel tells nobody
+  EXPECT_EQ(fine.outcome.usage.processes > 0U, name != "gvisor" && name != "microvm");
   EXPECT_EQ(fine.outcome.usage.disk_limit_bytes, model::scratchBytes(this->limits_));
-
   const auto seven = this->run(Program::kExit, {"7"});
   EXPECT_EQ(seven.outcome.end, model::End::kExited);
   EXPECT_EQ(seven.outcome.exit_code, 7);
@@ -225,7 +225,7 @@ TYPED_TEST_P(RuntimeSuite, HoldsProcessesToTheirNumber) {
   ASSERT_NE(hit, nullptr);
   EXPECT_EQ(hit->value, 16U);
   EXPECT_FALSE(hit->fatal);
-  EXPECT_LE(ran.outcome.usage.processes, 16U);
+  EXPECT_LE(ran.outcome.usage.processes.value_or(0), 16U);
 }
 
 TYPED_TEST_P(RuntimeSuite, HoldsFilesToTheirSpace) {

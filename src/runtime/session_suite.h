@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite of runtimes that have sessions, for GoogleTest, with the harness of
-// runtime_suite.h:
+// The conformance suite of runtimes that have sessions, with the harness of runtime_suite.h:
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Process, SessionSuite, ProcessHarness);
 #pragma once
 
@@ -70,6 +69,7 @@ class SessionSuite : public SuiteOf<Harness> {
          .spec_sha256 = of == nullptr ? "" : base::sha256Hex(wire::encodeExecSpec(*of)),
          .prestart = "",
          .nested = nested_,
+         .fresh = fresh_,
          .not_before = now,
          .expires = now + 60'000'000});
   }
@@ -123,9 +123,9 @@ class SessionSuite : public SuiteOf<Harness> {
 
   using SuiteOf<Harness>::harness_;
   std::unique_ptr<Sandbox> session_;
-  // Of the next permits.
-  model::Limits limits_;
-  model::Walls walls_;  // of the session
+  model::Limits limits_;  // of the next permits, as what follows
+  model::Walls walls_;    // of the session
+  bool fresh_ = false;
   bool nested_ = false;
 };
 

@@ -8,8 +8,8 @@
 namespace cloister::store {
 namespace {
 
-constexpr char kPut[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?,?,?,?,?,?,?)";
-constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?)";
+constexpr char kPut[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?,?,?,?,?,?,?,?)";
+constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0)";
 constexpr char kRemove[] = "DELETE FROM artifacts WHERE id=?";
 constexpr char kRemoveOfTenant[] = "DELETE FROM artifacts WHERE tenant=?";
 constexpr char kUsage[] = "SELECT artifacts, bytes FROM artifact_usage WHERE tenant=?";
@@ -30,7 +30,7 @@ constexpr char kExpired[] =
     " ORDER BY expires_at LIMIT ?";
 constexpr std::string_view kSelect =
     "SELECT a.id, a.path, a.size, a.content_type, a.sha256, a.expires_at, a.tenant, e.id,"
-    " a.created_at FROM artifacts a LEFT JOIN executions e ON e.seq=a.execution"
+    " a.created_at, a.full_size FROM artifacts a LEFT JOIN executions e ON e.seq=a.execution"
     " WHERE (a.expires_at=0 OR a.expires_at>?)"
     " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id=a.id) AND ";
 constexpr uint32_t kMaxList = 500;
@@ -42,7 +42,8 @@ model::Artifact readRow(const Statement& row) {
                   .size = row.natural(2),
                   .content_type = row.text(3),
                   .sha256 = row.text(4),
-                  .expires_at = row.integer(5)},
+                  .expires_at = row.integer(5),
+                  .full_size = row.natural(9)},
           .tenant = row.text(6),
           .execution_id = row.text(7),
           .created_at = row.integer(8)};
@@ -62,7 +63,7 @@ Result<> put(Database& db, const model::Execution& execution, const model::Artif
   Statement statement = TRY(db.use(kPut));
   return statement
       .bind(ref.id, execution.seq, execution.principal.tenant, ref.path, ref.size, ref.content_type,
-            ref.sha256, execution.finished_at, ref.expires_at)
+            ref.sha256, execution.finished_at, ref.expires_at, ref.full_size)
       .run();
 }
 

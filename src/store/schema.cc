@@ -19,14 +19,15 @@
 #include "store/migrations/m012_image_bindings.h"
 #include "store/migrations/m013_encrypted.h"
 #include "store/migrations/m014_session_memory.h"
+#include "store/migrations/m015_cut_artifacts.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 14> kMigrations = {
+constexpr std::array<const char*, 15> kMigrations = {
     kInitial,  kSessions,      kArtifacts,   kSnapshots,      kKeyRoles,
     kPolicies, kAgents,        kEscalations, kEscalationRows, kQuotas,
-    kSealed,   kImageBindings, kEncrypted,   kSessionMemory};
+    kSealed,   kImageBindings, kEncrypted,   kSessionMemory,  kCutArtifacts};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -12,7 +12,7 @@
 namespace cloister::store {
 namespace {
 
-constexpr char kAddManifest[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?)";
+constexpr char kAddManifest[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0)";
 constexpr char kAdd[] = "INSERT INTO snapshots VALUES (?,?,?)";
 constexpr char kAddChunk[] = "INSERT INTO snapshot_chunks VALUES (?,?,?,?)";
 constexpr char kSetRecord[] = "UPDATE snapshots SET record=? WHERE id=?";

@@ -215,6 +215,7 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
          withoutEncryption() +
              "DROP TABLE image_bindings; DROP TABLE quotas; DROP TABLE audit_sealed;"
              "DROP INDEX audit_of_escalations;"
+             "ALTER TABLE artifacts DROP COLUMN full_size;"
              "ALTER TABLE escalations DROP COLUMN created_row;"
              "ALTER TABLE escalations DROP COLUMN state_row;"
              "PRAGMA user_version=8");
@@ -232,7 +233,9 @@ TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
     const auto store = openSqlite(optionsIn(dir)).value();
     session = memory::running(*store);
   }
-  runSql(dir.file("ledger.db"), "DROP TABLE session_memory; PRAGMA user_version=13");
+  runSql(dir.file("ledger.db"),
+         "ALTER TABLE artifacts DROP COLUMN full_size; DROP TABLE session_memory;"
+         "PRAGMA user_version=13");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto kept = memory::put(*store, session, "k", "1");
   ASSERT_TRUE(kept) << kept.error().message;

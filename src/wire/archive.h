@@ -104,6 +104,7 @@ class Decoder {
   template <class T, class Each>
   void maybe(std::optional<T>& v, Each each) {
     bool present = false;
+    v.reset();
     flag(present);
     if (present && good()) each(v.emplace());
   }

@@ -77,6 +77,7 @@ inline constexpr uint32_t kMostWatched = 8192;
 // An upload in the place of a file begins with such a name. Its changes are not told.
 inline constexpr char kUploadName[] = ".cloister-upload-";
 
+inline constexpr char kSave[] = "save";
 inline constexpr char kNest[] = "nest";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kResume[] = "resume";

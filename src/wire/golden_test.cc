@@ -82,6 +82,7 @@ model::ExecSpec sampleSpec() {
   model::ExecSpec s;
   s.files = {{"main.c", std::string("int main;\0", 10), 0644}, {"run.sh", "true", 0755}};
   s.compile = {{{"cc", "main.c"}, std::chrono::milliseconds(60'000)}};
+  s.temporary = {"/workspace/main.c"};
   s.run = {{"./a.out", "--x", ""}, std::chrono::milliseconds(2000)};
   s.env = {"HOME=/workspace", "EMPTY="};
   s.input = "hi\n";
@@ -292,6 +293,8 @@ void addToRunner(Golden& all) {
   all["to_runner.taken"] = frame(ToRunner::kTaken, 1, payload([](auto& w) { w.u32(4096); }));
   all["to_runner.kill"] = frame(ToRunner::kKill, 1, "");
   all["to_runner.rest"] = frame(ToRunner::kRest, 0, "");
+  all["to_runner.remove"] =
+      frame(ToRunner::kRemove, 0, payload([](auto& w) { w.bytes("/tmp/.cloister-program-1"); }));
   all["to_runner.writable"] = frame(ToRunner::kWritable, 0, payload([](auto& w) {
                                       w.u32(2);
                                       w.u8(3);

@@ -38,13 +38,17 @@ inline constexpr unsigned kMostWithin = 24;
 
 // Parameters of the kernel, which hands those that it does not know to pid 1 as its environment.
 // Numbers in decimal.
-inline constexpr char kMemory[] = "cloister_memory";    // bytes of all processes and files
+inline constexpr char kMemory[] = "cloister_memory";  // bytes of all processes and files
+// Processors that programs see; of a machine's own sandbox not told, which sees the machine's.
+inline constexpr char kCpus[] = "cloister_cpus";
 inline constexpr char kPids[] = "cloister_pids";        // processes and threads, with the runner
 inline constexpr char kScratch[] = "cloister_scratch";  // bytes of all writable files
 inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may be
 inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
 // Where programs may change files, as a number: model::Walls::Writes.
 inline constexpr char kWrites[] = "cloister_writes";
+// Of a sandbox within: 1: /workspace is the first sandbox's.
+inline constexpr char kShares[] = "cloister_shares";
 inline constexpr char kLimits[] = "cloister_limits";  // setrlimit(2): RESOURCE:VALUE,...
 
 // Where a machine is to be one that others begin from (any value): pid 1 passes the runner's first

@@ -78,6 +78,7 @@ void describe(A& a, T& v) {
   a.text(v.spec_sha256, kName);
   a.text(v.prestart, kName);
   a.flag(v.nested);
+  a.flag(v.fresh);
   a.number(v.not_before);
   a.number(v.expires);
 }
@@ -105,6 +106,7 @@ void describe(A& a, T& v) {
     a.number(file.mode, 0777);
   });
   a.list(v.compile, 1, [&](auto& command) { describe(a, command); });
+  texts(a, v.temporary, kFew, kSentence);
   describe(a, v.run);
   texts(a, v.env, kMany, kBulk);
   a.text(v.input, kBulk);
@@ -130,7 +132,7 @@ void describe(A& a, T& v) {
   a.number(v.cpu_millis);
   a.number(v.io_read_bytes);
   a.number(v.io_write_bytes);
-  a.number(v.processes);
+  a.maybe(v.processes, [&](auto& number) { a.number(number); });
   a.maybe(v.open_files, [&](auto& number) { a.number(number); });
   a.number(v.disk_limit_bytes);
 }

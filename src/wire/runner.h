@@ -19,6 +19,11 @@ inline constexpr const char* kWritesFlag = "--writes";
 // Before anything: it begins as root, with the right to change its user alone, and programs run as
 // another user than the files' owner (runner/other_user.h).
 inline constexpr const char* kOtherUserFlag = "--other-user";
+// Before anything: it begins as root, with the rights to mount and to give rights up, and shows
+// programs that many processors (runner/share.h). Then kOtherUserFlag or kOwnUserFlag.
+inline constexpr const char* kProcessorsFlag = "--processors";
+// Before anything: it begins as root, and becomes who programs run as.
+inline constexpr const char* kOwnUserFlag = "--own-user";
 // Before anything: each program sets its limit of processor time anew, as it is. In gVisor one that
 // was inherited does not hold.
 inline constexpr const char* kOwnLimitFlag = "--own-limit";
@@ -82,7 +87,13 @@ enum class ToRunner : uint16_t {
   // programs that start from now on may change files although kWritesFlag does not let them. It
   // takes the place of the list before it.
   kWritable = 15,
+  // bytes path: kTemporary and what may be in a name, directly in /workspace or /tmp. What is there
+  // is removed, with what is in it, as far as it can be. No answer.
+  kRemove = 16,
 };
+
+// How the names begin of what kRemove removes.
+inline constexpr char kTemporary[] = ".cloister";
 
 inline constexpr uint32_t kMaxGroups = 16;
 

@@ -134,6 +134,15 @@ TEST(Decoders, RefuseAPoolBeyondItsBounds) {
   EXPECT_FALSE(decodePool(encodePool(full)));
 }
 
+TEST(Usage, SaysWhatNobodyCounted) {
+  model::Usage usage{.processes = 7};
+  EXPECT_EQ(decodeUsage(encodeUsage(usage)), usage);
+  usage.processes.reset();
+  const auto read = decodeUsage(encodeUsage(usage));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->processes, std::nullopt);
+}
+
 TEST(SandboxEnds, AreThoseThatANodeCanTell) {
   using Kind = model::SandboxEnd::Kind;
   for (const Kind kind : {Kind::kMemory, Kind::kRunnerLost}) {

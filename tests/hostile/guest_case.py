@@ -213,9 +213,10 @@ class Broken:
         return session.wait(made["id"], seconds or self.patience)
 
     def test_sessions_end_with_a_guest_that_breaks_the_rules(self):
-        answers = ["wrong_channel", "no_channel", "noise", "exit_first", "deaf"]
+        answers = ["wrong_channel", "no_channel", "noise", "exit_first"]
         if self.RUNTIME != "microvm":
-            answers.append("overflows")  # a machine that is emulated says no more than the node takes
+            # An emulated machine says no more than the node takes, and takes all that the node may send unread.
+            answers += ["overflows", "deaf"]
         elif not harness.LONG:
             answers = ["noise"]
         for answer in answers:

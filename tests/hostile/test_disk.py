@@ -94,6 +94,11 @@ class OnDisk(HostileTest):
             usage = session.exec("1", kernel=None)["resource_usage"]
             self.assertLess(usage["io_write_bytes"], MIB)
             self.assertGreaterEqual(session.show()["resource_usage"]["io_write_bytes"], 40 * MIB)
+            for _ in range(2):
+                usage = session.exec(command=["sh", "-c", "head -c 20M /dev/zero > moved; true"], sandbox="fresh")["resource_usage"]
+                self.assertGreaterEqual(usage["io_write_bytes"], 20 * MIB)
+            harness.wait_for("what its fresh sandboxes wrote", lambda: session.show()["resource_usage"]["io_write_bytes"] >= 80 * MIB)
+            self.assertLess(session.show()["resource_usage"]["io_write_bytes"], 120 * MIB)
 
     def test_p08_inodes(self):
         _, before = self.free()

@@ -78,8 +78,12 @@ class ApiTest(unittest.TestCase):
         met = self.run_code(opens.format(200), open_files=64, **request)
         self.assertEqual((met["status"], met["exit_code"]), ("completed", 1), met)
         self.assertIsNotNone(met["error"], met)
-        self.assertEqual((met["error"]["type"], met["error"]["details"]),
-                         ("RESOURCE_LIMIT_EXCEEDED", {"limit": "open_files", "value": 64, "used": 64, "unit": "files"}))
+        details = {"limit": "open_files", "value": 64, "used": 64, "unit": "files"}
+        seen = met["resource_usage"]["open_files"]
+        if seen != 64:  # a program that nobody looked at in time: its word is a guess
+            details |= {"used": seen, "probable": True}
+            self.assertIn("probably", met["error"]["message"])
+        self.assertEqual((met["error"]["type"], met["error"]["details"]), ("RESOURCE_LIMIT_EXCEEDED", details))
         self.assertIn("raise open_files", met["error"]["message"])
         caught = f"try:\n    {opens.format(200).replace(chr(10), chr(10) + '    ')}\nexcept OSError as e: print(e.errno)"
         well = self.run_code(caught, open_files=64, **request)

@@ -6,7 +6,7 @@ import shlex
 
 PLAIN = ["ls", "ls -l", "true", "cat f", "echo a b", "head -n 1 f", "printf '%s' x", "sort f", "wc -l g", "rm f",
          "echo 'sudo x'", "echo \"dd x\"", "echo sudo\\ x", "echo '$(sudo x)'", "tr a b", "sed s/a/b/ f", "awk '{print $1}' f"]
-FORBIDDEN = ["sudo x", "dd x", "dd if=f of=g", "rm -rf /x", "rm -fr /tmp/x", "sudo -u a b", "doas x", "su x"]
+FORBIDDEN = ["sudo x", "dd x", "dd if=f of=g", "rm -rf /x", "rm -fr /var/x", "sudo -u a b", "doas x", "su x"]
 
 # @ stands for a command as it is, ' for one quoted as a word.
 AROUND = ["@; ls", "ls; @", "@ && ls", "ls || @", "false || @", "ls | @", "@ | cat", "@ & ls", "@ & wait", "ls\n@", "! @",

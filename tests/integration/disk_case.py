@@ -19,13 +19,17 @@ def lack(server):
 
 def devices(server):
     """The loop devices over files of the server's state directory."""
+    return devices_in(server.state)
+
+
+def devices_in(directory):
     found = []
     for path in glob.glob("/sys/block/loop*/loop/backing_file"):
         try:
             backing = pathlib.Path(path).read_text().strip()
         except OSError:
             continue
-        if backing.startswith(f"{server.state}/"):
+        if backing.startswith(f"{directory}/"):
             found.append("/dev/" + path.split("/")[3])
     return found
 

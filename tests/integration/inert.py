@@ -16,7 +16,13 @@ KIND, _, NAME = os.environ.get("CLOISTER_INERT", "").partition(":")
 if KIND:
     import yaml
 # Settings that cannot be left out, or not without harm to the machine: they have another value.
-OTHERS = {"state": "/tmp/cloister-inert", "escalation.smtp.from": "inert@example.org"}
+OTHERS = {"state": "/tmp/cloister-inert", "escalation.smtp.from": "inert@example.org", "escalation.smtp.to": ["inert@example.org"],
+          "escalation.smtp.user": "inert", "policies.opa.url": "http://127.0.0.1:9"}
+# Settings that name a file and cannot be left out: they name another file, with TEXT in it.
+FILES = {"audit.publish.webhook.secret_file", "escalation.webhook.secret_file", "escalation.smtp.password_file"}
+TEXT = "inert-" * 6
+# Settings that other settings need: the whole section is left out.
+GROUPS = {"policies.engine": "policies", "tls.certificate": "tls", "tls.key": "tls"}
 # Settings that name a document, and what is read where they name none.
 DOCUMENTS = {"policy": "default.yaml", "policy.document": None, "tools": "tools.yaml", "agents.levels": "levels.yaml"}
 POLICIES = pathlib.Path(__file__).resolve().parents[2] / "policies"
@@ -78,13 +84,20 @@ def _without_in_documents(document, folder):
             _put(document, setting, str(copy))
 
 
+def _file(folder):
+    file = pathlib.Path(folder) / "inert-file"
+    file.write_text(TEXT)
+    file.chmod(0o644)
+    return str(file)
+
+
 def configuration(text, folder):
     """The text of a configuration as a server is to have it."""
     if not KIND:
         return text
     document = yaml.safe_load(text) or {}
     if KIND == "setting":
-        _without_path(document, NAME, OTHERS.get(NAME))
+        _without_path(document, GROUPS.get(NAME, NAME), _file(folder) if NAME in FILES else OTHERS.get(NAME))
     else:
         _without_in_documents(document, folder)
     return yaml.safe_dump(document, sort_keys=False)

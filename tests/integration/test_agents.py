@@ -345,10 +345,8 @@ class Walls(AgentCase):
         self.assertEqual(opened(), {"only", "out", "deep"})
         self.call("POST", f"/v1/escalations/{escalation}:deny", {"reason": "done with it"}, key=approver, status=200)
         self.assertEqual(opened(), {"out", "deep"})
-        self.approve(key, "file_write", "/workspace/*.md")
-        self.assertEqual(opened(), {"out", "deep"})
-        plan = self.call("POST", "/v1/executions?dry_run=true", request, key=key, status=200).json()
-        self.assertTrue([each for each in plan["walls"]["by_text"] if each.startswith("file_write of /workspace/*.md")], plan)
+        self.assertProblem(self.call("POST", "/v1/escalations", {"operation": "file_write", "path": "/workspace/*.md",
+                                                                 "reason": "why"}, key=key), 422, field="path")
 
     def test_an_approval_takes_its_wall_away(self):
         self.give("restricted", escalation={"auto_approve_safe": False})

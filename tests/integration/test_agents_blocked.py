@@ -109,6 +109,8 @@ class Blocked(AgentCase):
         asked = self.call("GET", "/v1/escalations?status=used&limit=50", status=200).json()["escalations"]
         mine = next(each for each in asked if each["execution_id"] == held["id"])
         self.assertTrue(mine["decisions"][0]["automatic"])
+        self.assertEqual(mine["decisions"][0]["reason"],
+                         "safe_operations of the levels has command_execution at level isolated")
         unsafe = self.ask(key, command="touch /workspace/x")
         self.denied(unsafe)
 
@@ -249,6 +251,9 @@ class OneWaits(AgentCase):
         more = self.run_as(key, command="tac /etc/passwd")
         self.assertEqual((held["status"], more["status"]), ("blocked", "denied"), more)
         self.assertIn("1 requests of this agent wait already", more["error"]["message"])
+        by_hand = self.call("POST", "/v1/escalations", {"operation": "network", "host": "a.test", "reason": "why"}, key=key)
+        self.assertProblem(by_hand, 429, "QUOTA_EXCEEDED")
+        self.assertIn("have one of them decided (cloister escalation pending)", by_hand.json()["detail"])
 
 
 if __name__ == "__main__":

@@ -130,6 +130,60 @@ class Rules(AgentCase):
         self.assertEqual(now["status"], "running", now)
 
 
+class Files(AgentCase):
+    """What an approval opens, by programs inside, by requests to a session's files, and for who asks ahead."""
+
+    PLACES = ("/workspace/d/x", "/workspace/d/e/x", "/workspace/other/x", "/tmp/x")
+
+    def opened(self, key):
+        code = "import os\nfor path in " + repr(self.PLACES) + """:
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "w").close()
+        print(path)
+    except OSError:
+        pass
+"""
+        done = self.run_as(key, language="python", code=code)
+        self.assertEqual(done["status"], "completed", done)
+        by_programs = done["stdout"].split()
+        asked = self.call("POST", self.path + ":validate", {"operations": [
+            {"type": "file", "operation": operation, "path": path}
+            for path in self.PLACES for operation in ("write", "create")]}, status=200).json()["results"]
+        ahead = [each["outcome"] == "approved" for each in asked]
+        self.assertEqual(ahead[::2], ahead[1::2], asked)
+        self.assertEqual([path for path, may in zip(self.PLACES, ahead[::2]) if may], by_programs)
+        return by_programs
+
+    def test_a_directory_and_what_is_below_it(self):
+        self.give("isolated", allowed_commands=["python3 *"])
+        key = self.secret()
+        self.approve_python(key)
+        self.assertEqual(self.opened(key), [])
+        escalation, approver = self.approve(key, "file_write", "d/")
+        self.assertEqual(self.opened(key), ["/workspace/d/x", "/workspace/d/e/x"])
+        shown = self.call("GET", f"/v1/escalations/{escalation}", key=approver, status=200).json()
+        self.assertEqual(shown["subject"], "/workspace/d/*")
+        self.assertIn("it opens the directory /workspace/d and all beneath it", shown["display"])
+        session = Session(self.server, key=key, language="bash")
+        self.addCleanup(session.end)
+        for name, status in (("d/x", 200), ("other/x", 403)):
+            session.call("PUT", f"/files/{name}", b"x", status=status)
+        self.approve(key, "file_write", "/workspace")
+        self.assertEqual(self.opened(key), list(self.PLACES[:3]))
+
+    def test_what_would_open_nothing_is_refused(self):
+        self.give("isolated")
+        key = self.secret()
+        for operation, path in (("file_write", "*.txt"), ("file_read", "/root/*.txt"), ("file_write", "/etc/hosts"),
+                                ("file_delete", "/tmp/x")):
+            answer = self.call("POST", "/v1/escalations", {"operation": operation, "path": path, "reason": "why"}, key=key)
+            self.assertProblem(answer, 422, field="path")
+            self.assertRegex(answer.json()["detail"], r"name (one file, or one directory with / at its end|the directory)")
+        listed = self.call("GET", f"/v1/escalations?agent={self.agent}", key=key, status=200).json()["escalations"]
+        self.assertEqual(listed, [])
+
+
 class Limits(AgentCase):
     """Each limit that is an agent's own, by what its programs meet; another value is met elsewhere."""
 

@@ -96,8 +96,11 @@ class Executions(ApiTest):
                          disk_case.lack(self.server) is None, "where the node has disks, that helps too")
 
     def test_open_files(self):
-        met = self.assertNamesItsOpenFiles()
-        self.assertEqual(met["resource_usage"]["open_files"], 64)
+        self.assertNamesItsOpenFiles()
+        closed = "import os\nos.write(2, b'Too many open files\\n'); os._exit(1)"
+        guess = self.run_code(closed, open_files=32)["error"]["details"]
+        self.assertEqual((guess["limit"], guess["value"], guess["probable"]), ("open_files", 32, True))
+        self.assertNotEqual(guess["used"], 32, "nobody saw it there")
         opens = "files = [open('/dev/null') for _ in range(100)]"
         for hold in (0.05, 0.4, 3.2):  # of what is gone, what was seen
             body = {"command": ["python3", "-c", f"{opens}\nimport time; time.sleep({hold})"]}

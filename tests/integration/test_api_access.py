@@ -168,7 +168,7 @@ class Audit(ApiTest):
         self.assertEqual(self.call("GET", "/v1/audit?by=nobody", status=200).json()["entries"], [])
         self.assertEqual(self.call("GET", "/v1/audit?until=1971-01-01", status=200).json()["entries"], [])
         self.assertTrue(self.call("GET", "/v1/audit?since=1971-01-01T00:00:00%2B01:00", status=200).json()["entries"])
-        for query in ("order=up", "action=Run", "action=*x", "since=yesterday", "until=2026-02-30", "before=0"):
+        for query in ("order=up", "action=Run", "action=accepted", "action=.x", "action=x.", "action=*x", "since=yesterday", "until=2026-02-30", "before=0"):
             field = "query." + query.split("=")[0]
             self.assertProblem(self.call("GET", f"/v1/audit?{query}"), 400, field=field)
         self.assertGreaterEqual(report["entries"], len(entries))

@@ -85,28 +85,35 @@ class Blocked(Escalations):
         again = self.ask("evil", language="bash", code="echo x", approval=asked["id"])
         self.assertEqual((again["status"], again["error"]["type"]), ("denied", "PERMISSION_DENIED"))
 
-    def test_a_program_of_a_session_is_sent_again(self):
+    def test_a_program_of_a_session_goes_on_when_it_is_approved(self):
         key = self.agent("mixed")
         first, second = (self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
                          for _ in range(2))
 
-        def execute(session, **more):
+        def execute(session, status, **more):
             return self.call("POST", f"/v1/sessions/{session}/exec?wait=30", {"command": "echo in", **more},
-                             key=key, status=200).json()
+                             key=key, status=status).json()
 
-        refused = execute(first)
-        self.assertEqual((refused["status"], refused["error"]["type"]), ("denied", "APPROVAL_REQUIRED"))
-        escalation = self.id_of(refused)
-        self.assertEqual(self.show(escalation, self.boss("mixed"))["session_id"], first)
-        self.vote(escalation, self.boss("mixed"))
-        for session, more in ((second, {}), (first, {"command": "echo out"}), (first, {"cwd": "/tmp"})):
-            other = execute(session, approval=escalation, **more)
-            self.assertEqual((other["status"], other["error"]["details"]["reason"]), ("denied", "approval_mismatch"))
-        done = execute(first, approval=escalation)
-        self.assertEqual((done["status"], done["stdout"]), ("completed", "in\n"))
-        self.assertEqual(execute(first, approval=escalation)["error"]["details"]["reason"], "approval_used")
-        for session in (first, second):
-            self.call("DELETE", f"/v1/sessions/{session}", key=key)
+        for sandbox in ("session", "fresh"):
+            held = execute(first, 202, sandbox=sandbox)
+            self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"))
+            escalation = self.id_of(held)
+            self.assertEqual(self.show(escalation, self.boss("mixed"))["session_id"], first)
+            self.vote(escalation, self.boss("mixed"))
+            done = self.server.wait_end(held["id"], 30)
+            self.assertEqual((done["status"], done["stdout"], done["provenance"].get("sandbox")),
+                             ("completed", "in\n", "fresh" if sandbox == "fresh" else None), done)
+            for session, more in ((second, {}), (first, {"command": "echo out"}), (first, {"cwd": "/tmp"}), (first, {})):
+                other = execute(session, 200, approval=escalation, sandbox=sandbox, **more)
+                self.assertEqual(other["status"], "denied")
+                self.assertIn(other["error"]["details"]["reason"], ("approval_mismatch", "approval_used"))
+        denied = execute(first, 202)
+        self.call("POST", f"/v1/escalations/{self.id_of(denied)}:deny", {"reason": "no"}, key=self.boss("mixed"))
+        self.assertEqual(self.server.wait_end(denied["id"], 30)["error"]["details"]["reason"], "approval_denied")
+        waits = execute(second, 202)
+        self.call("DELETE", f"/v1/sessions/{second}", key=key)
+        self.assertIn(self.server.wait_end(waits["id"], 30)["status"], ("cancelled", "failed"))
+        self.call("DELETE", f"/v1/sessions/{first}", key=key)
 
 
 class WhoDecides(Escalations):
@@ -426,7 +433,7 @@ class CommandLine(Escalations):
         return self.key("acme", agent="junior-agent", user="junior")
 
     def test_every_line(self):
-        made = self.cli(self.junior(), "request", "--operation", "file_write", "--path", "/src/security/auth.rs",
+        made = self.cli(self.junior(), "request", "--operation", "file_write", "--path", "src/security/auth.rs",
                         "--reason", "auth refactoring task")
         self.assertRegex(made, r"✓ Escalation request created: ESC-\d{4}-\d{3}\n")
         escalation = re.search(r"ESC-\d{4}-\d{3}", made).group()
@@ -435,7 +442,7 @@ class CommandLine(Escalations):
         self.assertIn("junior-agent", pending)
         approved = self.cli(self.boss(), "approve", escalation, "--approver", "security-lead")
         self.assertIn("✓ Escalation approved\n   Agent: junior-agent\n"
-                      "   Operation: file_write to /src/security/auth.rs\n"
+                      "   Operation: file_write to /workspace/src/security/auth.rs\n"
                       "   Temporary permission granted (expires in 2 hours)\n", approved)
         second = json.loads(self.cli(self.junior(), "request", "--json", "--operation", "command", "--command",
                                      "make release", "--reason", "release"))["id"]

@@ -107,6 +107,16 @@ class ImageDigest(unittest.TestCase):
             self.assertEqual((later["image_digest"], UNVERIFIED in later["weakened"]), (digest, False))
             self.assertIn("verified: " + digest, server.cli("doctor").stdout)
 
+    def test_when_it_is_read(self):
+        """One node starts earlier and reads later than another. By default each waits two seconds."""
+        with self.server(after=3600) as late:
+            harness.wait_for("the node", lambda: late.request("GET", "/v1/node").status == 200)
+            self.state, self.cache = self.state.with_name("other"), self.cache.with_name("other cache")
+            self.state.mkdir(mode=0o755)
+            with self.server(after=3) as early:
+                self.digest(early)
+            self.assertFalse(late.request("GET", "/v1/node").json()["image_digest"])
+
     def test_it_is_kept_across_restarts(self):
         with self.server() as server:
             digest = self.digest(server)

@@ -211,7 +211,7 @@ class Images(unittest.TestCase):
                                   capture_output=True, text=True, timeout=60, check=False)
             self.assertTrue(done.returncode == 0 or "in use" in done.stderr, done.stderr)
             return done.returncode == 0
-        harness.wait_for("the image is used no more", removed, seconds=20, every=0.2)
+        harness.wait_for("the image is used no more", removed, seconds=10, every=0.2)  # by default, half a minute
         harness.wait_for("the image is gone", lambda: "late" not in self.offered(), seconds=20)
         self.assertEqual(self.server.submit("echo", "bash", image="late").json()["status"], "denied")
 

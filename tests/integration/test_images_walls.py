@@ -64,6 +64,7 @@ class Moves(unittest.TestCase):
         data = os.urandom(3 << 20)
         self.assertEqual(server.request("PUT", path + "/files/deep/data.bin", data).status // 100, 2)
         server.request("POST", path + "/exec?wait=30", {"command": "ln -s data.bin deep/link; chmod 750 deep"})
+        server.request("POST", path + "/exec?wait=30", {"code": "kept=1"})
         running = server.request("POST", path + "/exec?wait=0", {"command": "sleep 60"}).json()["id"]
         server.wait_status(running, "running")
         refused = server.cli("session", "move", session, "--runtime", "gvisor")
@@ -79,6 +80,9 @@ class Moves(unittest.TestCase):
             "command": "cat /proc/version; readlink deep/link; stat -c %a deep"}).json()
         self.assertIn("4.4.0", said["stdout"])
         self.assertTrue(said["stdout"].endswith("data.bin\n750\n"), said)
+        cell = server.request("POST", path + "/exec?wait=30", {"code": "echo ${kept-lost}"}).json()
+        self.assertEqual((cell["stdout"], cell["cell"]["state_lost_reason"]),
+                         ("lost\n", "it was ended for a move of its session to another sandbox"), cell)
         back = server.request("POST", path + ":move", {"runtime": "process"})
         self.assertEqual(back.status, 409, back.text)
         rows = [json.loads(line) for line in server.request("GET", "/v1/audit/export").text.splitlines()]

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cells show and how they end: results as whole as they can be, figures, what IPython adds to Python; and
-JavaScript as Node runs it."""
+JavaScript as Node runs it. The loss of what a kernel kept is told. Interrupts at the
+edges of cells, of kernels without a service."""
 
 import base64
+import os
+import select
+import subprocess
+import tempfile
 import unittest
 
 import harness
+import mcp_client
 import test_kernels
 from api_case import ApiTest
 from test_kernels import KernelTest
@@ -270,6 +276,142 @@ class Node(KernelTest):
             done = self.cell(code, timeout_seconds=1)
             self.assertEqual((done["status"], done["cell"]["state_lost"]), ("timed_out", False), done)
         self.assertEqual(self.value("x"), "1")
+
+
+class Ends(KernelTest):
+    """A kernel that has ended between two cells: the next cell tells."""
+
+    language = "python"
+
+    def keep(self):
+        """A variable in the kernel → its process."""
+        return int(self.value("import os; kept = 1; os.getpid()"))
+
+    def wait_for_the_end(self):
+        harness.wait_for("the kernel's end", lambda: self.kernels()["python"]["status"] == "not_started", 30)
+
+    def kill(self):
+        self.session.exec(command=["sh", "-c", f"kill -9 {self.keep()}"])
+        self.wait_for_the_end()
+
+    def assertTellsLoss(self, why):
+        done = self.cell("'kept' in globals()")
+        self.assertEqual((done["exit_code"], done["results"]), (0, [{"text/plain": "False"}]), done)
+        self.assertEqual(done["cell"], {"kernel": "python", "number": 1, "state_lost": True, "state_lost_when": "before",
+                                        "state_lost_reason": why})
+        self.assertEqual(done["stderr"], f"cloister: the kernel ended before this cell ({why}); its state is lost, and "
+                                         "this cell has a fresh one\n")
+        self.assertEqual(self.session.get(done["id"]), done)
+        after = self.cell("1")
+        self.assertEqual((after["cell"], after["stderr"]), ({"kernel": "python", "number": 2, "state_lost": False}, ""))
+
+    def test_by_itself_or_by_others(self):
+        self.kill()
+        self.assertTellsLoss("it was ended by SIGKILL")
+        self.keep()
+        self.cell("import threading, time\ndef end():\n  while not os.path.exists('go'): time.sleep(0.01)\n  os._exit(3)\n"
+                  "threading.Thread(target=end).start()")
+        self.session.exec(command=["touch", "go"])
+        self.wait_for_the_end()
+        self.assertTellsLoss("it exited with status 3")
+
+    def test_a_loss_is_told_once(self):
+        self.keep()
+        lost = self.cell("os._exit(4)")
+        self.assertEqual((lost["cell"]["state_lost"], lost["cell"]["state_lost_when"], lost["cell"]["state_lost_reason"]),
+                         (True, "with", "it exited with status 4"), lost)
+        after = self.cell("'kept' in globals()")
+        self.assertEqual((after["cell"]["state_lost"], after["stderr"]), (False, ""), after)
+        for _ in range(2):
+            self.session.call("POST", "/kernels/python:restart", {}, status=200)
+        self.assertTellsLoss("it was restarted on request")
+
+    def test_over_mcp_and_on_the_command_line(self):
+        self.kill()
+        with mcp_client.connect(self.server, "modern", "http") as client:
+            result = client.tool("run", session_id=self.session.id, code="'kept' in globals()", language="python")
+        facts = result["structuredContent"]
+        self.assertEqual((facts["value"], facts["state_lost"], facts["state_lost_reason"]),
+                         ("False", "before", "it was ended by SIGKILL"), facts)
+        self.assertIn("its state is lost", mcp_client.text_of(result))
+        self.kill()
+        done = self.server.cli("exec", self.session.id, "-c", "'kept' in globals()")
+        self.assertEqual((done.returncode, done.stdout), (0, "False\n"), done)
+        self.assertIn("the kernel ended before this cell (it was ended by SIGKILL); its state is lost", done.stderr)
+
+
+class Pipes:
+    """A kernel's program, spoken to as src/wire/kernel.h says. `text` is its source."""
+
+    TAG = "0123456789abcdef"
+
+    def __init__(self, test, argv):
+        folder = test.enterContext(tempfile.TemporaryDirectory())
+        self.fds = {}
+        for name in ("code", "in", "report"):
+            os.mkfifo(f"{folder}/{name}")
+            # For both ends: nobody waits to open the other one.
+            self.fds[name] = os.open(f"{folder}/{name}", os.O_RDWR)
+            test.addCleanup(os.close, self.fds[name])
+        self.errors = test.enterContext(tempfile.TemporaryFile("w+"))
+        self.output = test.enterContext(tempfile.TemporaryFile("w+"))
+        self.process = subprocess.Popen([*argv, folder], stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.errors)
+        test.addCleanup(self.process.wait)
+        test.addCleanup(self.process.kill)
+
+    def cell(self, code):
+        """→ its exit code; None for a kernel that says nothing."""
+        os.write(self.fds["code"], f"{self.TAG}\n{code}\0".encode())
+        said = b""
+        while not (said.endswith(b"\n") and b"\nD" in said):
+            if not select.select([self.fds["report"]], [], [], 20)[0]:
+                return None
+            said += os.read(self.fds["report"], 65536)
+        return int(said.rsplit(b"\nD", 1)[1].split()[0])
+
+    def said(self, file):
+        file.seek(0)
+        return file.read()
+
+
+class Interrupted(unittest.TestCase):
+    """The kernel sends itself the signal at a place of its own source."""
+
+    def text(self, files, place, signal):
+        text = "".join((harness.REPO / "languages/kernels" / file).read_text() for file in files)
+        self.assertEqual(text.count(place), 1, place)
+        return text.replace(place, place + signal)
+
+    def python(self, place, signal):
+        text = self.text(("python_notebook.py", "python.py"), place, signal + "os.kill(os.getpid(), signal.SIGINT)\n")
+        return Pipes(self, ["python3", "-c", text])
+
+    def test_python_between_its_begin_and_its_code(self):
+        kernel = self.python("    report.begun()\n", "    ")
+        self.assertEqual(kernel.cell("print('ran')"), 1)
+        self.assertIn("KeyboardInterrupt", kernel.said(kernel.errors))
+        self.assertEqual(kernel.said(kernel.output), "")
+
+    def test_python_behind_its_code(self):
+        kernel = self.python("def end(status, name):\n", "    if cells == 1: ")
+        self.assertEqual(kernel.cell("x = 1"), 1)
+        self.assertIn("KeyboardInterrupt", kernel.said(kernel.errors))
+        self.assertEqual(kernel.cell("assert x == 1"), 0)
+
+    def test_python_between_cells(self):
+        kernel = self.python("    report.done(code)\n", "    if cells == 1: ")
+        self.assertEqual((kernel.cell("x = 1"), kernel.cell("x = 1")), (0, 0))
+
+    def test_bash_between_its_begin_and_its_code(self):
+        text = self.text(("bash.sh",), "  __cloister_say B\n", "  builtin kill -INT $$\n")
+        kernel = Pipes(self, ["bash", "-c", text, "bash"])
+        self.assertEqual(kernel.cell("echo ran"), 130)
+        self.assertEqual(kernel.said(kernel.output), "")
+
+    def test_node_between_its_begin_and_its_code(self):
+        text = self.text(("node.js",), "    current.say(Buffer.from(`B ${tag}\\n`));\n", "process.kill(process.pid, 'SIGINT');\n")
+        kernel = Pipes(self, ["node", "--no-force-async-hooks-checks", "-e", text])
+        self.assertEqual(kernel.cell("for (;;) {}"), 130)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import unittest
 import api_case
 import harness
 import pages
+import share_case
 from api_case import ApiTest
 from session_case import Session
 
@@ -37,7 +38,7 @@ def setUpModule():
     unittest.enterModuleContext(ApiTest.server)
 
 
-class MemoryCase(ApiTest):
+class MemoryCase(share_case.ShareCase, ApiTest):
     def session(self, **request):
         made = Session(self.server, language="python", **request)
         self.addCleanup(made.end)
@@ -75,6 +76,13 @@ class Memory(MemoryCase):
         self.assertEqual(self.cell(session, "print(kept[1:])"), "['variable', 'later']\n")
         asked = session.exec(command=["python3", "-c", ASKS])
         self.assertEqual(asked["stdout"].split(), [token[0], str(int(token[1]) + 1)], asked["stderr"])
+
+    def test_what_goes_on_sees_its_share_of_the_machine(self):
+        limits = {"cpu_millis": 1000, "memory_mb": 200}
+        session = self.session(runtime="gvisor", **limits)
+        copy = self.session(from_snapshot=self.take(session)["id"])
+        self.assertShows(copy.exec(share_case.PYTHON), **limits)
+        self.assertShows(copy.exec(share_case.PYTHON, kernel="python"), **limits)
 
     def test_a_cell_that_runs_goes_on(self):
         session = self.session(runtime="gvisor")

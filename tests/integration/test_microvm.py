@@ -11,6 +11,7 @@ import time
 import unittest
 
 import harness
+import share_case
 from agent_case import AgentCase
 from api_case import ApiTest, CONFIG
 from kvm_case import QEMU, machines
@@ -32,7 +33,7 @@ def setUpModule():
 
 
 @needs_image
-class Microvm(ApiTest):
+class Microvm(share_case.ShareCase, ApiTest):
     def run_in(self, command, **more):
         body = {"command": ["sh", "-c", command], "runtime": "microvm", "timeout_seconds": SECONDS, **more}
         return self.call("POST", "/v1/executions?wait=60", body, status=200).json()
@@ -58,6 +59,11 @@ class Microvm(ApiTest):
                                                            "runtime": "microvm", "timeout_seconds": SECONDS}, status=200).json()
         self.assertEqual((done["status"], done["exit_code"]), ("completed", 3), done)
         self.assertEqual([each["path"] for each in done["artifacts"]], ["out.txt"])
+
+    def test_the_machine_is_its_share(self):
+        for limits in share_case.LIMITS:
+            done = self.run_code(share_case.PYTHON, runtime="microvm", timeout_seconds=SECONDS, **limits)
+            self.assertShows(done, but=("_SC_PHYS_PAGES",), **limits)
 
     def test_what_limits_killed_and_refused_is_told(self):
         done = self.run_in("exec python3 -c 'x = bytearray(300 << 20)'", memory_mb=128)
@@ -155,6 +161,17 @@ class Templates(unittest.TestCase):
             (machine,) = machines(server)
             os.kill(server.pid_of("cloister-node"), signal.SIGKILL)
             harness.wait_for("the machine to be gone", lambda: not os.path.exists(f"/proc/{machine}"), 30)
+
+    def test_none_is_kept_where_none_may_be(self):
+        """Each machine that stands ready has booted."""
+        config = EMULATED + f"  ready: 1\n  templates: 0\npool:\n  ready: 1\n  floor: 1\n{harness.CALM}"
+        with harness.Server(config=config) as server:
+            self.run_in(server, "true")  # from now on others are to stand ready
+            harness.wait_for("a ready machine", lambda: machines(server), 60)
+            done = self.run_in(server, "true")
+            self.assertEqual(done["status"], "completed", done)
+            self.assertFalse([each for each in done["provenance"]["weakened"] if "template" in each], done)
+            self.assertNotIn("template made", server.log.read_text())
 
 
 class Without(ApiTest):

@@ -8,6 +8,7 @@ import pathlib
 import unittest
 
 import harness
+import share_case
 from agent_case import AgentCase
 from api_case import ApiTest, CONFIG
 from session_case import Session
@@ -61,10 +62,11 @@ def setUpModule():
     unittest.enterModuleContext(ApiTest.server)
 
 
-class Nested:
+class Nested(share_case.ShareCase):
     """The cases; `runtime` is the outer sandbox's."""
     runtime = ""
     idle = 2  # seconds, more than it takes to make one
+    shows_more = ()  # of what a program sees of its machine
 
     def setUp(self):
         if LACKS[self.runtime]:
@@ -134,6 +136,14 @@ class Nested:
             late = session.exec("import time; time.sleep(600)", nested=True, timeout_seconds=1)
             self.assertEqual(late["status"], "timed_out")
             self.assertEqual(session.exec("print('usable')")["stdout"], "usable\n")
+
+    def test_each_level_sees_its_share_of_the_machine(self):
+        with self.session(cpu_millis=1001, memory_mb=256) as session:
+            self.assertShows(session.exec(share_case.PYTHON, timeout_seconds=60), 1001, 256, self.shows_more)
+            for code, language in ((share_case.PYTHON, "python"), (share_case.NODE, "node")):
+                done = session.exec(code, language=language, nested=True, cpu_millis=800, memory_mb=128, timeout_seconds=60)
+                self.assertShows(done, 800, 128, ("_SC_PHYS_PAGES",))
+            self.assertTrue(any("sysinfo(2)" in each for each in done["provenance"]["weakened"]), done["provenance"])
 
     def test_the_outer_limit_holds_what_is_within(self):
         with self.session(memory_mb=96) as session:
@@ -288,6 +298,10 @@ print(json.dumps(answer["stdout"]))
             answer = plain.post("print(1)", nested=True)
             self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "nested"), answer.body)
             self.assertIn('"nested": true', answer.json()["detail"])
+            answer = self.call("POST", "/v1/tool-calls", {"tool_id": "shell.execute", "session_id": plain.id,
+                                                          "arguments": {"command": "echo here"}})
+            self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "sandbox"), answer.body)
+            self.assertIn('or ask for "session"', answer.json()["detail"])
         with self.session() as session:
             for field, more in (("kernel", {"kernel": "mine"}), ("tty", {"tty": {}}),
                                 ("keep_input", {"keep_input": True}), ("cwd", {"cwd": "/tmp"}),
@@ -296,6 +310,22 @@ print(json.dumps(answer["stdout"]))
                 answer = session.call("POST", "/exec", body)
                 self.assertEqual((answer.status, answer.json()["error"]["details"]["field"].split("_")[0]),
                                  (422, field.split("_")[0]), answer.body)
+
+    def test_a_tool_call_has_the_workspace_and_nothing_else(self):
+        with self.session() as session:
+            session.exec("open('kept', 'w').write('the agent\\'s'); open('/tmp/gone', 'w')")
+            body = {"tool_id": "shell.execute", "session_id": session.id,
+                    "arguments": {"command": "cat kept; ls /tmp; echo changed > kept"}}
+            effect = self.call("POST", "/v1/tool-calls", body, status=200).json()
+            self.assertEqual(effect["output"]["stdout"], "the agent's", effect)
+            self.assertEqual(session.exec("print(open('kept').read())")["stdout"], "changed\n\n")
+            # So has a call of the agent's own, where it asks for that.
+            inside = CALLS + """
+done = Tools().call(command="cat kept; ls /tmp", sandbox="fresh")
+print(json.dumps([done["stdout"], done["provenance"].get("sandbox"), Tools().call(command="true", sandbox="session")["error"]]))
+"""
+            stdout, sandbox, error = self.agent(session, inside)
+            self.assertEqual((stdout, sandbox, error["details"]["field"]), ("changed\n", "fresh", "sandbox"), error)
 
     def test_an_idle_one_ends_all_the_same(self):
         with self.session(idle_ttl_seconds=self.idle) as session:

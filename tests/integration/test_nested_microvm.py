@@ -10,6 +10,7 @@ from test_nested import Nested, setUpModule  # noqa: F401
 class InMicrovm(Nested, ApiTest):
     runtime = "microvm"
     idle = 20
+    shows_more = ("_SC_PHYS_PAGES",)
 
 
 if __name__ == "__main__":

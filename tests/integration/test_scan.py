@@ -23,6 +23,7 @@ if word == b"BAD": sys.exit(1)
 if word == b"ODD": sys.exit(2)
 if word == b"SIGNAL": os.kill(os.getpid(), 9)
 if word == b"SLOW": time.sleep(1000)
+if word == b"LATE": time.sleep(2)
 if word == b"LOUD": os.write(1, b"x" * 10_000_000)
 if word == b"STAY":
     if os.fork() == 0:
@@ -99,18 +100,28 @@ class Scan(ApiTest):
         self.assertEqual([answer.status for answer in answers], [403 if n % 3 == 0 else 201 for n in range(24)])
 
 
-class OneAtOnce(ApiTest):
+class OneAtOnce(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder.chmod(0o777)
+        (self.folder / "scan.py").write_text(SCANNER)
+
+    def serve(self, settings):
+        command = json.dumps(["/usr/bin/python3", str(self.folder / "scan.py"), str(self.folder / "who")])
+        return self.enterContext(harness.Server(f"artifacts:\n  scan: {{command: {command}, {settings}}}\n"))
+
     def test_the_others_wait(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            folder.chmod(0o777)
-            (folder / "scan.py").write_text(SCANNER)
-            command = json.dumps(["/usr/bin/python3", str(folder / "scan.py"), str(folder / "who")])
-            with harness.Server(f"artifacts:\n  scan: {{command: {command}, concurrent: 1}}\n") as server, \
-                    concurrent.futures.ThreadPoolExecutor(3) as pool:
-                put = lambda number: server.request("POST", f"/v1/artifacts?path={number}", b"ALONE").status
-                self.assertEqual(set(pool.map(put, range(3))), {201})
-                self.assertFalse((folder / "two").exists(), "two at once")
+        server = self.serve("concurrent: 1")
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            put = lambda number: server.request("POST", f"/v1/artifacts?path={number}", b"ALONE").status
+            self.assertEqual(set(pool.map(put, range(3))), {201})
+            self.assertFalse((self.folder / "two").exists(), "two at once")
+
+    def test_how_long_it_may_take(self):
+        servers = [self.serve(f"timeout_seconds: {seconds}") for seconds in (1, 100)]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            put = lambda server: server.request("POST", "/v1/artifacts?path=x", b"LATE").status
+            self.assertEqual(list(pool.map(put, servers)), [503, 201])
 
 
 if __name__ == "__main__":

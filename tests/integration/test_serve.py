@@ -481,6 +481,8 @@ class RealParts(unittest.TestCase):
             self.assertIn("node.cgroup_parent: must be a name", self.refused(folder, "node:\n  cgroup_parent: ../x\n"))
             self.assertIn('escalation.safe_operations: has',
                           self.refused(folder, "escalation:\n  safe_operations: [file_raed]\n"))
+            self.assertIn('fairness.weights: \\"one: 3\\" is not `TENANT = N`',
+                          self.refused(folder, "fairness:\n  weights: ['one: 3']\n"))
             for key in ("x", "sixteen or more, in part not seen"):
                 pathlib.Path(f"{folder}/state/admin.key").write_text(f"{key}\n")
                 self.assertIn("remove the file to get another", self.refused(folder))

@@ -137,7 +137,8 @@ class Ends(unittest.TestCase):
 class Many(unittest.TestCase):
     def test_many_at_once(self):
         """As many as there is room for; each works, and ends."""
-        config = f"node:\n  max_sandboxes: 320\nsession:\n  max: {MANY}\n  max_per_tenant: {MANY}\n"
+        config = f"node:\n  max_sandboxes: 320\nsession:\n  max: {MANY}\n  max_per_tenant: {MANY}\n" \
+                 "fairness:\n  kept_percent: 0\n"
         with harness.Server(config) as server:
             server.run(":", "bash")
             before = harness.Snapshot(server)

@@ -356,6 +356,9 @@ class Programs(SessionTest):
         session.exec("mkdir d; echo kept > d/f; echo tmp > /tmp/f; umask 0; cd /tmp; export X=1")
         done = session.exec("cat d/f /tmp/f; echo $PWD $X; umask")
         self.assertEqual(done["stdout"].split(), ["kept", "tmp", "/workspace", "0022"])
+        self.assertEqual(session.exec("int main(void) { return 7; }", language="c")["exit_code"], 7)
+        found = session.exec(command=["find", "/workspace", "/tmp", "-type", "f"])["stdout"]
+        self.assertEqual(sorted(found.split()), ["/tmp/f", "/workspace/d/f"], "code does not stay")
         other = self.open()
         self.assertEqual(other.exec(command=["find", "/workspace", "/tmp", "-type", "f"])["stdout"], "")
 

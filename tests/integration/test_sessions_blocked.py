@@ -58,6 +58,8 @@ class Sessions(Escalations):
         self.assertEqual(why["details"]["reason"], "approval_expired")
         self.assertEqual(self.end(ended)["end_reason"]["type"], "CANCELLED")
         harness.wait_for("the end of the request", lambda: self.show(self.id_of(ended))["status"] == "expired", 10)
+        self.assertEqual(self.audit(self.id_of(ended))[-1]["action"], "escalation.withdrawn")
+        self.assertEqual(self.audit(self.id_of(late))[-1]["action"], "escalation.expired")
 
     def test_a_restart_leaves_it_waiting(self):
         held = self.make(env={"A": "1"})

@@ -137,6 +137,16 @@ class Settings(unittest.TestCase):
     def test_run_output_artifact_bytes(self):
         done = self.server.run("print('x' * 5000)", max_output_bytes=256)
         self.assertTrue(done["stdout_artifact_truncated"], done)
+        [of_result] = done["artifacts"]
+        shown = self.server.request("GET", f"/v1/artifacts/{of_result['id']}").json()
+        listed = self.server.request("GET", "/v1/artifacts").json()["artifacts"]
+        for artifact in (of_result, shown, next(each for each in listed if each["id"] == shown["id"])):
+            self.assertEqual((artifact["size"], artifact["truncated"], artifact["full_size"]), (1000, True, 5001), artifact)
+        got = self.server.cli("artifact", "get", shown["id"], "-")
+        self.assertIn("the first 1000 of 5001 bytes", got.stderr)
+        self.assertIn(" of ", self.server.cli("artifact", "list").stdout.split(shown["id"])[1].split("\n")[0])
+        [whole] = self.server.run("print('x' * 500)", max_output_bytes=256)["artifacts"]
+        self.assertNotIn("truncated", whole)
 
     def test_kernels_max_per_session(self):
         with Session(self.server, language="python") as session:
@@ -206,12 +216,6 @@ class Zygotes(unittest.TestCase):
     def seed(self, server, key=None):
         """Of a program in a copy."""
         return harness.wait_for("a copy", lambda: int(server.submit(SEED, key=key).json()["stdout"]), 30)
-
-    def test_copies_of_one(self):
-        """After one copy, or a few while the next starts, another takes its place."""
-        with harness.Server("pool:\n  zygote_copies: 1\n" + harness.CALM) as server:
-            first = self.seed(server)
-            harness.wait_for("a copy of another", lambda: self.seed(server) != first, 15)
 
     def test_tenants_share_none(self):
         with harness.Server("pool:\n  zygote_per_tenant: true\n" + harness.CALM) as server:

@@ -2,6 +2,7 @@
 """How much and how many: settings that no other suite looks at, each by what is refused or waits
 (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
+import contextlib
 import datetime
 import os
 import socket
@@ -110,6 +111,13 @@ class Runs(Case):
         self.assertEqual(self.server.submit("1", wait=2).status, 202)
         self.assertEqual(self.server.submit("1", wait=0).status, 429)
 
+    def test_how_many_of_a_tenant_wait(self):
+        with harness.Server("run:\n  concurrent: 1\n  queue_per_tenant: 2\n") as self.server:
+            self.sleeper()
+            one, other = self.key("one"), self.key("other")
+            told = [self.server.submit("1", wait=0, key=key).status for key in (one, one, one, other)]
+            self.assertEqual(told, [201, 201, 429, 201])
+
     def test_the_node(self):
         """Its name, and how many it carries."""
         with harness.Server("node:\n  name: box\n  max_sandboxes: 1\n") as self.server:
@@ -211,16 +219,22 @@ class Http(Case):
 class Uploads(Case):
     config = "artifacts:\n  resume: {ttl_seconds: 77, max_mb: 1}\n"
 
-    def broken_off(self, name, size):
+    def broken_off(self, name, size, key=None):
         """What is shown of an upload of `size` bytes, one too few, when its client has gone."""
-        with socket.create_connection((self.server.host, self.server.port)) as client:
-            client.sendall(f"POST /v1/artifacts?path=x&upload={name} HTTP/1.1\r\nHost: localhost\r\n"
-                           f"X-API-Key: {self.server.key}\r\nContent-Length: {size + 1}\r\n\r\n".encode() + b"x" * size)
-            harness.wait_for("all of it to be there", lambda: self.shown(name).json().get("size") == size)
-        return harness.wait_for("its end", lambda: self.settled(self.shown(name)))
+        with self.upload(name, size + 1, b"x" * size, key):
+            harness.wait_for("all of it to be there", lambda: self.shown(name, key).json().get("size") == size)
+        return harness.wait_for("its end", lambda: self.settled(self.shown(name, key)))
 
-    def shown(self, name):
-        return self.server.request("GET", f"/v1/uploads/{name}")
+    @contextlib.contextmanager
+    def upload(self, name, length, body=b"", key=None, head=""):
+        """A client that sends the first bytes of an upload."""
+        with socket.create_connection((self.server.host, self.server.port), timeout=20) as client:
+            client.sendall(f"POST /v1/artifacts?path=x&upload={name} HTTP/1.1\r\nHost: localhost\r\n{head}"
+                           f"X-API-Key: {key or self.server.key}\r\nContent-Length: {length}\r\n\r\n".encode() + body)
+            yield client
+
+    def shown(self, name, key=None):
+        return self.server.request("GET", f"/v1/uploads/{name}", key=key)
 
     def settled(self, answer):
         return answer if answer.status == 404 or answer.json()["expires_at"] else None
@@ -228,6 +242,22 @@ class Uploads(Case):
     def test_how_long_they_are_kept(self):
         ends = datetime.datetime.fromisoformat(self.broken_off("brief", 1000).json()["expires_at"])
         self.assertLess((ends - datetime.datetime.now(datetime.timezone.utc)).total_seconds(), 78)
+
+    def test_how_many_are_kept(self):
+        """Of all tenants. The one that has waited longest gives way."""
+        with harness.Server("artifacts:\n  resume: {max: 2}\n") as self.server:
+            keys = [self.key(tenant) for tenant in ("one", "two", "three")]
+            self.assertEqual([self.broken_off("mine", 10, key).status for key in keys], [200] * 3)
+            self.assertEqual([self.shown("mine", key).status for key in keys], [404, 200, 200])
+
+    def test_how_many_at_once(self):
+        """Of all tenants."""
+        with harness.Server("artifacts:\n  uploads: 2\n  uploads_per_tenant: 1\n") as self.server, contextlib.ExitStack() as held:
+            begin = lambda tenant: held.enter_context(
+                self.upload(tenant, 10, key=self.key(tenant), head="Expect: 100-continue\r\n")).recv(4096)
+            self.assertEqual([begin(tenant)[9:12] for tenant in ("one", "two", "three")], [b"100", b"100", b"429"])
+            held.close()
+            harness.wait_for("a place", lambda: begin("four")[9:12] == b"100")
 
     def test_how_much_is_kept(self):
         self.assertEqual(self.broken_off("small", 1 << 19).status, 200)

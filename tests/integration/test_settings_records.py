@@ -148,6 +148,19 @@ class Published(Case):
         harness.wait_for("the head", lambda: hook.received, 15)
 
 
+    def test_how_often(self):
+        """The first time at the start."""
+        lines = {}
+        for seconds in (86_400, 1):
+            file = self.dir / f"every-{seconds}"
+            self.serve(f"audit:\n  publish: {{file: {file}, every_seconds: {seconds}}}\n")
+            lines[seconds] = lambda file=file: len(file.read_text().splitlines()) if file.exists() else 0
+            first = harness.wait_for("the first head", lines[seconds], 10)
+            self.key("viewer")
+        harness.wait_for("another", lambda: lines[1]() > first, 10)
+        self.assertEqual(lines[86_400](), 1)
+
+
 class Retention(Case):
     def aged(self, days):
         """An execution that ended so many days ago, and the service again."""

@@ -250,6 +250,40 @@ class Renewal(unittest.TestCase):
                 self.assertEqual(server.run("print(3)")["stdout"], "3\n")
 
 
+class Values(unittest.TestCase):
+    """Servers that have different files."""
+
+    def setUp(self):
+        self.authorities = [self.enterContext(Authority(name)) for name in ("one", "two")]
+
+    def serve(self, config, trusting):
+        return self.enterContext(harness.Server(config=config, tls=trusting.trusting()))
+
+    def shown(self, server, trusting):
+        """The certificate whose key the server has, as PEM."""
+        with socket.create_connection((server.host, server.port), timeout=10) as plain:
+            with trusting.trusting().wrap_socket(plain, server_hostname="localhost") as shaken:
+                return ssl.DER_cert_to_PEM_cert(shaken.getpeercert(binary_form=True))
+
+    def test_the_certificate_and_its_key(self):
+        for authority in self.authorities:
+            certificate, key = authority.issue("server", SERVER_NAMES, "serverAuth")
+            server = self.serve(f"tls:\n  certificate: {certificate}\n  key: {key}\n", authority)
+            self.assertEqual(self.shown(server, authority), certificate.read_text())
+
+    def test_whose_certificates_are_believed(self):
+        own = self.authorities[0]
+        files = own.issue("server", SERVER_NAMES, "serverAuth")
+        shown = [authority.issue("alice", "DNS:alice.example") for authority in self.authorities]
+        for number, authority in enumerate(self.authorities):
+            server = self.serve(f"tls:\n  certificate: {files[0]}\n  key: {files[1]}\n  client_ca: {authority.ca}\n"
+                                "  clients: ['dns:alice.example = tenant:acme agent:alice roles:agent']\n", own)
+            ask = lambda which: harness.http_request(server.host, server.port, "GET", "/v1/whoami", tls=own.trusting(shown[which]))
+            self.assertEqual(ask(number).json().get("agent"), "alice")
+            with self.assertRaises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
+                ask(1 - number)
+
+
 class Mistakes(unittest.TestCase):
     def said(self, config):
         server = harness.Server(config=config, ready=False)

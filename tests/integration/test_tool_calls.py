@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tool calls: the registry, what becomes of arguments, each way to fail, who may see a call, and its record."""
 
+import concurrent.futures
 import hashlib
+import json
 import os
 import pathlib
 import re
@@ -51,8 +53,10 @@ def setUpModule():
 
 class ToolCase(ApiTest):
     def ask(self, tool, key=None, headers=None, query="", session=None, metadata=None, approval=None, parent=None,
-            **arguments):
+            sandbox=None, **arguments):
         body = {"tool_id": tool, "arguments": arguments}
+        if sandbox:
+            body["sandbox"] = sandbox
         if approval:
             body["approval"] = approval
         if session:
@@ -132,8 +136,9 @@ class Rules(ToolCase):
         self.assertEqual((metadata["cloister.risk"], metadata["cloister.risk_tier"]), ("high", "HumanApprove"))
         self.cancel(held)
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
-        inside = self.effect("risky.call", session=session)
-        self.assertEqual((inside["status"], inside["error"]["type"]), ("denied", "APPROVAL_REQUIRED"), inside)
+        inside = self.effect("risky.call", status=202, session=session)
+        self.assertEqual((inside["status"], inside["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), inside)
+        self.cancel(inside)
 
     def test_limits_are_the_most(self):
         effect = self.effect("small.call")
@@ -217,6 +222,9 @@ class Failures(ToolCase):
         self.assertEqual(self.ask("asks.person", key=key, approval=escalation).json()["error"]["details"]["reason"],
                          "approval_pending")
         self.call("POST", f"/v1/escalations/{escalation}:approve", {}, key=boss, status=200)
+        shown = self.call("GET", f"/v1/escalations/{escalation}", key=boss, status=200).json()
+        self.assertIn("\ntool: asks.person, risk high\n", shown["display"])
+        self.assertEqual(shown["reason"], "the request asks for tier HumanApprove, which wants an approval")
         self.server.wait_end(held["id"])
         shown = self.call("GET", f"/v1/tool-calls/{held['id']}", key=key, status=200).json()
         self.assertEqual((shown["status"], shown["exit_code"]), ("completed", 0), shown)
@@ -285,7 +293,8 @@ class Record(ToolCase):
             self.assertEqual(metadata["output_sha256"], hashlib.sha256(b"out\n").hexdigest())
             self.assertEqual(record["provenance"]["output_sha256"], metadata["output_sha256"])
             self.assertEqual((metadata["session_id"], record["session_id"]), (where, where))
-            self.assertEqual(metadata["container_id"], where or record["provenance"]["permit_id"])
+            self.assertEqual(metadata["container_id"], record["provenance"]["permit_id"])
+            self.assertEqual(record["provenance"].get("sandbox"), "fresh" if where else None)
             self.assertEqual(metadata["resource_usage"], record["resource_usage"])
             self.assertGreater(record["resource_usage"]["processes"], 0)
             self.assertEqual(metadata["duration_ms"], record["resource_usage"]["wall_ms"])
@@ -293,6 +302,7 @@ class Record(ToolCase):
             rows = [row for row in self.call("GET", "/v1/audit?limit=1000", status=200).json()["entries"]
                     if row["subject"] == effect["id"]]
             self.assertEqual({row["details"].get("session_id") for row in rows}, {where})
+            self.assertEqual({row["details"].get("sandbox") for row in rows}, {"fresh" if where else None})
 
     def test_log_and_receipt(self):
         effect = self.effect("shell.execute", command="echo x")
@@ -310,7 +320,9 @@ class Record(ToolCase):
         self.effect("shell.execute", session=session, command="echo needle > hay")
         found = self.effect("text.search", session=session, pattern="needle")
         self.assertEqual(found["output"]["stdout"], "./hay:1:needle\n")
-        self.assertEqual((found["metadata"]["container_id"], found["metadata"]["session_id"]), (session, session))
+        record = self.call("GET", f"/v1/executions/{found['id']}", status=200).json()
+        self.assertEqual((found["metadata"]["container_id"], found["metadata"]["session_id"]),
+                         (record["provenance"]["permit_id"], session))
         refused = self.ask("python.execute", session=session, code="1")
         self.assertProblem(refused, 403, "PERMISSION_DENIED", field="tool_id")
         self.assertProblem(self.ask("asks.person", session=session), 403, "PERMISSION_DENIED")
@@ -318,6 +330,73 @@ class Record(ToolCase):
         free = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
         self.assertProblem(self.ask("asks.person", session=free), 422, field="session_id")
         self.assertEqual(self.effect("python.execute", session=free, code="print(1)")["output"]["stdout"], "1\n")
+
+
+class Fresh(ToolCase):
+    """Where a call in a session runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.session = self.call("POST", "/v1/sessions", {"language": "bash", "memory_mb": 300}, status=201).json()["id"]
+        self.addCleanup(self.call, "DELETE", f"/v1/sessions/{self.session}")
+
+    def sh(self, command, **more):
+        return self.effect("shell.execute", session=self.session, command=command, **more)["output"]["stdout"]
+
+    def ended(self, id):
+        def last():
+            now = self.call("GET", f"/v1/executions/{id}", status=200).json()
+            return now if harness.finished(now) else None
+
+        return harness.wait_for("its end", last)
+
+    def test_each_call_has_a_sandbox_with_the_sessions_files(self):
+        first = self.sh("echo 1 > kept; echo 1 > /tmp/gone; sleep 600 & readlink /proc/self/ns/pid")
+        second = self.sh("cat kept; ls /tmp; cat /proc/[0-9]*/comm | grep -c sleep; readlink /proc/self/ns/pid")
+        self.assertEqual(second.split("\n")[:2], ["1", "0"])
+        self.assertNotEqual(first, second.split("\n")[2] + "\n")
+
+    def test_or_runs_in_the_sessions_own(self):
+        self.sh("echo 1 > /tmp/kept", sandbox="session")
+        self.assertEqual(self.sh("cat /tmp/kept", sandbox="session"), "1\n")
+        self.assertEqual(self.sh("cat /tmp/kept 2>/dev/null; echo none", sandbox="fresh"), "none\n")
+        metadata = self.effect("shell.execute", session=self.session, command="true", sandbox="session")["metadata"]
+        self.assertEqual(metadata["container_id"], self.session)
+
+    def test_memory_is_the_smaller_of_two(self):
+        shown = self.sh("grep MemTotal /proc/meminfo")
+        self.assertEqual(int(shown.split()[1]), 256 * 1024, "what its entry has")
+        shown = self.sh("grep MemTotal /proc/meminfo", sandbox="session")
+        self.assertEqual(int(shown.split()[1]), 300 * 1024)
+
+    def test_a_program_asks_for_one_as_well(self):
+        done = self.call("POST", f"/v1/sessions/{self.session}/exec?wait=60",
+                         {"command": "ulimit -n; pwd", "sandbox": "fresh", "open_files": 50, "cwd": "/tmp"}, status=200).json()
+        self.assertEqual((done["stdout"], done["provenance"]["sandbox"]), ("50\n/tmp\n", "fresh"))
+        for more, field in (({"kernel": "python", "language": "python", "code": "1"}, "kernel"), ({"keep_input": True}, "keep_input"),
+                            ({"sandbox": "old"}, "sandbox"), ({"disk_mb": 5}, "disk_mb"), ({"memory_mb": 301}, "memory_mb")):
+            body = {"command": "true", "sandbox": "fresh", **more}
+            if "code" in body:
+                del body["command"]
+            self.assertProblem(self.call("POST", f"/v1/sessions/{self.session}/exec", body), 422, field=field)
+        body = {"tool_id": "shell.execute", "arguments": {"command": "true"}, "sandbox": "fresh"}
+        self.assertProblem(self.call("POST", "/v1/tool-calls", body), 422, field="sandbox")
+
+    def test_it_goes_when_the_session_goes(self):
+        body = {"command": "echo begun; sleep 600", "sandbox": "fresh", "timeout_seconds": 600}
+        id = self.call("POST", f"/v1/sessions/{self.session}/exec?wait=0", body, status=202).json()["id"]
+        harness.wait_for("its output", lambda: self.call("GET", f"/v1/executions/{id}", status=200).json()["stdout"])
+        self.call("DELETE", f"/v1/sessions/{self.session}", status=200)
+        self.assertIn(self.ended(id)["status"], ("cancelled", "failed"))
+
+    def test_the_workspace_is_not_kept_while_one_changes_it(self):
+        body = {"command": "echo begun; sleep 600", "sandbox": "fresh", "timeout_seconds": 600}
+        id = self.call("POST", f"/v1/sessions/{self.session}/exec?wait=0", body, status=202).json()["id"]
+        harness.wait_for("its output", lambda: self.call("GET", f"/v1/executions/{id}", status=200).json()["stdout"])
+        self.assertProblem(self.call("POST", f"/v1/sessions/{self.session}/snapshots", {}), 409)
+        self.call("DELETE", f"/v1/executions/{id}", status=202)
+        self.ended(id)
+        self.call("POST", f"/v1/sessions/{self.session}/snapshots", {}, status=201)
 
 
 class Scope(ToolCase):
@@ -435,6 +514,27 @@ class CommandLine(ToolCase):
         wrong = self.server.cli("tool", "call", "shell.exec")
         self.assertEqual(wrong.returncode, 125)
         self.assertIn("did you mean shell.execute", wrong.stderr)
+
+    def test_a_call_that_waits_for_an_approval(self):
+        key = self.new_key("tools-waits", roles=["agent"], agent="coder", user="dev")["secret"]
+        boss = self.new_key("tools-waits", roles=["approver"], user="lead")["secret"]
+        env = {"CLOISTER_API_KEY": key}
+        left = self.server.cli("tool", "call", "asks.person", env=env)
+        self.assertEqual((left.returncode, left.stdout), (125, ""), left.stderr)
+        escalation = re.search(r"`cloister escalation approve (ESC-\d{4}-\d{3})`", left.stderr)[1]
+        call = re.search(r"`cloister tool show (exec_\w+)`", left.stderr)[1]
+        self.assertEqual(self.server.get(call)["status"], "blocked", "it was ended")
+        self.call("POST", f"/v1/escalations/{escalation}:deny", {"reason": "no"}, key=boss, status=200)
+        for vote, status in (("approve", 0), ("deny", 125)):
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                waiting = pool.submit(self.server.cli, "tool", "call", "asks.person", "--wait-approval", "--json", env=env)
+                asked = harness.wait_for("the request", lambda: next(iter(self.call(
+                    "GET", "/v1/escalations?status=pending", key=boss, status=200).json()["escalations"]), None))
+                self.call("POST", f"/v1/escalations/{asked['id']}:{vote}", {"reason": "looked"}, key=boss, status=200)
+                done = waiting.result()
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(asked["id"], done.stderr)
+            self.assertEqual(json.loads(done.stdout)["status"], "denied" if status else "completed")
 
     def test_the_pages_examples_work(self):
         block = re.search(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1]

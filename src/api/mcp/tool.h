@@ -62,6 +62,7 @@ struct FileFacts {
   std::string id;  // of an artifact
   uint64_t size = 0;
   std::string content_type;  // "" if it is not known
+  uint64_t full_size = 0;    // as model::ArtifactRef
 };
 std::string lineOf(const FileFacts& file);
 json::object fileObject(const FileFacts& file);

@@ -93,7 +93,8 @@ FileFacts factsOf(const model::ArtifactRef& artifact) {
           .uri = artifactUri(artifact.id),
           .id = artifact.id,
           .size = artifact.size,
-          .content_type = artifact.content_type};
+          .content_type = artifact.content_type,
+          .full_size = artifact.full_size};
 }
 
 Result<std::string> bytesOf(base::ObjectReader& reader) {
@@ -118,8 +119,10 @@ Task<Result<files::Entry>> send(FileCallPtr file, const std::string& bytes) {
 }  // namespace
 
 std::string lineOf(const FileFacts& file) {
+  const std::string cut =
+      file.full_size > 0 ? ", the beginning of " + std::to_string(file.full_size) : "";
   return file.path + " (" + (file.content_type.empty() ? "" : file.content_type + ", ") +
-         std::to_string(file.size) + " bytes) " + (file.id.empty() ? file.uri : file.id);
+         std::to_string(file.size) + " bytes" + cut + ") " + (file.id.empty() ? file.uri : file.id);
 }
 
 std::string artifactUri(std::string_view id) {
@@ -139,6 +142,7 @@ json::object fileObject(const FileFacts& file) {
   json::object object{{"path", file.path}, {"uri", file.uri}, {"size", file.size}};
   if (!file.content_type.empty()) object["content_type"] = file.content_type;
   if (!file.id.empty()) object["id"] = file.id;
+  if (file.full_size > 0) object["full_size"] = file.full_size;
   return object;
 }
 

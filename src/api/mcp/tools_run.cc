@@ -193,6 +193,10 @@ json::object structuredOf(const Execution& run, const Excerpt& out, const Excerp
   if (!run.session_id.empty()) told["session_id"] = run.session_id;
   if (run.exit_code) told["exit_code"] = *run.exit_code;
   if (!run.signal.empty()) told["signal"] = run.signal;
+  if (run.cell && run.cell->state_lost) {
+    told["state_lost"] = run.cell->lost_before ? "before" : "with";
+    told["state_lost_reason"] = run.cell->lost_why;
+  }
   json::array artifacts;
   for (const FileFacts& file : files)
     artifacts.push_back(fileObject(file));
@@ -278,7 +282,8 @@ Task<std::vector<FileFacts>> filesOf(Server& server, Call& call, const Execution
                      .uri = artifactUri(each.id),
                      .id = each.id,
                      .size = each.size,
-                     .content_type = each.content_type});
+                     .content_type = each.content_type,
+                     .full_size = each.full_size});
   }
   if (run.session_id.empty() || run.started_at == 0) co_return files;
   if (!model::isTerminal(run.status) || call.exchange->cancelled()) co_return files;

@@ -41,8 +41,13 @@ Result<int64_t> queryTime(const Request& request, const std::string& name, int64
 Result<std::string> queryAction(const Request& request) {
   const std::string action = queryText(request, "action").value_or("");
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || c == '.' || c == '_'; };
-  const size_t fixed = action.size() - (action.ends_with('*') ? 1 : 0);
-  if (!std::all_of(action.begin(), action.begin() + static_cast<ptrdiff_t>(fixed), fits)) {
+  const bool kind = action.ends_with('*');
+  const size_t fixed = action.size() - (kind ? 1 : 0);
+  // No action is one word: a search for it would find nothing, for ever.
+  const size_t dot = action.find('.');
+  const bool word =
+      !action.empty() && !kind && (dot == 0 || dot >= action.size() - 1);  // npos, or the last
+  if (word || !std::all_of(action.begin(), action.begin() + static_cast<ptrdiff_t>(fixed), fits)) {
     return wrongQuery("action",
                       "an action as escalation.approved, or escalation.* for all of a kind");
   }

@@ -14,8 +14,8 @@ namespace json = base::json;
 
 constexpr std::string_view kRetry = "retry: 1000\n\n";
 
-Response sessionResponse(int status, const model::Session& session) {
-  return jsonResponse(status, model::toJsonObject(session))
+Response sessionResponse(int status, const model::Principal& who, const model::Session& session) {
+  return jsonResponse(status, model::shownTo(who, session))
       .with("Location", "/v1/sessions/" + session.id);
 }
 
@@ -33,12 +33,12 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   }();
   const model::Session session = CO_TRY(std::move(made));
   const bool waits = session.status == model::SessionStatus::kBlocked;
-  co_return sessionResponse(waits ? 202 : 201, session);
+  co_return sessionResponse(waits ? 202 : 201, request.principal, session);
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  co_return jsonResponse(200, model::toJsonObject(session));
+  co_return jsonResponse(200, model::shownTo(request.principal, session));
 }
 
 Result<store::SessionQuery> parseListQuery(const Request& request) {
@@ -57,14 +57,14 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   const store::SessionQuery query = CO_TRY(parseListQuery(request));
   Page page = CO_TRY(readPages(
       query, [&](const auto& some) { return parts.sessions.list(request.principal, some); },
-      [](const model::Session& session) { return model::toJsonObject(session); }));
+      [&](const model::Session& session) { return model::shownTo(request.principal, session); }));
   co_return jsonResponse(200, json::object{{"sessions", std::move(page.items)},
                                            {"next_cursor", std::move(page.next)}});
 }
 
 Task<Result<Response>> end(RestParts& parts, Request& request) {
   auto ended = co_await parts.sessions.end(request.principal, request.params[0]);
-  co_return sessionResponse(200, CO_TRY(std::move(ended)));
+  co_return sessionResponse(200, request.principal, CO_TRY(std::move(ended)));
 }
 
 Task<Result<Response>> renew(RestParts& parts, Request& request) {
@@ -73,7 +73,7 @@ Task<Result<Response>> renew(RestParts& parts, Request& request) {
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
   const model::Renewal renewal = CO_TRY(model::parseRenewal(body, parts.session_bounds));
   auto renewed = co_await parts.sessions.renew(request.principal, session.id, renewal);
-  co_return sessionResponse(200, CO_TRY(std::move(renewed)));
+  co_return sessionResponse(200, request.principal, CO_TRY(std::move(renewed)));
 }
 
 Task<Result<Response>> move(RestParts& parts, Request& request) {
@@ -81,7 +81,7 @@ Task<Result<Response>> move(RestParts& parts, Request& request) {
       request.has_body ? CO_TRY(parseObject(request.body, parts.bounds)) : json::object();
   const model::SessionMove to = CO_TRY(model::parseSessionMove(body));
   auto moved = co_await parts.sessions.move(request.principal, request.params[0], to);
-  co_return sessionResponse(200, CO_TRY(std::move(moved)));
+  co_return sessionResponse(200, request.principal, CO_TRY(std::move(moved)));
 }
 
 Task<Result<Response>> exec(RestParts& parts, Request& request) {
@@ -128,7 +128,7 @@ Task<Result<Response>> events(RestParts& parts, Request& request) {
     response.status = 204;  // tells an EventSource not to come back
     co_return response;
   }
-  const SessionFeed feed(std::move(log), from, parts.heartbeat);
+  const SessionFeed feed(std::move(log), from, parts.heartbeat, request.principal);
   response.with("Content-Type", "text/event-stream").with("X-Accel-Buffering", "no");
   response.stream = [feed](BodyWriter& out) { return sendEvents(feed, out); };
   co_return response;

@@ -28,6 +28,7 @@ struct ToolCall {
   json::object arguments;
   std::string session_id;
   std::string parent_id;
+  std::string sandbox;  // of a session
   json::object metadata;
   std::string approval;
   std::string key;  // Idempotency-Key
@@ -51,6 +52,14 @@ Result<ToolCall> parseCall(const json::object& body, const model::ToolSet& tools
     return fail(Code::kInvalid, "parent_id: is of a session; give its session_id, or leave it out",
                 "parent_id");
   }
+  const auto sandbox = TRY(reader.text(model::kSandboxMember));
+  if (sandbox && call.session_id.empty()) {
+    return fail(Code::kInvalid,
+                "sandbox: is of a session, and without one each call has a fresh one; give its "
+                "session_id, or leave it out",
+                "sandbox");
+  }
+  call.sandbox = sandbox.value_or(std::string(model::kFreshSandbox));
   if (const auto* metadata = TRY(reader.object("metadata"))) call.metadata = *metadata;
   call.approval = TRY(reader.text("approval")).value_or("");
   TRY(reader.finish());
@@ -108,9 +117,11 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
   CO_TRY(checkScope(session, *call.tool));
   json::object body = withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
   if (!call.parent_id.empty()) body["parent_id"] = call.parent_id;
+  body[model::kSandboxMember] = call.sandbox;
   model::ExecRequest wanted = CO_TRY(model::parseExecRequest(body, parts.bounds, session));
   if (!wanted.kernel) wanted.kernel = model::kNoKernel;  // each call is a program of its own
-  CO_TRY(holdToRegistry(call, attempt, model::ToolPlace::kSession, wanted.run));
+  const auto place = wanted.run.fresh ? model::ToolPlace::kFresh : model::ToolPlace::kSession;
+  CO_TRY(holdToRegistry(call, attempt, place, wanted.run));
   co_return co_await parts.sessions.exec(principal, session.id, std::move(wanted), std::move(key));
 }
 
@@ -193,8 +204,8 @@ json::object effectOf(const Execution& execution) {
   const json::value* attempt = metadata.if_contains(model::kAttemptMember);
   const int attempts = attempt != nullptr ? std::atoi(attempt->get_string().c_str()) : 1;
   const model::Provenance& from = execution.provenance;
-  const std::string& container =
-      execution.session_id.empty() ? from.permit_id : execution.session_id;
+  const bool shared = !execution.session_id.empty() && !from.fresh && !from.nested;
+  const std::string& container = shared ? execution.session_id : from.permit_id;
   const auto or_null = [](const std::string& text) {
     return text.empty() ? json::value(nullptr) : json::value(text);
   };

@@ -5,6 +5,7 @@
 
 #include "base/glob.h"
 #include "policy/agent/categories.h"
+#include "policy/agent/file_grant.h"
 
 namespace cloister::policy {
 
@@ -65,12 +66,17 @@ bool allowedByLevel(const Level& level, FileAccess access, const std::string& pa
 
 Validation validateFile(const AgentRules& rules, const FileOperation& file) {
   const std::string path = absolutePath(file.path);
+  // An approval of what one rule forbids is none of what another lets nobody allow.
+  const PathRule* by = nullptr;
   for (const PathRule& rule : rules.level.forbidden_paths) {
-    if (!forbids(rule, file, path)) continue;
+    if (by != nullptr && (rule.escalation || !by->escalation)) continue;
+    if (forbids(rule, file, path)) by = &rule;
+  }
+  if (by != nullptr) {
     Validation v = denied("path " + path + " is forbidden for agents at level " + rules.level.name,
-                          rule.escalation);
-    v.rule = rule.path;
-    v.why = rule.why;
+                          by->escalation);
+    v.rule = by->path;
+    v.why = by->why;
     v.mitigations = {"use a path that the rule does not name"};
     return v;
   }
@@ -184,16 +190,28 @@ Validation validateNamed(const AgentRules& rules, const std::vector<std::string>
   return v;
 }
 
-// A command is that text and no other.
-bool covers(const model::TemporaryPermission& one, const std::string& target) {
-  if (one.operation == "network") return coversUrl(one.pattern, target);
-  if (one.pattern == target) return true;
-  return one.operation != "command_execution" && globMatches(one.pattern, target);
+// What DIRECTORY/* is about as a whole is about the directory: to list it, to make it, and to
+// change all beneath it. To remove it is not.
+bool isAboutDirectory(const Operation& operation) {
+  const auto* file = std::get_if<FileOperation>(&operation.what);
+  if (file == nullptr || file->access == FileAccess::kDelete) return false;
+  return file->access != FileAccess::kWrite || file->recursive;
 }
 
-// Whether the document's table has it.
-bool isSafe(const AgentRules& rules, const Operation& operation, const std::string& target) {
-  return std::ranges::any_of(rules.safe, [&](const SafeOperation& safe) {
+// A command is that text and no other.
+bool covers(const model::TemporaryPermission& one, const Operation& operation,
+            const std::string& target) {
+  if (one.operation == "network") return coversUrl(one.pattern, target);
+  if (one.pattern == target) return true;
+  if (one.operation == "command_execution") return false;
+  if (globMatches(one.pattern, target)) return true;
+  return isAboutDirectory(operation) && one.pattern == target + "/*";
+}
+
+// What of the document's table has it; null: nothing.
+const SafeOperation* safeFor(const AgentRules& rules, const Operation& operation,
+                             const std::string& target) {
+  const auto found = std::ranges::find_if(rules.safe, [&](const SafeOperation& safe) {
     if (const auto* command = std::get_if<CommandOperation>(&operation.what)) {
       return safe.level != nullptr &&
              verdictOn(rules, *safe.level, *command).outcome == Outcome::kAllow;
@@ -205,27 +223,35 @@ bool isSafe(const AgentRules& rules, const Operation& operation, const std::stri
     return file != nullptr && !file->recursive && name == safe.operation &&
            globMatches(safe.path, target);
   });
+  return found == rules.safe.end() ? nullptr : &*found;
 }
 
-// Whether no person is needed: nothing forbids it by name, it is safe, and no rule wants a person.
-bool ruleMayAllow(const AgentRules& rules, const Operation& operation, const std::string& target,
-                  const Validation& refused) {
+// Where no person is needed, what says that it is safe: nothing forbids it by name, and no rule
+// wants a person. Null: a person is.
+const SafeOperation* ruleMayAllow(const AgentRules& rules, const Operation& operation,
+                                  const std::string& target, const Validation& refused) {
   const bool asked = rules.auto_approve_safe ||
                      std::ranges::any_of(rules.temporary, &model::TemporaryPermission::by_rule);
-  return asked && refused.escalation_available && refused.rule.empty() &&
-         !rules.revoked.contains(nameOf(operation)) &&
-         !needsHuman(rules.require_human_approval, operation, target) &&
-         isSafe(rules, operation, target);
+  const bool open = asked && refused.escalation_available && refused.rule.empty() &&
+                    !rules.revoked.contains(nameOf(operation)) &&
+                    !needsHuman(rules.require_human_approval, operation, target);
+  return open ? safeFor(rules, operation, target) : nullptr;
+}
+
+// "file_read of /tmp/*"
+std::string nameOfSafe(const SafeOperation& safe) {
+  return safe.level != nullptr ? safe.operation + " at level " + safe.level->name
+                               : safe.operation + " of " + safe.path;
 }
 
 // What was approved for a time; null for nothing. What a rule approved counts while it could do so.
-const model::TemporaryPermission* temporaryFor(const AgentRules& rules, std::string_view operation,
+const model::TemporaryPermission* temporaryFor(const AgentRules& rules, const Operation& operation,
                                                const std::string& target, int64_t now,
                                                bool by_rule) {
   for (const model::TemporaryPermission& one : rules.temporary) {
-    if (one.operation != operation || one.expires_at <= now) continue;
+    if (one.operation != nameOf(operation) || one.expires_at <= now) continue;
     if (one.by_rule && !by_rule) continue;
-    if (covers(one, target)) return &one;
+    if (covers(one, operation, target)) return &one;
   }
   return nullptr;
 }
@@ -256,23 +282,31 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   const std::string target = targetOf(operation);
   Validation v;
   if (rules.revoked.contains(name)) {
-    v = denied(std::string(name) + " was revoked for agent " + rules.agent);
+    // The kernel opens no file by an approval of what was revoked, so neither does this.
+    const auto* file = std::get_if<FileOperation>(&operation.what);
+    const bool changes = file != nullptr && file->access != FileAccess::kRead;
+    v = denied(std::string(name) + " was revoked for agent " + rules.agent, !changes);
     v.mitigations = {"have " + std::string(name) + " granted"};
   } else {
     v = judge(rules, operation, target);
   }
   // What nobody may allow, nobody has.
-  const bool by_rule = !v.approved() && ruleMayAllow(rules, operation, target, v);
-  const auto* temporary =
-      v.escalation_available ? temporaryFor(rules, name, target, now, by_rule) : nullptr;
+  const SafeOperation* safe = v.approved() ? nullptr : ruleMayAllow(rules, operation, target, v);
+  const auto* temporary = v.escalation_available
+                              ? temporaryFor(rules, operation, target, now, safe != nullptr)
+                              : nullptr;
   if (temporary != nullptr) {
     v = {};
     v.escalation_id = temporary->escalation_id;
     v.monitoring_required = true;
     v.conditions = {"approved for a time by " + temporary->escalation_id};
+    if (isForRequestsAlone(rules, name, temporary->pattern))
+      v.conditions.emplace_back(kForRequestsAlone);
   }
   if (!v.approved()) {
-    v.human_approval = v.escalation_available && !(rules.auto_approve_safe && by_rule);
+    const bool by_rule = rules.auto_approve_safe && safe != nullptr;
+    v.human_approval = v.escalation_available && !by_rule;
+    if (by_rule) v.safe_by = nameOfSafe(*safe);
     return v;
   }
   Validation room = validateResources(rules, operation.wanted, used);
@@ -280,6 +314,12 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   v.monitoring_required = v.monitoring_required || room.monitoring_required;
   std::ranges::copy(room.conditions, std::back_inserter(v.conditions));
   return v;
+}
+
+bool ruleApproves(const AgentRules& rules, FileAccess access, const std::string& pattern) {
+  const Operation operation{.what = FileOperation{access, pattern, false}, .wanted = {}};
+  const Validation v = judge(rules, operation, pattern);
+  return !v.approved() && ruleMayAllow(rules, operation, pattern, v) != nullptr;
 }
 
 Resources sumOf(const std::vector<Operation>& plan) {

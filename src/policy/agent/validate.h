@@ -3,7 +3,8 @@
 // outcomes out. Pure: no I/O and no clock; thread-safe. Silence denies.
 //
 // Order: revoked → forbidden path → what the level allows; of what that refuses, what was approved
-// for a time, unless nobody may approve it (escalation_available) → what it takes.
+// for a time, unless nobody may approve it (escalation_available) → what it takes. No approval
+// lifts a change of files that was revoked.
 // Paths are compared as text: what a link in a sandbox leads to is for the kernel there.
 #pragma once
 
@@ -39,6 +40,7 @@ struct Validation {
   std::string words;  // of the command, that the reason is about
   bool escalation_available = false;
   bool human_approval = false;  // nobody but a person may allow it
+  std::string safe_by;          // otherwise: what of the table of safe operations has it
   std::vector<ExceededLimit> exceeded;
   std::string suggestion;  // resource exceeded
   std::vector<Risk> risk_factors;
@@ -52,6 +54,10 @@ std::string_view kindName(Validation::Kind kind);
 // `used`: by what the agent has running. `now`: wall-clock microseconds.
 Validation validateOperation(const AgentRules& rules, const Operation& operation,
                              const Resources& used, int64_t now);
+
+// Whether a rule approves, as of now, a change of files with that pattern (file_grant.h) that the
+// level does not allow by itself.
+bool ruleApproves(const AgentRules& rules, FileAccess access, const std::string& pattern);
 
 // Only what it takes.
 // A plan as a whole takes the sum of memory, time and disk, and the largest processor and file

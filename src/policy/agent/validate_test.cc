@@ -319,6 +319,18 @@ TEST(ValidateTemporary, IsNoWordOnHardRules) {
       << "it needs no approval";
 }
 
+TEST(ValidateTemporary, OfOneRuleIsNoneOfAnother) {
+  auto sandbox = sandboxAt("standard");
+  sandbox.forbidden_paths = {"/workspace/d/*"};
+  sandbox.temporary_permissions = {{"file_read", "/workspace/d/*", kNow + 1, "ESC-2026-001"}};
+  AgentRules rules = makeAgentRules(shipped(), sandbox).value();
+  EXPECT_TRUE(file(rules, FileAccess::kRead, "d", true).approved());
+  rules.level.forbidden_paths.push_back(
+      PathRule{.path = "/workspace/d/keys/*", .why = "a test", .escalation = false});
+  EXPECT_FALSE(file(rules, FileAccess::kRead, "d", true).approved()) << "it has keys/ in it";
+  EXPECT_TRUE(file(rules, FileAccess::kRead, "d/x").approved());
+}
+
 // What a rule approved opens what the level does not list, and nothing that is forbidden by name.
 TEST(ValidateTemporary, OfARuleIsForWhatIsSafe) {
   auto sandbox = sandboxAt("restricted");

@@ -6,7 +6,8 @@
 
 #include "base/glob.h"
 #include "policy/agent/categories.h"
-#include "policy/command/filter.h"
+#include "policy/agent/file_grant.h"
+#include "policy/agent/validate.h"
 
 namespace cloister::policy {
 namespace {
@@ -23,13 +24,23 @@ bool has(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
 }
 
+struct FileChange {
+  std::string_view operation;
+  FileAccess access;
+  uint8_t bit;
+};
+constexpr FileChange kFileChanges[] = {{"file_write", FileAccess::kWrite, model::kMayWrite},
+                                       {"file_create", FileAccess::kCreate, model::kMayCreate},
+                                       {"file_delete", FileAccess::kDelete, model::kMayDelete}};
+
 class Builder {
  public:
   Builder(const AgentRules& rules, int64_t now) : rules_(rules) {
     for (const model::TemporaryPermission& one : rules.temporary) {
-      // Of what a rule approved, only programs: it lifts nothing that is forbidden by its path.
-      if (one.by_rule && one.operation != "command_execution") continue;
-      if (one.expires_at > now) grants_.push_back(&one);
+      if (one.expires_at <= now) continue;
+      // What a rule approved lifts nothing that is forbidden by its path.
+      const bool files = one.by_rule && one.operation != "command_execution";
+      (files ? by_rule_ : grants_).push_back(&one);
     }
   }
 
@@ -37,7 +48,7 @@ class Builder {
     for (const PathRule& rule : rules_.level.forbidden_paths)
       addPath(rule);
     addPrograms();
-    held_.walls.writes = writes();
+    held_.walls.writes = writesOf(rules_);
     held_.runs = !rules_.revoked.contains("command_execution");
     if (const auto percent = rules_.limits.cpu_percent) {
       constexpr uint32_t kMost = UINT32_MAX / 10;
@@ -184,39 +195,31 @@ class Builder {
 
   // --- writing
 
-  [[nodiscard]] Walls::Writes writes() const {
-    constexpr std::string_view kEverywhere[] = {"write", "create", "delete", "write_non_config",
-                                                "delete_non_system"};
-    const bool revoked = std::ranges::all_of(
-        kChanges, [&](const Change& change) { return rules_.revoked.contains(change.operation); });
-    const std::vector<std::string>& operations = rules_.level.file_operations;
-    const auto level = [&](std::string_view operation) { return has(operations, operation); };
-    if (revoked) return Walls::Writes::kNone;
-    if (std::ranges::any_of(kEverywhere, level)) return Walls::Writes::kAll;
-    return level("write_temp") ? Walls::Writes::kTemporary : Walls::Writes::kNone;
-  }
-
-  struct Change {
-    std::string_view operation;
-    uint8_t bit;
-  };
-  static constexpr Change kChanges[] = {{"file_write", model::kMayWrite},
-                                        {"file_create", model::kMayCreate},
-                                        {"file_delete", model::kMayDelete}};
-
   void addWritable() {
     if (held_.walls.writes == Walls::Writes::kAll) return;
-    for (const Change& change : kChanges) {
+    for (const FileChange& change : kFileChanges) {
       if (rules_.revoked.contains(change.operation)) continue;
       if (rules_.granted.contains(change.operation)) open("*", change);
       for (const model::TemporaryPermission* grant : grants_) {
         if (grant->operation == change.operation) open(grant->pattern, change);
       }
+      for (const model::TemporaryPermission* grant : by_rule_) {
+        if (grant->operation == change.operation && stillSafe(grant->pattern, change))
+          open(grant->pattern, change);
+      }
     }
   }
 
+  // A rule approves it as of now, as it does for who asks ahead.
+  bool stillSafe(const std::string& pattern, const FileChange& change) const {
+    const bool beneath = pattern.ends_with("/*");
+    const std::string path = beneath ? pattern.substr(0, pattern.size() - 2) : pattern;
+    return changeForbidden(rules_, path, beneath, Forbids::kAtAll) == nullptr &&
+           ruleApproves(rules_, change.access, pattern);
+  }
+
   // What of the pattern the kernel can open; of the rest, why it stays closed.
-  void open(const std::string& pattern, const Change& change) {
+  void open(const std::string& pattern, const FileChange& change) {
     const bool beneath = pattern == "*" || pattern.ends_with("/*");
     std::string path = pattern == "*" ? "" : pattern;
     if (path.ends_with("/*")) path.resize(path.size() - 2);
@@ -230,26 +233,15 @@ class Builder {
     if (change.bit == model::kMayDelete && !beneath) {
       return closed("the kernel lets a program remove all files of a directory or none");
     }
-    const std::vector<std::string> places = changeable(path, beneath);
+    const std::vector<std::string> places = changeablePlaces(path, beneath);
     if (places.empty()) return closed("nothing can be changed there");
     for (const std::string& place : places) {
-      if (forbiddenForGood(place, beneath)) {
+      if (changeForbidden(rules_, place, beneath, Forbids::kForGood) != nullptr) {
         closed("nobody may allow what a rule forbids in " + place);
       } else {
         addWritable(place, beneath, change.bit);
       }
     }
-  }
-
-  // What of the path, or beneath it, can be changed in a sandbox at all.
-  static std::vector<std::string> changeable(const std::string& path, bool beneath) {
-    std::vector<std::string> places;
-    for (const std::string_view place : model::kWritablePlaces) {
-      const bool within = path.starts_with(std::string(place) + "/") || (beneath && path == place);
-      if (within) places.push_back(path);
-      if (beneath && place.starts_with(path + "/")) places.emplace_back(place);
-    }
-    return places;
   }
 
   void addWritable(const std::string& path, bool beneath, uint8_t bit) {
@@ -263,18 +255,9 @@ class Builder {
     }
   }
 
-  bool forbiddenForGood(const std::string& path, bool beneath) const {
-    return std::ranges::any_of(rules_.level.forbidden_paths, [&](const PathRule& rule) {
-      if (rule.escalation) return false;
-      const std::string fixed = rule.path.substr(0, rule.path.find('*'));
-      const std::string inside = path + "/";
-      return globMatches(rule.path, path) ||
-             (beneath && (fixed.starts_with(inside) || inside.starts_with(fixed)));
-    });
-  }
-
   const AgentRules& rules_;
   std::vector<const model::TemporaryPermission*> grants_;
+  std::vector<const model::TemporaryPermission*> by_rule_;  // of files
   HeldRules held_;
 };
 
@@ -298,6 +281,19 @@ bool tooLarge(const Walls& walls) {
 }
 
 }  // namespace
+
+Walls::Writes writesOf(const AgentRules& rules) {
+  constexpr std::string_view kEverywhere[] = {"write", "create", "delete", "write_non_config",
+                                              "delete_non_system"};
+  const bool revoked = std::ranges::all_of(kFileChanges, [&](const FileChange& change) {
+    return rules.revoked.contains(change.operation);
+  });
+  const std::vector<std::string>& operations = rules.level.file_operations;
+  const auto level = [&](std::string_view operation) { return has(operations, operation); };
+  if (revoked) return Walls::Writes::kNone;
+  if (std::ranges::any_of(kEverywhere, level)) return Walls::Writes::kAll;
+  return level("write_temp") ? Walls::Writes::kTemporary : Walls::Writes::kNone;
+}
 
 Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now) {
   HeldRules held = Builder(rules, now).build();

@@ -27,4 +27,7 @@ struct HeldRules {
 // what an approved command will run, there is no wall about programs but those that are forbidden.
 Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now);
 
+// Where programs may change files by the level and what is granted, without approvals.
+model::Walls::Writes writesOf(const AgentRules& rules);
+
 }  // namespace cloister::policy

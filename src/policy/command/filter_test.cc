@@ -416,6 +416,20 @@ TEST(Filter, HoldsTheLevels) {
   }
 }
 
+// A path below /workspace is not what /* names, as it would not be without the root in front.
+TEST(Filter, WhatIsItsOwnMayBeNamedFromTheRoot) {
+  using enum Outcome;
+  for (const auto& [command, outcome] : std::initializer_list<std::pair<const char*, Outcome>>{
+           {"rm -rf /workspace/build && rm -r /tmp/x /workspace/a/b", kAllow},
+           {"rm -rf /workspace/../etc", kDeny},
+           {"rm -rf /workspace", kDeny},
+           {"rm -rf /tmp/x /", kDeny},
+           {"rm -rf /var/x", kDeny},
+           {"rm -rf \"/workspace/$x\"", kEscalate}}) {
+    EXPECT_EQ(outcomeName(judge("standard", command)), outcomeName(outcome)) << command;
+  }
+}
+
 TEST(Filter, ExplainsItself) {
   const base::json::object request{{"command", "ls; sudo rm -rf /"}, {"level", "standard"}};
   const base::json::object verdict = explainCommand(shipped(), request).value();

@@ -2,6 +2,7 @@
 #include "policy/command/pattern.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include <re2/re2.h>
@@ -37,6 +38,14 @@ char letterOf(std::string_view option) {
     if (option.size() > 2 && name.starts_with(option)) return letter;
   }
   return 0;
+}
+
+// What a program may write: to name it from the root is to name it from the workspace.
+bool isOwnPlace(std::string_view path) {
+  constexpr std::array<std::string_view, 2> kOwnPlaces = {"/workspace/", "/tmp/"};
+  return std::ranges::any_of(kOwnPlaces, [&](std::string_view own) {
+    return path.starts_with(own) && path.size() > own.size();
+  });
 }
 
 // What the words of a command have of what a pattern wants.
@@ -110,10 +119,12 @@ class Forbidden {
   [[nodiscard]] Match one(const std::string& wanted, const Value& word) const {
     const bool path = wanted.starts_with('/');
     if (word.known && (!path || word.text.starts_with('/'))) {
-      const bool matches = globMatches(wanted, path ? plainPath(word.text) : word.text);
+      const std::string plain = path ? plainPath(word.text) : word.text;
+      const bool matches = globMatches(wanted, plain) && !(wanted == "/*" && isOwnPlace(plain));
       return matches ? Match::kYes : Match::kNo;
     }
     if (word.text.starts_with('-')) return Match::kNo;
+    if (wanted == "/*" && isOwnPlace(word.text + "…")) return Match::kMaybe;
     // What begins so already matches, whatever comes then.
     const std::string_view stem = std::string_view(wanted).substr(0, wanted.find('*'));
     if (!word.text.empty() && word.text.starts_with(stem) && wanted.ends_with('*'))

@@ -285,7 +285,7 @@ Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
   }
   ended_ = true;
   changed_.notify();
-  outcome.usage.processes = std::max(outcome.usage.processes, 1U);
+  outcome.usage.processes = std::max(outcome.usage.processes.value_or(0), 1U);
   outcome.usage.disk_limit_bytes = model::scratchBytes(limits_);
   outcome.usage.wall_ms = std::chrono::duration_cast<Millis>(base::monotonicNow() - begin).count();
   outcome.finished_at = base::wallMicros();

@@ -75,6 +75,13 @@ Result<> writeFilter(const std::vector<sock_filter>& filter, const std::string& 
   return {};
 }
 
+// runsc takes the machine's memory from here, which is what its guest kernel then has.
+Result<> showMemory(uint64_t bytes) {
+  constexpr char kMeminfo[] = "tmp/meminfo";
+  TRY(applyStep({.op = Op::kFile, .target = kMeminfo, .mode = 0444, .content = meminfoOf(bytes)}));
+  return applyStep({.op = Op::kPlace, .target = "proc/meminfo", .source = kMeminfo});
+}
+
 // What is read by interpreters that are started ahead, where the root has it: inside, at its place.
 Result<> showAhead(const std::string& to) {
   const std::string from = "/" + std::string(kAhead);
@@ -107,6 +114,7 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
                  .source = "proc",
                  .attributes = linux::kNoSuid | linux::kNoDev | linux::kNoExec}));
   TRY(applyStep(small("tmp", "8m", "runsc's own files")));
+  TRY(showMemory(birth.request.spec.shown_memory));
   for (const std::string_view place :
        {gvisor::kBundle, gvisor::kState, gvisor::kTools, gvisor::kImage}) {
     if (::mkdir(place.data(), 0755) != 0) return failErrno("making " + std::string(place));

@@ -99,19 +99,21 @@ Start startOf(const SandboxSpec& spec) {
     return {.user = 0,
             .group = 0,
             .args = {inside(kGuest), wire::guest::kContainer},
-            .env = {wire::guest::kWrites + ("=" + std::to_string(writes))},
+            .env = {wire::guest::kWrites + ("=" + std::to_string(writes)),
+                    wire::guest::kCpus + ("=" + std::to_string(spec.shown_cpus))},
             .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
                        "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}};
   }
-  Start start;
-  start.args = {inside(kRunner), wire::kAtStdinFlag, "yes"};
-  if (spec.writes != model::Walls::Writes::kAll) {
-    start.user = 0;  // until it has told itself and programs apart
-    start.rights = {"CAP_SETUID"};
-    start.args.insert(start.args.end(), {wire::kOtherUserFlag, "yes"});
-  }
-  start.args.insert(start.args.end(), {wire::kFilterFlag, inside(kFilter)});
-  return start;
+  // Root until it has shown programs their share, and has become their user, or told itself and
+  // them apart.
+  const bool splits = spec.writes != model::Walls::Writes::kAll;
+  return {
+      .user = 0,
+      .args = {inside(kRunner), wire::kAtStdinFlag, "yes", wire::kProcessorsFlag,
+               std::to_string(spec.shown_cpus), splits ? wire::kOtherUserFlag : wire::kOwnUserFlag,
+               "yes", wire::kFilterFlag, inside(kFilter)},
+      .env = {},
+      .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETPCAP"}};
 }
 
 // The runner; where sandboxes are made within, the one that starts it.

@@ -66,6 +66,7 @@ class Gvisor final : public Guest {
   }
 
   [[nodiscard]] bool showsAhead() const override { return true; }
+  [[nodiscard]] bool showsShare() const override { return true; }
 
   void adjust(const model::Limits& limits, SandboxSpec& spec,
               linux::CgroupLimits& cgroup) const override {
@@ -119,6 +120,8 @@ class Gvisor final : public Guest {
     plan["gvisor"] = {{"version", version_},
                       {"platform", "systrap"},
                       {"command", std::move(argv)},
+                      {"processors", spec.shown_cpus},
+                      {"memory_bytes", spec.shown_memory},
                       {"bundle", gvisor::makeBundle(spec)}};
   }
 

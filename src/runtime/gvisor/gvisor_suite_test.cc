@@ -2,6 +2,7 @@
 // The conformance suites over gVisor, with real sandboxes. Skipped, with the reason, where there is
 // no runsc.
 #include "base/file.h"
+#include "runtime/fresh_suite.h"
 #include "runtime/gvisor/gvisor.h"
 #include "runtime/memory_suite.h"
 #include "runtime/process/guest_harness.h"
@@ -27,6 +28,7 @@ using GvisorHarness = GuestHarness<GvisorKind>;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, RuntimeSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, SessionSuite, GvisorHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, FreshSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, MemorySuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WallsSuite, GvisorHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Gvisor, WithinSuite, GvisorHarness);

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 
+#include "runtime/fresh_suite.h"
 #include "runtime/microvm/archive.h"
 #include "runtime/microvm/command.h"
 #include "runtime/microvm/emulated_testing.h"
@@ -44,6 +45,7 @@ using KvmHarness = GuestHarness<KvmKind>;
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, RuntimeSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, SessionSuite, MicrovmHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, FreshSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WallsSuite, MicrovmHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Microvm, WithinSuite, MicrovmHarness);
 

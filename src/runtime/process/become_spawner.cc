@@ -18,6 +18,7 @@
 #include "runtime/gvisor/become_saver.h"
 #include "runtime/microvm/become_microvm.h"
 #include "runtime/process/apply_walls.h"
+#include "runtime/process/become_workspace.h"
 #include "runtime/process/become_zygote.h"
 #include "runtime/process/plan_codec.h"
 #include "runtime/process/spawn_loop.h"
@@ -107,6 +108,7 @@ void becomeSpawner() {
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);
+  if (birth.request.what == SpawnRequest::What::kWorkspace) becomeWorkspace(birth);
   if (birth.request.what == SpawnRequest::What::kMicrovm) {
     becomeMicrovm(std::move(confinement), birth);
   }

@@ -135,9 +135,12 @@ void report(const Error& error) {
 
 }  // namespace
 
-std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk) {
+std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk, int workspace) {
   if (spec.on_disk) return diskSteps(disk);
-  return scratchSteps(spec.scratch_bytes, spec.scratch_inodes, spec.runs_own ? 0 : linux::kNoExec);
+  auto steps =
+      scratchSteps(spec.scratch_bytes, spec.scratch_inodes, spec.runs_own ? 0 : linux::kNoExec);
+  if (spec.shares) steps.push_back(sharedStep(workspace));
+  return steps;
 }
 
 uint64_t sandboxNamespaces() {
@@ -172,7 +175,7 @@ Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, co
   TRY(waitForIdMaps(fds.mapped));
   TRY(linux::becomeUser(spec.ids.inside, spec.ids.inside));
   TRY(applySteps(shareSteps(spec.shown_memory, spec.shown_cpus)));
-  TRY(applySteps(scratchStepsOf(spec, fds.disk.get())));
+  TRY(applySteps(scratchStepsOf(spec, fds.disk.get(), fds.workspace.get())));
   if (spec.walled) TRY(put_up(fds.walls.get()));
   TRY(arrangeFds(confinement, fds));
   TRY(limitResources(spec));

@@ -58,6 +58,7 @@ struct SandboxSpec {
   uint32_t limit_count = 0;
   bool walled = false;       // one descriptor after the runner's: model::Walls, encoded
   bool on_disk = false;      // one after that: the mount of its disk (disks.h)
+  bool shares = false;       // likewise: the mount of another sandbox's /workspace, to be its own
   uint32_t join_count = 0;   // descriptors after it: cgroups to join (v1)
   bool into_cgroup = false;  // one descriptor after it: the cgroup to start in (v2)
   bool deny_setgroups = false;
@@ -84,16 +85,18 @@ uint64_t sandboxNamespaces();
 // Their names as in /proc/PID/ns.
 std::vector<std::string> namespaceNames();
 
-// Its file systems that are writable. `disk`: where spec.on_disk says so, else -1.
-std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk);
+// Its file systems that are writable. `disk`, `workspace`: where spec.on_disk and spec.shares say
+// so, else -1.
+std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk, int workspace);
 
 // What Landlock lets a sandbox do.
 std::vector<linux::LandlockRule> landlockRules();
 
 struct ConfineFds {
   Fd runner_socket;
-  Fd walls;                 // or none
-  Fd disk;                  // likewise
+  Fd walls;  // or none
+  Fd disk;   // likewise, as the next
+  Fd workspace;
   std::vector<Fd> cgroups;  // to join
   Fd mapped;                // one byte comes when the id maps are written
   // Where another program than the runner is to come:

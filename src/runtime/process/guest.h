@@ -55,6 +55,9 @@ class Guest {
   }
   // Whether its programs see the root's kAhead (mount_plan.h).
   [[nodiscard]] virtual bool showsAhead() const { return false; }
+  // Whether its kernel runs beside the host's, on the host's processors, and takes the sandbox's
+  // share of them and of memory for the machine: SandboxSpec::shown_memory and shown_cpus.
+  [[nodiscard]] virtual bool showsShare() const { return false; }
   // Whether it can have imported images; else it has the node's own alone.
   [[nodiscard]] virtual bool takesImages() const { return true; }
   // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
@@ -65,7 +68,8 @@ class Guest {
   [[nodiscard]] virtual Nesting nesting() const { return Nesting::kNone; }
   // What is weaker in those than their limits say, besides.
   [[nodiscard]] virtual std::vector<std::string> weakenedWithin() const {
-    return {"processor time of a sandbox within is limited for each of its processes"};
+    return {"processor time of a sandbox within is limited for each of its processes",
+            "sysinfo(2) in a sandbox within says the memory of the kernel that it shares"};
   }
 
   // How many times as long as a runner on the host's kernel its own may take to greet.

@@ -292,7 +292,7 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   spec.on_disk = onDisk(limits);
   spec.scratch_bytes = spec.on_disk ? limits.disk_bytes : model::scratchBytes(limits);
   spec.scratch_inodes = limits.inodes;
-  if (guest == nullptr) {
+  if (guest == nullptr || guest->showsShare()) {
     constexpr uint32_t kMillis = 1000;
     spec.shown_memory = limits.memory_bytes;
     spec.shown_cpus = std::min((limits.cpu_millis + kMillis - 1) / kMillis,
@@ -427,9 +427,11 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   std::erase_if(root, is_shipped);
   object["root"] = list(root, step);
   std::vector<MountStep> own = ownRootSteps(root, proc_);
-  const auto share = shareSteps(plan.spec.shown_memory, plan.spec.shown_cpus);
-  own.insert(own.end(), share.begin(), share.end());
-  const auto scratch = scratchStepsOf(plan.spec, -1);
+  if (guest == nullptr) {
+    const auto share = shareSteps(plan.spec.shown_memory, plan.spec.shown_cpus);
+    own.insert(own.end(), share.begin(), share.end());
+  }
+  const auto scratch = scratchStepsOf(plan.spec, -1, -1);
   own.insert(own.end(), scratch.begin(), scratch.end());
   object["mounts"] = list(own, step);
   base::json::object rlimits;

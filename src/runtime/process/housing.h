@@ -46,6 +46,8 @@ class Housing {
   [[nodiscard]] virtual bool toldFromInside() const = 0;
   // What its program's limits killed is counted in a guest, where nobody can wait for it.
   [[nodiscard]] virtual bool countedInside() const = 0;
+  // Whether usage() has how many processes there are: not of those that a guest's kernel has.
+  [[nodiscard]] virtual bool countsProcesses() const = 0;
   // What starting it has used, and what it has used so far.
   [[nodiscard]] virtual const linux::CgroupUsage& before() const = 0;
   [[nodiscard]] virtual linux::CgroupUsage usage() const = 0;

@@ -28,7 +28,10 @@ void noteKill(model::Outcome& outcome) {
 
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits) {
   constexpr uint64_t kPage = 4096;
-  if (scratch.bytes_total > 0 && scratch.bytes + kPage > scratch.bytes_total) {
+  // On disk, ext4 gives back what it had set aside for a file that grew, after it has refused more.
+  constexpr uint64_t kSetAside = uint64_t{1} << 20;
+  const uint64_t left = scratch.bytes_total > model::scratchBytes(limits) ? kSetAside : kPage;
+  if (scratch.bytes_total > 0 && scratch.bytes + left > scratch.bytes_total) {
     addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes, "bytes");
   }
   // A program that ignores SIGXFSZ, as Python's do, fails at a write and leaves the file.
@@ -79,9 +82,11 @@ void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
                       outcome.end == model::End::kSignaled;
   // There never were so many, whatever it says.
   const bool refuted = scratch.file_table > 0 && scratch.file_table < limits.open_files;
-  if (failed && (scratch.open_files >= limits.open_files || (said && !refuted))) {
-    addHit(outcome, limit_name::kOpenFiles, limits.open_files, limits.open_files, "files");
-    outcome.usage.open_files = limits.open_files;
+  const bool seen = scratch.open_files >= limits.open_files;
+  if (seen) outcome.usage.open_files = limits.open_files;
+  if (failed && (seen || (said && !refuted))) {
+    addHit(outcome, limit_name::kOpenFiles, limits.open_files,
+           std::min(scratch.open_files, limits.open_files), "files");
   }
 }
 

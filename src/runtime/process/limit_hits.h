@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,10 +40,16 @@ class TooManyOpenFiles {
   std::string tail_;  // what may yet become it
 };
 
-// A program that failed at its limit of open files: it has so many at its end, or it said so on its
-// stderr (`said`) and nothing speaks against it. Not fatal. And how many it was seen to have.
+// A program that failed at its limit of open files: it was seen to have so many, or it said so on
+// its stderr (`said`) and nothing speaks against it, which is a guess (LimitHit::isProbable). Not
+// fatal. And how many it was seen to have.
 void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
                   const model::Limits& limits);
+
+// Of a sandbox's `pids` at the peak, those of its programs; nothing where nobody counts.
+inline std::optional<uint32_t> withoutRunner(uint32_t pids) {
+  return pids > 0 ? std::optional(pids - 1) : std::nullopt;
+}
 
 // What a workspace that was made for `made` bytes could hold: a file system on disk keeps some.
 uint64_t workspaceLimit(uint64_t made, const Scratch& scratch);

@@ -37,6 +37,7 @@ struct OpenFilesCase {
   Scratch scratch;
   bool said;
   bool met;
+  bool probable = false;
 };
 
 class OpenFilesTest : public testing::TestWithParam<OpenFilesCase> {};
@@ -52,20 +53,23 @@ TEST_P(OpenFilesTest, AreNamedWhereTheProgramFailedAtThem) {
     EXPECT_EQ(outcome.limits.front().limit, "open_files");
     EXPECT_EQ(outcome.limits.front().value, 64U);
     EXPECT_FALSE(outcome.limits.front().fatal);
+    EXPECT_EQ(outcome.limits.front().used, of.scratch.open_files);
+    EXPECT_EQ(outcome.limits.front().isProbable(), of.probable) << of.why;
   }
-  EXPECT_EQ(outcome.usage.open_files.value_or(0), of.met ? 64 : of.scratch.open_files);
+  EXPECT_EQ(outcome.usage.open_files.value_or(0), of.scratch.open_files) << "as it was seen";
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, OpenFilesTest,
     testing::Values(
         OpenFilesCase{"seen at it", End::kExited, 1, {.open_files = 64}, false, true},
-        OpenFilesCase{"it says so, and nobody looked", End::kExited, 1, {}, true, true},
-        OpenFilesCase{"it aborted", End::kSignaled, 0, {}, true, true},
+        OpenFilesCase{"it says so, and nobody looked", End::kExited, 1, {}, true, true, true},
+        OpenFilesCase{"it aborted", End::kSignaled, 0, {}, true, true, true},
         OpenFilesCase{"they are closed again",
                       End::kExited,
                       1,
                       {.open_files = 3, .file_table = 64},
+                      true,
                       true,
                       true},
         OpenFilesCase{"it never had so many",

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "linux/proc_tree.h"
 #include "linux/process.h"
+#include "runtime/process/limit_hits.h"
 #include "runtime/process/spawn_loop.h"
 #include "runtime/spawn.h"
 
@@ -93,6 +94,8 @@ bool Live::failedByChance() const {
 void Live::settle() {
   guest_memory_ = parts_.guest ? rawUsage().memory_peak : 0;
   before_ = usage();
+  memory_most_ = 0;
+  pids_most_ = 0;
   settled_at_ = base::monotonicNow();
 }
 
@@ -200,6 +203,33 @@ void Live::tidyInALull() {
   });
 }
 
+Result<std::unique_ptr<linux::Cgroup>> Live::groupBeside(const linux::CgroupLimits& limits) {
+  if (!parts_.group) return nullptr;
+  if (burying_) return fail(Code::kConflict, "the session has ended");
+  return parts_.group->within("beside-" + std::to_string(++split_count_), limits);
+}
+
+void Live::endsWith(const std::shared_ptr<Live>& other) {
+  std::erase_if(beside_, [](const auto& each) { return each.expired(); });
+  beside_.push_back(other);
+  if (burying_) other->kill();
+}
+
+void Live::killBeside() {
+  for (const auto& each : beside_) {
+    if (const auto other = each.lock()) other->kill();
+  }
+}
+
+Task<void> Live::outlastBeside() {
+  for (const auto& each : std::exchange(beside_, {})) {
+    const auto other = each.lock();
+    if (!other || !other->pidfd_) continue;
+    other->kill();
+    std::ignore = co_await other->waitForEnd();
+  }
+}
+
 void Live::removeParts(bool all) {
   if (all && spare_part_ && spare_part_->remove()) spare_part_.reset();
   std::erase_if(split_,
@@ -223,6 +253,7 @@ Task<Result<RunnerFrame>> Live::nextFrame() {
 }
 
 void Live::kill() {
+  killBeside();
   if (pidfd_) std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
 }
 
@@ -256,23 +287,39 @@ linux::IoBytes Live::rawIo() const {
 
 linux::IoBytes Live::io() const {
   io_most_.atLeast(rawIo());
-  return {.read = io_most_.read - std::min(io_most_.read, io_before_.read),
-          .written = io_most_.written - std::min(io_most_.written, io_before_.written)};
+  linux::IoBytes moved{
+      .read = io_most_.read - std::min(io_most_.read, io_before_.read),
+      .written = io_most_.written - std::min(io_most_.written, io_before_.written)};
+  if (parts_.group && parts_.group->countsWithin()) return moved;
+  moved += io_beside_;
+  for (const auto& each : beside_) {
+    const auto other = each.lock();
+    if (other && !other->io_handed_over_) moved += other->io();
+  }
+  return moved;
+}
+
+void Live::handOverIo(linux::IoBytes known) {
+  if (!parts_.session || std::exchange(io_handed_over_, true)) return;
+  known.atLeast(io());
+  parts_.session->io_beside_ += known;
 }
 
 model::Usage Live::used() const {
   const linux::CgroupUsage now = usage();
+  memory_most_ = std::max(memory_most_, now.memory_peak);
+  pids_most_ = std::max(pids_most_, now.pids_peak);
   const linux::IoBytes moved = io();
   const uint64_t cpu = now.cpu_micros - std::min(now.cpu_micros, before_.cpu_micros);
   return {.wall_ms = std::chrono::duration_cast<std::chrono::milliseconds>(base::monotonicNow() -
                                                                            settled_at_)
                          .count(),
           .cpu_ms = static_cast<int64_t>(cpu / 1000),
-          .max_rss_bytes = now.memory_peak,
+          .max_rss_bytes = memory_most_,
           .memory_bytes = now.memory_now,
           .io_read_bytes = moved.read,
           .io_write_bytes = moved.written,
-          .processes = now.pids_peak - std::min(now.pids_peak, 1U),  // the runner is not its own
+          .processes = withoutRunner(pids_most_),
           .disk_limit_bytes = workspaceBytes()};
 }
 
@@ -346,17 +393,21 @@ Task<void> Live::remove(std::shared_ptr<Live> self) {
   auto emptied = co_await self->empty();
   if (self->disk_) co_await self->disk_->end(self->executor_);
   const bool stays = !emptied;
-  if (!stays) host.returnSlot(self->parts_.slot);
+  const auto give_back = [&] {
+    if (!self->parts_.session) host.returnSlot(self->parts_.slot);
+  };
+  if (!stays) give_back();
   self->removed_ = std::move(emptied);
   self->buried_.notify();
   if (!stays || !self->parts_.group) co_return;
   co_await self->outlastGroup();
-  host.returnSlot(self->parts_.slot);
+  give_back();
   base::log(base::Level::kInfo, "sandbox removed after all");
 }
 
 // Of processes, and of its cgroup.
 Task<Result<>> Live::empty() {
+  co_await outlastBeside();
   if (pidfd_) CO_TRY(co_await waitForEnd());
   // Closed, not destroyed: who reads or writes may not have heard yet.
   if (channel_) channel_->close();

@@ -45,6 +45,9 @@ class Live : public Housing,
     std::shared_ptr<const Guest> guest;          // nullptr: on the host's kernel alone
     bool resumed = false;                        // its guest begins as a template
     std::chrono::milliseconds patience{30'000};  // ProcessConfig::runner_patience
+    // Of one beside a session's (pool_beside.cc): that, whose uids and workspace it has, and in
+    // whose group its own is.
+    std::shared_ptr<Live> session{};
   };
   Live(boost::asio::any_io_executor executor, Parts parts);
   Live(const Live&) = delete;
@@ -99,6 +102,7 @@ class Live : public Housing,
   [[nodiscard]] bool countedInside() const override {
     return parts_.guest && parts_.guest->counts();
   }
+  [[nodiscard]] bool countsProcesses() const override { return !parts_.guest; }
 
   [[nodiscard]] bool resumed() const { return parts_.resumed; }
 
@@ -112,6 +116,16 @@ class Live : public Housing,
   // with the sandbox: whoever holds it then asks a group that is gone, which says 0.
   Result<std::shared_ptr<linux::Cgroup>> split();
   void giveBack(const std::shared_ptr<linux::Cgroup>& part);
+
+  // For one beside it: a group within the sandbox's, with limits of its own; nullptr where there
+  // are none. It ends with the sandbox.
+  Result<std::unique_ptr<linux::Cgroup>> groupBeside(const linux::CgroupLimits& limits);
+  // From now on `other` ends before it, and what that moves from and to storage is its own, too.
+  void endsWith(const std::shared_ptr<Live>& other);
+  // Of one beside a session's, whose program has ended and has moved `known`: the session's from
+  // now on.
+  void handOverIo(linux::IoBytes known);
+  [[nodiscard]] uint32_t slot() const { return parts_.slot; }
 
   // The runner's next frame, for which it has startPatience().
   Task<Result<RunnerFrame>> nextFrame();
@@ -138,6 +152,7 @@ class Live : public Housing,
   // Without what it took before it was ready for its first program.
   [[nodiscard]] linux::IoBytes io() const override;
   [[nodiscard]] uint64_t workspaceBytes() const override {
+    if (parts_.session) return parts_.session->workspaceBytes();
     return disk_ ? parts_.limits.disk_bytes : model::scratchBytes(parts_.limits);
   }
   // What a session's sandbox has used so far, and holds now, kernels and all that was left running
@@ -150,6 +165,8 @@ class Live : public Housing,
   Result<> limitGroup(linux::CgroupLimits limits);
   static Task<void> remove(std::shared_ptr<Live> self);
   Task<Result<>> empty();
+  void killBeside();
+  Task<void> outlastBeside();
   Task<Result<>> waitForEnd();
   Task<Result<>> removeGroup();
   Task<void> outlastGroup();
@@ -169,6 +186,7 @@ class Live : public Housing,
   std::vector<Part> split_;
   std::unique_ptr<linux::Cgroup> spare_part_;
   uint32_t split_count_ = 0;
+  std::vector<std::weak_ptr<Live>> beside_;
   uint32_t lent_ = 0;                   // times as much again
   std::optional<uint32_t> shared_cpu_;  // of a processor, where others share it (giveCpu)
   std::shared_ptr<void> cpu_place_;     // among those
@@ -180,8 +198,12 @@ class Live : public Housing,
   linux::CgroupUsage before_;
   linux::IoBytes io_before_;
   mutable linux::IoBytes io_most_;
+  linux::IoBytes io_beside_;  // of those beside it that have ended
+  bool io_handed_over_ = false;
   uint64_t guest_memory_ = 0;
-  Counts told_;  // by a guest that counts
+  mutable uint64_t memory_most_ = 0;  // at a look of used(): no cgroup, no peak
+  mutable uint32_t pids_most_ = 0;    // likewise
+  Counts told_;                       // by a guest that counts
   base::Monotonic settled_at_{};
   pid_t pid_ = -1;  // only where there is no cgroup
   std::optional<RunnerChannel> channel_;

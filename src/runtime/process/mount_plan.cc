@@ -390,6 +390,16 @@ void addShares(std::vector<MountStep>& steps) {
   }
 }
 
+void addAhead(std::vector<MountStep>& steps, const std::vector<RootSource::File>& files) {
+  constexpr std::string_view kWhy = "read by interpreters that are started ahead of their code";
+  if (files.empty()) return;
+  steps.push_back(directory(kAhead, kWhy));
+  for (const RootSource::File& each : files)
+    steps.push_back(file(std::string(kAhead) + "/" + each.name, each.content, kWhy));
+}
+
+}  // namespace
+
 std::string meminfoOf(uint64_t bytes) {
   const std::string all = std::to_string(bytes / 1024) + " kB\n";
   std::string text;
@@ -401,16 +411,6 @@ std::string meminfoOf(uint64_t bytes) {
     text += std::string(name) + ": 0 kB\n";
   return text;
 }
-
-void addAhead(std::vector<MountStep>& steps, const std::vector<RootSource::File>& files) {
-  constexpr std::string_view kWhy = "read by interpreters that are started ahead of their code";
-  if (files.empty()) return;
-  steps.push_back(directory(kAhead, kWhy));
-  for (const RootSource::File& each : files)
-    steps.push_back(file(std::string(kAhead) + "/" + each.name, each.content, kWhy));
-}
-
-}  // namespace
 
 std::vector<MountStep> rootSteps(const RootSource& source) {
   std::vector<MountStep> steps;
@@ -543,6 +543,13 @@ std::vector<MountStep> diskSteps(int mount) {
   addScratch(steps, std::string("workspace/") + linux::kEncryptedDirectory,
              "bounded together, encrypted under a key that goes with the sandbox");
   return steps;
+}
+
+MountStep sharedStep(int mount) {
+  return {.op = Op::kAttach,
+          .target = "workspace",
+          .why = "the workspace of the session that it is for",
+          .mount = mount};
 }
 
 std::vector<MountStep> findProcMasks() {

@@ -83,12 +83,18 @@ std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
 // and that many processors (0, or more than kMostShownCpus: as it is). Before the scratch steps.
 inline constexpr uint32_t kMostShownCpus = 16;
 std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus);
+// The content of a /proc/meminfo (proc_meminfo(5)) of a machine with that much memory, all of it
+// free.
+std::string meminfoOf(uint64_t bytes);
 
 // The one bounded tmpfs behind /workspace, /tmp and /dev/shm.
 // `attributes`: besides nosuid and nodev.
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
 // The same where they are on a disk of its own (disks.h), whose mount is open at `mount`.
 std::vector<MountStep> diskSteps(int mount);
+// After either: the workspace of another sandbox, whose mount is open at `mount`, in place of its
+// own.
+MountStep sharedStep(int mount);
 
 // In the spawner's root, where masks come from: an empty file and an empty directory that nobody
 // may open.

@@ -515,12 +515,14 @@ Task<Result<>> Pool::start(Live& live, const SandboxSpec& spec, const std::strin
   const Fd sealed = spec.walled ? CO_TRY(sealWalls(walls)) : Fd();
   if (sealed) fds.push_back(sealed.get());
   if (spec.on_disk) fds.push_back(CO_TRY(co_await live.takeDisk(spec)));
+  if (spec.shares) fds.push_back(how.workspace.get());
   fds.insert(fds.end(), groups.begin(), groups.end());
   Fd pidfd = CO_TRY(zygote ? co_await zygote->spawn(host_->requestFor(spec, nullptr), fds)
                            : co_await spawn(spec, fds));
   live.adopt(std::move(pidfd), std::move(ours));
   theirs.reset();
   files.theirs.clear();
+  how.workspace.reset();
   live.hear(std::move(files.complaints));
   how.orders = std::move(files.orders);
   if (how.image) CO_TRY(co_await live.channel().write(frameOf(wire::ToRunner::kGoOn, 0)));

@@ -74,6 +74,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> goOn(model::Limits limits, Alike alike,
                                            std::shared_ptr<const MemoryImage> image);
 
+  // One beside `session`'s, for one program, with the session's walls (encoded; "": none): with its
+  // user ids and workspace, and within its control group. Never with a guest.
+  Task<Result<std::shared_ptr<Live>>> makeBeside(std::shared_ptr<Live> session,
+                                                 model::Limits limits, std::string walls);
+
   // A good moment to make what is wanted: a program was started, and the node has time.
   void refill();
 
@@ -140,6 +145,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     Beginning begins = Beginning::kBoots;
     std::shared_ptr<const Template> from{};      // or what it is to be kept in
     std::shared_ptr<const MemoryImage> image{};  // or what it goes on from
+    Fd workspace{};                              // or the mount of the one that it shares
     Fd orders{};                                 // to its VMM, once made
     bool by_chance = false;                      // Guest::failedByChance, where none was made
   };
@@ -154,6 +160,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] std::shared_ptr<Templates> templatesFor(const Kind& kind) const;
   [[nodiscard]] Templates::Shape shapeOf(const Kind& kind) const;
   void forgetTemplates();
+  Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   [[nodiscard]] bool hasWholeRoot(const Kind& kind) const;

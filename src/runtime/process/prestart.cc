@@ -47,6 +47,21 @@ void addCommand(std::string& out, uint32_t channel, const std::vector<std::strin
     addText(out, channel, 1, variable);
 }
 
+std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd,
+                       std::optional<model::TerminalSize> terminal) {
+  std::string payload(1 + 4 + cwd.size() + 4, '\0');
+  wire::Writer w(payload.data(), payload.size());
+  w.u8(flags);
+  w.bytes(cwd);
+  if ((flags & wire::kStartTerminal) != 0) {
+    w.u16(terminal->cols);
+    w.u16(terminal->rows);
+  }
+  std::string frame;
+  addFrame(frame, ToRunner::kStart, number, w.view());
+  return frame;
+}
+
 Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file) {
   if (file.path.size() > kMaxPath) return fail(Code::kInvalid, "sending files: path too long");
   std::array<char, kMaxPath + 64> head;

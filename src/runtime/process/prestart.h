@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ Prestart prestartOf(const model::ExecSpec& spec);
 // Appends the kText frames of a command.
 void addCommand(std::string& out, uint32_t channel, const std::vector<std::string>& argv,
                 const std::vector<std::string>& env);
+
+// The kStart frame of what it says. `flags`: wire::kStart*; `cwd`: "" for /workspace.
+std::string startFrame(uint32_t channel, uint8_t flags, const std::string& cwd,
+                       std::optional<model::TerminalSize> terminal);
 
 // Appends the kFile frame of a file, whose content follows. kInvalid for an overlong path.
 Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file);

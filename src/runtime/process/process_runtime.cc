@@ -263,6 +263,12 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     of.pool->refill();  // no program may start in it for long
     SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
                          fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
+    if (!of.guest) {
+      traits.beside = [pool = of.pool, walls = alike.walls](std::shared_ptr<Live> session,
+                                                            model::Limits limits) {
+        return pool->makeBeside(std::move(session), limits, walls);
+      };
+    }
     addMemory(of, fields, alike, image, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }

@@ -10,6 +10,7 @@
 #include "model/image_name.h"
 #include "runtime/process/session_run.h"
 #include "runtime/process/switchboard.h"
+#include "runtime/process/then_remove.h"
 #include "runtime/process/within.h"
 #include "runtime/spawn.h"
 #include "wire/files.h"
@@ -66,7 +67,9 @@ class ProcessSession final : public Sandbox {
       : present_(std::make_shared<Present>(live, std::make_shared<Switchboard>(live))),
         info_(std::move(info)),
         traits_(std::move(traits)),
-        programs_(std::make_shared<size_t>(0)) {
+        programs_(std::make_shared<size_t>(0)),
+        sharing_(std::make_shared<size_t>(0)),
+        saving_(std::make_shared<size_t>(0)) {
     present_->board->start();
   }
   ProcessSession(const ProcessSession&) = delete;
@@ -106,15 +109,20 @@ class ProcessSession final : public Sandbox {
     if (fields.nested && (!traits_.nests || spec.for_files)) {
       co_return fail(Code::kDenied, "running in a session: it has no sandboxes within it");
     }
+    if (fields.fresh) co_return fresh(fields, own);
     if (fields.nested) {
-      co_return makeExecWithin(
-          present_->live, present_->board, std::move(own),
-          {fields.limits, traits_.runs_own, traits_.writes, traits_.writable, takePlace()});
+      auto apart = withinOf(present_->live, present_->board, withinTraits(fields));
+      co_return makeExecApart(std::move(apart), std::move(own), takePlace());
     }
+    const bool saves =
+        spec.for_files && !spec.run.argv.empty() && spec.run.argv[0] == wire::files::kSave;
+    if (saves) CO_TRY(mayBeSaved());
     auto kernel = takeKernel(spec);
     auto program = std::make_shared<SessionRun>(present_->live, present_->board, std::move(own),
                                                 fields.limits, std::move(kernel));
-    co_return std::make_unique<ProcessExec>(std::move(program), takePlace());
+    co_return removing(std::make_unique<ProcessExec>(std::move(program),
+                                                     saves ? countedPlace(saving_) : takePlace()),
+                       spec);
   }
 
   [[nodiscard]] std::optional<model::Usage> used() const override {
@@ -141,6 +149,49 @@ class ProcessSession final : public Sandbox {
   std::shared_ptr<void> takePlace() {
     ++*programs_;
     return {nullptr, [programs = programs_](void*) { --*programs; }};
+  }
+
+  [[nodiscard]] WithinTraits withinTraits(const model::PermitFields& fields) const {
+    return {.limits = fields.limits,
+            .runs_own = traits_.runs_own,
+            .writes = traits_.writes,
+            .writable = traits_.writable,
+            .shares = fields.fresh};
+  }
+
+  // In a sandbox of its own, with the workspace.
+  Result<std::unique_ptr<Exec>> fresh(const model::PermitFields& fields,
+                                      const model::ExecSpec& spec) {
+    if (spec.for_files || (!traits_.beside && !traits_.nests)) {
+      return fail(Code::kUnsupported,
+                  "running in a session: its programs have no sandboxes of their own");
+    }
+    if (*saving_ > 0) {
+      return fail(Code::kUnavailable,
+                  "running in a session: its workspace is being saved; try again after that");
+    }
+    auto apart = traits_.beside ? besideOf(present_->live, fields.limits, traits_.beside)
+                                : withinOf(present_->live, present_->board, withinTraits(fields));
+    auto exec = makeExecApart(std::move(apart), spec, countedPlace(sharing_));
+    return removing(std::move(exec), spec);
+  }
+
+  std::unique_ptr<Exec> removing(std::unique_ptr<Exec> exec, const model::ExecSpec& spec) {
+    return thenRemove(std::move(exec), present_->live->executor(), present_->board, spec.temporary);
+  }
+
+  // What runs in the session's own sandbox is stopped meanwhile, and by who saves.
+  [[nodiscard]] Result<> mayBeSaved() const {
+    if (*sharing_ == 0) return {};
+    return fail(Code::kConflict, "saving the workspace: " + std::to_string(*sharing_) +
+                                     " programs in sandboxes of their own may change it "
+                                     "meanwhile; wait for them, or cancel them");
+  }
+
+  // takePlace(), counted in `among` as well.
+  std::shared_ptr<void> countedPlace(const std::shared_ptr<size_t>& among) {
+    ++*among;
+    return {nullptr, [place = takePlace(), among](void*) { --*among; }};
   }
 
   [[nodiscard]] Result<> keepsMemory() const {
@@ -221,7 +272,9 @@ class ProcessSession final : public Sandbox {
   SandboxInfo info_;
   SessionTraits traits_;
   std::shared_ptr<size_t> programs_;
-  bool used_ = false;                      // something has run in it
+  std::shared_ptr<size_t> sharing_;  // of them, in sandboxes of their own with the workspace
+  std::shared_ptr<size_t> saving_;   // of them, that read the workspace as it is at one moment
+  bool used_ = false;                // something has run in it
   std::optional<model::Usage> last_used_;  // before it was torn down
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/process/beside.h"
 #include "runtime/process/live.h"
 #include "runtime/process/session_memory.h"
 #include "runtime/runtime.h"
@@ -20,6 +21,7 @@ struct SessionTraits {
   std::string writable = {};                        // writablePayload(); "" for none
   std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept,
   std::string no_memory = {};                       // and why
+  MakeBeside beside = {};  // programs may have a sandbox of their own beside it
 };
 
 // `live` was claimed for it, and nothing has run in it.

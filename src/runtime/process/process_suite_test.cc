@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suite over the process runtime, with real sandboxes.
+#include "runtime/fresh_suite.h"
 #include "runtime/process/host.h"
 #include "runtime/process/testbed.h"
 #include "runtime/runtime_suite.h"
@@ -42,6 +43,7 @@ class ProcessHarness {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, RuntimeSuite, ProcessHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, SessionSuite, ProcessHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(Process, FreshSuite, ProcessHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, WallsSuite, ProcessHarness);
 
 }  // namespace

@@ -108,7 +108,7 @@ Task<void> Run::compile() {
 }
 
 Task<void> Run::program() {
-  addFrame(frames_, ToRunner::kMark, 0, {});
+  if (!spec_.artifacts.globs.empty()) addFrame(frames_, ToRunner::kMark, 0, {});
   const bool waits = housing_->ahead() != Housing::Ahead::kNone;
   const bool exited = waits ? co_await waitingProgram() : co_await command(spec_.run, kProgram);
   if (exited && asked_) co_await collect();
@@ -135,9 +135,9 @@ Task<bool> Run::waitingProgram() {
 Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   addCommand(frames_, channel, command.argv, spec_.env);
   const bool with_stdin = channel == kProgram && !spec_.input.empty();
-  char flags = wire::kStartKillRest;
-  if (with_stdin) flags = static_cast<char>(flags | wire::kStartStdin);
-  addFrame(frames_, ToRunner::kStart, channel, std::string(1, flags) + std::string(4, '\0'));
+  uint8_t flags = wire::kStartKillRest;
+  if (with_stdin) flags |= wire::kStartStdin;
+  frames_ += startFrame(channel, flags, spec_.cwd, std::nullopt);
   if (channel == kProgram) askForArtifacts();
   std::string_view input = spec_.input;
   stdin_window_ = wire::kStdinWindow;

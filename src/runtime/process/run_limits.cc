@@ -86,7 +86,7 @@ void Run::checkUsage() {
   }
   usage.io_read_bytes = io_.read;
   usage.io_write_bytes = io_.written;
-  usage.processes = peak_.pids_peak > 0 ? peak_.pids_peak - 1 : 0;
+  usage.processes = withoutRunner(peak_.pids_peak);
   usage.disk_limit_bytes = workspaceLimit(housing_->workspaceBytes(), scratch_);
   if (started_ && !compiling_) observer_.onUsage(usage);
 }
@@ -162,12 +162,13 @@ void Run::measure() {
   if (report_) io_.atLeast(report_->io);
   usage.io_read_bytes = io_.read;
   usage.io_write_bytes = io_.written;
-  const uint32_t pids = std::max(now.pids_peak, peak_.pids_peak);
-  usage.processes = pids > 0 ? pids - 1 : 0;  // the runner is not the program's
+  usage.processes = withoutRunner(std::max(now.pids_peak, peak_.pids_peak));
   usage.disk_limit_bytes = workspaceLimit(housing_->workspaceBytes(), scratch_);
   if (housing_->toldFromInside() && report_) {
     usage.max_rss_bytes = std::max(usage.max_rss_bytes, report_->max_rss);
-    usage.processes = std::max(usage.processes, report_->reaped > 0 ? 1U : 0U);
+    // Without a cgroup, nobody may have looked while it ran.
+    const uint32_t own = report_->reaped > 0 ? 1 : 0;
+    if (housing_->countsProcesses()) usage.processes = std::max(usage.processes.value_or(0), own);
   }
 }
 

@@ -23,21 +23,6 @@ using wire::ToRunner;
 // Frames are gathered up to this before they are written.
 constexpr size_t kBatch = size_t{256} << 10;
 
-std::string startFrame(uint32_t number, uint8_t flags, const std::string& cwd,
-                       std::optional<model::TerminalSize> terminal) {
-  std::string payload(1 + 4 + cwd.size() + 4, '\0');
-  wire::Writer w(payload.data(), payload.size());
-  w.u8(flags);
-  w.bytes(cwd);
-  if ((flags & wire::kStartTerminal) != 0) {
-    w.u16(terminal->cols);
-    w.u16(terminal->rows);
-  }
-  std::string frame;
-  addFrame(frame, ToRunner::kStart, number, w.view());
-  return frame;
-}
-
 LineUse useOf(const model::ExecSpec& spec) {
   if (spec.terminal) return LineUse::kTerminal;
   if (!spec.for_files) return LineUse::kProgram;

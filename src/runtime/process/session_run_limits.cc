@@ -108,10 +108,10 @@ void SessionRun::measure(model::Usage& usage, bool with_io) {
   usage.max_rss_bytes = used.memory_peak;
   usage.io_read_bytes = io.read;
   usage.io_write_bytes = io.written;
-  usage.processes = used.pids_peak;
+  usage.processes = used.pids_peak > 0 ? std::optional(used.pids_peak) : std::nullopt;
   usage.disk_limit_bytes = workspaceLimit(live_->workspaceBytes(), scratch_.value_or(Scratch{}));
   if (!report_) return;
-  usage.processes = std::max(usage.processes, 1U);
+  if (usage.processes) usage.processes = std::max(*usage.processes, 1U);
   if (cell_) return;
   // The runner's word, where the kernel tells nothing.
   if (group_ == nullptr) usage.cpu_ms = static_cast<int64_t>(report_->cpu_micros / 1000);

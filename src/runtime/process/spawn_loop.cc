@@ -26,12 +26,14 @@ static_assert(std::is_trivially_copyable_v<SpawnRequest>);
 size_t fdsOf(const SpawnRequest& request) {
   if (request.what == SpawnRequest::What::kZygote) return 2;
   return 1 + request.guest_fds + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
-         request.spec.join_count + (request.spec.into_cgroup ? 1 : 0);
+         (request.spec.shares ? 1 : 0) + request.spec.join_count +
+         (request.spec.into_cgroup ? 1 : 0);
 }
 
 // It makes no namespaces, but enters those of another.
 bool joins(const SpawnRequest& request) {
-  return request.what == SpawnRequest::What::kGvisorSave;
+  return request.what == SpawnRequest::What::kGvisorSave ||
+         request.what == SpawnRequest::What::kWorkspace;
 }
 
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
@@ -240,6 +242,7 @@ ConfineFds confineFds(Birth& birth) {
   size_t next = 1 + birth.request.guest_fds;
   if (birth.request.spec.walled) own.walls = std::move(birth.fds[next++]);
   if (birth.request.spec.on_disk) own.disk = std::move(birth.fds[next++]);
+  if (birth.request.spec.shares) own.workspace = std::move(birth.fds[next++]);
   for (size_t i = 0; i < birth.request.spec.join_count; ++i)
     own.cgroups.push_back(std::move(birth.fds[next++]));
   return own;

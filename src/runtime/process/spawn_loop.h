@@ -19,9 +19,10 @@ namespace cloister::runtime {
 // descriptors: for a sandbox the runner's socket, its walls if it has any, its disk likewise, then
 // its cgroups; for a guest (guest.h) its own behind the socket; for a zygote its control socket,
 // then its plan (zygote_plan.h);
-// for what keeps the memory of a sandbox with gVisor, those of gvisor/become_saver.h.
+// for what keeps the memory of a sandbox with gVisor, those of gvisor/become_saver.h; for what
+// hands out a sandbox's workspace, those of become_workspace.h.
 struct SpawnRequest {
-  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm, kGvisorSave };
+  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm, kGvisorSave, kWorkspace };
 
   What what = What::kSandbox;
   SandboxSpec spec;        // of a sandbox, or a guest

@@ -69,7 +69,7 @@ Task<Result<Fd>> SpawnQueue::nextAnswer() {
   co_return answer;
 }
 
-const std::shared_ptr<SpawnQueue>& PresentQueue::get() {
+std::shared_ptr<SpawnQueue> PresentQueue::get() {
   if (!queue_ || queue_->spawner() != root_->spawner()) {
     queue_ = std::make_shared<SpawnQueue>(executor_, root_->spawner(), patience_);
   }

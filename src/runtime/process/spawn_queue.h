@@ -31,7 +31,8 @@ class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
 
   // Waits for the first word of a process that has just been made: it serves from now on.
   Task<Result<>> ready();
-  // The pidfd of the new process. The caller keeps the queue alive meanwhile.
+  // The pidfd of the new process. The caller keeps the queue alive meanwhile, by a pointer of its
+  // own.
   Task<Result<Fd>> spawn(const SpawnRequest& request, std::span<const int> fds);
 
  private:
@@ -55,7 +56,7 @@ class PresentQueue {
       : executor_(std::move(executor)), root_(std::move(root)), patience_(patience) {}
 
   [[nodiscard]] Root& root() const { return *root_; }
-  const std::shared_ptr<SpawnQueue>& get();
+  std::shared_ptr<SpawnQueue> get();
   // No sandbox that it has made is left.
   [[nodiscard]] bool idle() const;
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,7 +17,6 @@
 #include <boost/asio/write.hpp>
 
 #include "linux/message.h"
-#include "runtime/process/run.h"
 #include "runtime/process/session_run.h"
 #include "runtime/signal.h"
 #include "runtime/spawn.h"
@@ -51,21 +51,24 @@ std::vector<std::string> parametersFor(const model::Limits& limits, const Sandbo
     each += std::to_string(of.resource) + ":" + std::to_string(value);
   }
   return {add(name::kMemory, std::to_string(limits.memory_bytes)),
+          add(name::kCpus, std::to_string(std::max(spec.shown_cpus, spec.guest_cpus))),
           add(name::kPids, std::to_string(limits.pids + 1)),
           add(name::kScratch, std::to_string(spec.scratch_bytes)),
           add(name::kInodes, std::to_string(spec.scratch_inodes)),
           add(name::kNoExec, traits.runs_own ? "0" : "1"),
           add(name::kWrites, std::to_string(static_cast<unsigned>(traits.writes))),
+          add(name::kShares, traits.shares ? "1" : "0"),
           add(name::kLimits, each)};
 }
 
-class Within final : public Housing, public std::enable_shared_from_this<Within> {
+class Within final : public Housing, public Apart, public std::enable_shared_from_this<Within> {
  public:
   Within(std::shared_ptr<Live> live, const std::shared_ptr<Switchboard>& board,
          const WithinTraits& traits)
       : live_(std::move(live)),
         limits_(traits.limits),
         writable_(traits.writable),
+        shares_(traits.shares),
         ended_(live_->executor()) {
     const model::Limits& limits = limits_;
     model::ExecSpec tunnel;
@@ -79,8 +82,8 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     tunnel_ = std::make_shared<SessionRun>(live_, board, std::move(tunnel), patient);
   }
 
-  // Makes it: returns when its runner is there.
-  Task<Result<>> make() {
+  Task<Result<std::shared_ptr<Housing>>> make() override {
+    const std::shared_ptr<Housing> self = shared_from_this();
     auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_STREAM));
     channel_.emplace(executor(), std::move(ours));
     channel_->takeCounts(told_);
@@ -94,12 +97,15 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
     const auto frame = co_await channel_->read();
     if (!frame) co_return fail(Code::kInternal, "no word from the runner: " + why_);
     CO_TRY(checkHello(*frame));
-    if (writable_.empty()) co_return Result<>();
-    co_return co_await channel_->write(frameOf(wire::ToRunner::kWritable, 0, writable_));
+    if (writable_.empty()) co_return self;
+    CO_TRY(co_await channel_->write(frameOf(wire::ToRunner::kWritable, 0, writable_)));
+    co_return self;
   }
 
-  // Ends it, and waits until the way to it is gone.
-  Task<void> bury() {
+  void end() override { kill(); }
+
+  // Until the way to it is gone.
+  Task<void> bury() override {
     kill();
     if (!far_) co_return;  // there is no way to it
     hangUp();  // nobody reads what still comes, which may be more than the channel holds
@@ -116,9 +122,12 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   const linux::Cgroup* group() const override { return nullptr; }
   bool toldFromInside() const override { return true; }
   bool countedInside() const override { return true; }
+  bool countsProcesses() const override { return false; }
   const linux::CgroupUsage& before() const override { return before_; }
   linux::CgroupUsage usage() const override { return {.memory_peak = told_.memory_peak}; }
-  uint64_t workspaceBytes() const override { return model::scratchBytes(limits_); }
+  uint64_t workspaceBytes() const override {
+    return shares_ ? live_->workspaceBytes() : model::scratchBytes(limits_);
+  }
   [[nodiscard]] linux::CgroupEvents events() const override {
     linux::CgroupEvents events;
     events.pids_refused = told_.refused;
@@ -179,6 +188,7 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   const std::shared_ptr<Live> live_;  // it is in that one's
   const model::Limits limits_;
   const std::string writable_;  // kWritable's payload; "" for none
+  const bool shares_;
   std::shared_ptr<SessionRun> tunnel_;
   std::optional<RunnerChannel> channel_;
   std::optional<Socket> far_;  // the other end of the channel
@@ -191,66 +201,12 @@ class Within final : public Housing, public std::enable_shared_from_this<Within>
   Signal ended_;
 };
 
-class ExecWithin final : public Exec {
- public:
-  ExecWithin(std::shared_ptr<Within> within, model::ExecSpec spec, std::shared_ptr<void> place)
-      : within_(std::move(within)),
-        spec_(std::make_shared<const model::ExecSpec>(std::move(spec))),
-        place_(std::move(place)) {}
-  ExecWithin(const ExecWithin&) = delete;
-  ExecWithin& operator=(const ExecWithin&) = delete;
-  ~ExecWithin() override { within_->kill(); }
-
-  Task<Result<model::Outcome>> run(ExecObserver& observer) override {
-    const auto within = within_;
-    const auto spec = spec_;
-    auto made = co_await within->make();
-    Result<model::Outcome> outcome;
-    if (!made) {
-      outcome = std::unexpected(std::move(made).error().within("making a sandbox within"));
-    } else {
-      run_ = std::make_shared<Run>(within, *spec, observer, [] {});
-      if (cancelled_) run_->stop(model::End::kCancelled);
-      outcome = co_await run_->go();
-    }
-    co_await within->bury();
-    if (!outcome && cancelled_) {
-      outcome = model::Outcome{};
-      outcome->end = model::End::kCancelled;
-    }
-    co_return outcome;
-  }
-
-  void cancel() override {
-    cancelled_ = true;
-    if (run_) return run_->stop(model::End::kCancelled);
-    within_->kill();
-  }
-
-  Task<Result<>> input(std::string /*bytes*/) override { co_return none("input"); }
-  Result<> signal(int /*number*/) override { return none("signals"); }
-  Result<> resize(model::TerminalSize /*size*/) override { return none("terminal"); }
-
- private:
-  static std::unexpected<Error> none(std::string_view what) {
-    return fail(Code::kConflict,
-                "a program in a sandbox of its own within a session takes no " + std::string(what));
-  }
-
-  std::shared_ptr<Within> within_;
-  std::shared_ptr<const model::ExecSpec> spec_;
-  std::shared_ptr<void> place_;
-  std::shared_ptr<Run> run_;
-  bool cancelled_ = false;
-};
-
 }  // namespace
 
-std::unique_ptr<Exec> makeExecWithin(std::shared_ptr<Live> live,
-                                     const std::shared_ptr<Switchboard>& board,
-                                     model::ExecSpec spec, WithinTraits traits) {
-  auto within = std::make_shared<Within>(std::move(live), board, traits);
-  return std::make_unique<ExecWithin>(std::move(within), std::move(spec), std::move(traits.place));
+std::shared_ptr<Apart> withinOf(std::shared_ptr<Live> live,
+                                const std::shared_ptr<Switchboard>& board,
+                                const WithinTraits& traits) {
+  return std::make_shared<Within>(std::move(live), board, traits);
 }
 
 }  // namespace cloister::runtime

@@ -7,12 +7,11 @@
 #include <memory>
 #include <string>
 
-#include "model/exec_spec.h"
 #include "model/limits.h"
 #include "model/walls.h"
+#include "runtime/process/exec_apart.h"
 #include "runtime/process/live.h"
 #include "runtime/process/switchboard.h"
-#include "runtime/runtime.h"
 
 namespace cloister::runtime {
 
@@ -20,15 +19,13 @@ struct WithinTraits {
   model::Limits limits;  // of all of it
   bool runs_own = true;  // model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
-  std::string writable = {};    // writablePayload(); "" for none
-  std::shared_ptr<void> place;  // of the session's programs; let go with the Exec
+  std::string writable = {};  // writablePayload(); "" for none
+  bool shares = false;        // the session's workspace is its own
 };
 
-// One program in a sandbox of its own within `live`, whose guest can have such (Guest::nesting).
-// The sandbox is made by run(), and gone when that returns. It takes no input but ExecSpec::input,
-// no signal and no terminal.
-std::unique_ptr<Exec> makeExecWithin(std::shared_ptr<Live> live,
-                                     const std::shared_ptr<Switchboard>& board,
-                                     model::ExecSpec spec, WithinTraits traits);
+// A sandbox within that of `live`, whose guest can have such (Guest::nesting).
+std::shared_ptr<Apart> withinOf(std::shared_ptr<Live> live,
+                                const std::shared_ptr<Switchboard>& board,
+                                const WithinTraits& traits);
 
 }  // namespace cloister::runtime

@@ -97,8 +97,8 @@ TEST_F(WithinTest, WhatIsSaidBehindTheEndHoldsNobodyUp) {
       std::this_thread::sleep_for(Millis{3});
     say(frame(FromRunner::kExited, kWay, exited));
   });
-  const auto exec = makeExecWithin(live_, board_, testbed::shell("true"),
-                                   {.limits = live_->limits(), .runs_own = true, .place = nullptr});
+  const auto exec = makeExecApart(withinOf(live_, board_, {.limits = live_->limits()}),
+                                  testbed::shell("true"), nullptr);
   std::optional<Result<model::Outcome>> outcome;
   spawn(io_.get_executor(), [](Exec& of, testbed::Recorder& seen, auto& out) -> Task<void> {
     out = co_await of.run(seen);

@@ -126,7 +126,8 @@ inline model::Execution fullExecution(model::Execution e) {
                           "name",
                   .size = uint64_t{INT64_MAX},
                   .content_type = "image/png",
-                  .sha256 = std::string(64, 'a')}};
+                  .sha256 = std::string(64, 'a'),
+                  .full_size = uint64_t{INT64_MAX} - 1}};
   e.usage = {.wall_ms = 1,
              .cpu_ms = INT64_MAX,
              .max_rss_bytes = UINT64_MAX,
@@ -146,7 +147,11 @@ inline model::Execution fullExecution(model::Execution e) {
                                    .wall_ms = 9,
                                    .stdout_text = "out\xff",
                                    .stderr_text = std::string(9000, 'e')};
-  e.cell = model::Cell{.kernel = "python", .number = 7, .state_lost = true};
+  e.cell = model::Cell{.kernel = "python",
+                       .number = 7,
+                       .state_lost = true,
+                       .lost_before = true,
+                       .lost_why = "it was ended by SIGKILL"};
   e.results = {base::json::object{{"text/plain", "2"}, {"application/json", {1, nullptr}}}, {}};
   e.results_bytes = 9;
   e.results_truncated = true;
@@ -173,6 +178,7 @@ TEST_P(StoreSuite, GivesBackEveryField) {
   ASSERT_EQ(read->artifacts.size(), 1U);
   EXPECT_EQ(read->artifacts[0].path, e.artifacts[0].path);
   EXPECT_EQ(read->artifacts[0].size, e.artifacts[0].size);
+  EXPECT_EQ(read->artifacts[0].full_size, e.artifacts[0].full_size);
   EXPECT_EQ(read->usage.cpu_ms, INT64_MAX);
   EXPECT_EQ(read->usage.max_rss_bytes, UINT64_MAX);
   EXPECT_EQ(read->usage.processes, UINT32_MAX);
@@ -189,6 +195,8 @@ TEST_P(StoreSuite, GivesBackEveryField) {
   EXPECT_EQ(read->cell->kernel, "python");
   EXPECT_EQ(read->cell->number, 7U);
   EXPECT_TRUE(read->cell->state_lost);
+  EXPECT_TRUE(read->cell->lost_before);
+  EXPECT_EQ(read->cell->lost_why, "it was ended by SIGKILL");
   EXPECT_EQ(read->results, e.results);
   EXPECT_EQ(read->results_bytes, 9U);
   EXPECT_TRUE(read->results_truncated);
@@ -210,6 +218,7 @@ TEST_P(StoreSuite, ShowsNothingOfAnotherTenant) {
   EXPECT_TRUE(store_->get(own, e.id));
   EXPECT_EQ(store_->list(own, {})->size(), 1U);
   EXPECT_EQ(store_->artifact(own, "art_1")->ref.content_type, "image/png");
+  EXPECT_EQ(store_->artifact(own, "art_1")->ref.full_size, uint64_t{INT64_MAX} - 1);
   EXPECT_EQ(store_->audit(own, 0, 100)->size(), 2U);
   EXPECT_EQ(store_->list(Scope::of(admin()), {})->size(), 1U);
 }

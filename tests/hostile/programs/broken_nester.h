@@ -56,13 +56,11 @@ static int isGreeted(int stream, int millis) {
 }
 
 #define WITHIN(text) (text), sizeof(text)  // with the NUL behind the last
-#define FINE                                                                                 \
-  "cloister_memory=67108864\0cloister_pids=16\0cloister_scratch=1048576\0cloister_inodes=64" \
-  "\0cloister_noexec=0\0cloister_writes=0\0cloister_limits=7:64"
-
-#define NO_MEMORY                                                                     \
-  "cloister_pids=16\0cloister_scratch=1048576\0cloister_inodes=64\0cloister_noexec=0" \
-  "\0cloister_writes=0\0cloister_limits=7:64"
+#define NO_MEMORY                                               \
+  "cloister_cpus=1\0cloister_pids=16\0cloister_scratch=1048576" \
+  "\0cloister_inodes=64\0cloister_noexec=0\0cloister_writes=0"  \
+  "\0cloister_shares=0\0cloister_limits=7:64"
+#define FINE "cloister_memory=67108864\0" NO_MEMORY
 
 // Each of them makes no sandbox, and harms nobody but who asked.
 static void askWildly(const char* noise, size_t noise_size) {
@@ -75,7 +73,7 @@ static void askWildly(const char* noise, size_t noise_size) {
       {WITHIN("LD_PRELOAD=/workspace/evil.so")},
       {WITHIN("cloister_memory")},
       {"cloister_memory=1", 17},
-      {WITHIN("cloister_memory=-1\0cloister_pids=-1\0cloister_scratch=-1\0cloister_inodes=-1")},
+      {WITHIN("cloister_memory=-1\0cloister_pids=-1\0cloister_scratch=-1\0cloister_cpus=-1")},
       {WITHIN("cloister_memory=99999999999999999999\0cloister_limits=7:1")},
       {WITHIN("cloister_limits=7")},
       {WITHIN("cloister_limits=99:1,-5:3")},
