@@ -76,7 +76,7 @@ class BetweenTenants(HostileTest):
 
     # So few sandboxes that the same uids and cgroups serve both, with interpreters that wait in them for
     # longer than it takes from one run to the next.
-    CONFIG = f"pool:\n  ready: 2\n  idle_ms: {10_000 if harness.SLOW else 500}\nnode:\n  max_sandboxes: 6\n"
+    CONFIG = f"pool:\n  ready: 2\n  idle_ms: {10_000 if harness.SLOW else 500}\n{harness.CALM}node:\n  max_sandboxes: 6\n"
     UNIQUE = ("slot", "copied")
     IN_COPIES = False  # look() sees to it; others' runs in between would take the places
 
