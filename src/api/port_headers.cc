@@ -15,6 +15,7 @@ const Names kHop = {"connection",
                     "keep-alive",
                     "proxy-connection",
                     "proxy-authenticate",
+                    "proxy-authentication-info",
                     "proxy-authorization",
                     "te",
                     "trailer",
@@ -27,6 +28,7 @@ const Names kNotInside = {"host",
                           "expect",
                           "x-api-key",
                           "cookie",
+                          "cookie2",
                           "origin",
                           "referer",
                           "forwarded",
@@ -38,13 +40,21 @@ const Names kNotInside = {"host",
                           "x-forwarded-port"};
 
 // Of an answer: what the server adds itself, and what a browser would hold against all of the
-// service's origin.
+// service's origin. For a challenge (WWW-Authenticate) it asks its user for a password, in the
+// service's name, and sends that to the sandbox.
 const Names kNotOutside = {"date",
                            "x-request-id",
                            "x-content-type-options",
                            "cache-control",
                            "set-cookie",
                            "set-cookie2",
+                           "secure-session-registration",
+                           "www-authenticate",
+                           "optional-www-authenticate",
+                           "authentication-info",
+                           "authentication-control",
+                           "set-login",
+                           "use-as-dictionary",
                            "clear-site-data",
                            "strict-transport-security",
                            "public-key-pins",
@@ -169,6 +179,30 @@ bool mayBeOurs(std::string_view authorization) {
          (token.starts_with("eyJ") && std::ranges::count(token, '.') == 2);
 }
 
+// Whether Authorization was meant for the server inside. With a key it was if the key came
+// otherwise. With a link only a bearer token was: a browser sends a password that it has for the
+// service's origin (Basic, Digest, Negotiate) to all paths of it by itself.
+bool isForInside(const Request& request, const PortTarget& target, std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (mayBeOurs(authorization)) return false;
+  if (target.token.empty()) return request.count("x-api-key") > 0;
+  return lowerCase(authorization.substr(0, kScheme.size())) == kScheme;
+}
+
+// Whether a header has the token of the link, which opens the port for whoever knows it: proxies
+// in front tell the path that was asked for (X-Original-URI).
+bool hasToken(std::string_view value, const PortTarget& target) {
+  if (target.token.empty()) return false;
+  const std::string text = lowerCase(value);
+  const std::string raw = target.prefix.substr(target.prefix.rfind('/') + 1);
+  return text.contains(lowerCase(target.token)) || text.contains(lowerCase(raw));
+}
+
+// Where the server inside is on the service. Not for a link: its path has the token.
+std::string forwardedPrefix(const PortTarget& target) {
+  return target.token.empty() ? "X-Forwarded-Prefix: " + target.prefix + "\r\n" : "";
+}
+
 }  // namespace
 
 std::string headForInside(const Request& request, const PortTarget& target,
@@ -176,20 +210,18 @@ std::string headForInside(const Request& request, const PortTarget& target,
   const std::string host = "localhost:" + std::to_string(target.port);
   std::string head = request.method + " " + target.inside + " HTTP/1.1\r\nHost: " + host + "\r\n";
   const Names hop = hopNames(request.headers);
-  // Without a link and with no X-API-Key, Authorization was the key.
-  const bool ours = target.token.empty() && request.count("x-api-key") == 0;
   for (const Header& header : request.headers) {
     if (hop.contains(header.name) || kNotInside.contains(header.name)) continue;
-    if (!isOneLine(header.value)) continue;
-    if (header.name == "authorization" && (ours || mayBeOurs(header.value))) continue;
+    if (!isOneLine(header.value) || hasToken(header.value, target)) continue;
+    if (header.name == "authorization" && !isForInside(request, target, header.value)) continue;
     head += header.name + ": " + header.value + "\r\n";
   }
   if (request.count("origin") > 0) head += "Origin: http://" + host + "\r\n";
   const std::string proto = lowerCase(request.header("x-forwarded-proto"));
   const std::string_view asked = request.header("host");
   head += "X-Forwarded-Host: " + std::string(isOneLine(asked) ? asked : "") +
-          "\r\nX-Forwarded-Proto: " + (proto == "https" ? "https" : "http") +
-          "\r\nX-Forwarded-Prefix: " + target.prefix + "\r\n";
+          "\r\nX-Forwarded-Proto: " + (proto == "https" ? "https" : "http") + "\r\n" +
+          forwardedPrefix(target);
   if (request.has_body) {
     const auto length = request.incoming ? request.incoming->length() : std::nullopt;
     head += length ? "Content-Length: " + std::to_string(*length) + "\r\n"

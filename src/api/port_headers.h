@@ -30,12 +30,13 @@ Result<PortTarget> portTarget(const Request& request);
 std::string wantedUpgrade(const Request& request);
 
 // The head of the request for inside. Not in it: what is meant for this hop, credentials and
-// cookies of the service, and what only this service can know.
+// cookies of the service, a link's token, and what only this service can know.
 std::string headForInside(const Request& request, const PortTarget& target,
                           const std::string& upgrade);
 
-// The headers of its answer for the client. Not in them: what is meant for this hop, cookies, and
-// what would hold for all of the service's origin. A page among them is put in a sandbox.
+// The headers of its answer for the client. Not in them: what is meant for this hop, cookies,
+// challenges for a password, and what would hold for all of the service's origin. A page among
+// them is put in a sandbox.
 std::vector<Header> headersForClient(const ResponseHead& head, const PortTarget& target);
 
 }  // namespace cloister::api

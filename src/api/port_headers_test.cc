@@ -64,6 +64,34 @@ TEST(PortHeaders, KeepsWhatIsOurs) {
   EXPECT_THAT(headOf({{"authorization", "Bearer clo_1"}}, "80~9-ab"), Not(HasSubstr("clo_")));
 }
 
+TEST(PortHeaders, TellsNobodyTheTokenOfALink) {
+  const std::string token = "1893456000-0a1b2c";
+  const std::string linked = "80~" + token;
+  const std::string path = "/v1/sessions/s/ports/" + linked;
+  for (const char* name : {"referer", "x-original-uri", "x-original-url", "x-rewrite-url",
+                           "x-forwarded-uri", "x-forwarded-prefix", "destination", "x-own"}) {
+    EXPECT_THAT(headOf({{name, "https://service" + path + "/b"}}, linked), Not(HasSubstr("0a1b2c")))
+        << name;
+  }
+  EXPECT_THAT(headOf({{"x-own", "t=1893456000-0A1B2C"}}, linked), Not(HasSubstr("0A1B2C")));
+  EXPECT_THAT(headOf({{"x-own", "ports/80~1893456000%2d0a1b2c"}}, "80~1893456000%2D0a1b2c"),
+              Not(HasSubstr("0a1b2c")));
+  EXPECT_THAT(headOf({}, linked), Not(HasSubstr("X-Forwarded-Prefix")));
+  EXPECT_THAT(headOf({{"x-own", "1"}}, linked), HasSubstr("x-own: 1\r\n"));
+  EXPECT_THAT(headOf({}), HasSubstr("X-Forwarded-Prefix: /v1/sessions/s/ports/8000\r\n"));
+}
+
+TEST(PortHeaders, GivesNoPasswordOfABrowserToALink) {
+  for (const char* value : {"Basic eDp5", "basic eDp5", "Digest username=\"x\"",
+                            "Negotiate YII=", "NTLM TlR", "Bearer", "Bearerx y"})
+    EXPECT_THAT(headOf({{"authorization", value}}, "80~9-ab"), Not(HasSubstr("authorization")))
+        << value;
+  EXPECT_THAT(headOf({{"authorization", "bearer of-its-own"}}, "80~9-ab"),
+              HasSubstr("authorization: bearer of-its-own"));
+  EXPECT_THAT(headOf({{"cookie", "a=b"}, {"cookie2", "$Version=1"}}, "80~9-ab"),
+              AllOf(Not(HasSubstr("a=b")), Not(HasSubstr("Version"))));
+}
+
 TEST(PortHeaders, SendsNothingThatIsForThisHop) {
   const std::string head = headOf({{"connection", "close , X-Hop"},
                                    {"x-hop", "1"},
@@ -94,14 +122,36 @@ TEST(PortHeaders, LetsAnAnswerHoldForItselfOnly) {
   head.headers = {{"set-cookie", "a=b"},        {"x-mine", "1"},  {"location", "/x"},
                   {"connection", "x-hop"},      {"x-hop", "1"},   {"content-length", "3"},
                   {"clear-site-data", "\"*\""}, {"alt-svc", "h3"}};
+  for (const char* name : {"www-authenticate", "proxy-authenticate", "optional-www-authenticate",
+                           "authentication-info", "proxy-authentication-info", "set-cookie2",
+                           "set-login", "use-as-dictionary", "secure-session-registration"})
+    head.headers.push_back({name, "challenge"});
   const std::vector<Header> headers = headersForClient(head, target);
   const auto named = [](const char* name) { return Contains(Field(&Header::name, name)); };
   for (const char* gone :
        {"set-cookie", "x-hop", "content-length", "clear-site-data", "alt-svc", "location"})
     EXPECT_THAT(headers, Not(named(gone))) << gone;
+  EXPECT_THAT(headers, Not(Contains(Field(&Header::value, "challenge"))));
   EXPECT_THAT(headers, named("x-mine"));
   EXPECT_THAT(headers, Contains(Field(&Header::value, "/p/x")));
   EXPECT_THAT(headers, Contains(Field(&Header::value, HasSubstr("sandbox"))));
+}
+
+// A cookie would be one of the service's origin, whatever its path: the server could push out the
+// service's own, and another link's server could read it.
+TEST(PortHeaders, SetsNoCookieWhateverItsForm) {
+  for (const char* cookie :
+       {"a=b", "a=b; Path=/", "__Host-a=b; Secure; Path=/", "__Secure-a=b; Secure", "=b",
+        "a=b; Domain=service", "a=b; Path=/v1/sessions/s/ports/80~9-ab"}) {
+    for (const char* token : {"", "9-ab"}) {
+      PortTarget target;
+      target.token = token;
+      ResponseHead head;
+      head.headers = {{"set-cookie", cookie}, {"set-cookie", cookie}};
+      for (const Header& header : headersForClient(head, target))
+        EXPECT_NE(lowerCase(header.name), "set-cookie") << cookie;
+    }
+  }
 }
 
 TEST(PortHeaders, MapsRedirects) {

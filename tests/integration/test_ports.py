@@ -80,6 +80,11 @@ def answer(s):
     if path == "/never": time.sleep(60); return
     if path == "/interim":
         s.sendall(b"HTTP/1.1 103 Early\r\nLink: </x>\r\n\r\n" + ok + b"Content-Length: 2\r\n\r\nhi"); return
+    if path == "/401":
+        s.sendall(b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"the service\"\r\n"
+                  b"Authentication-Info: x=y\r\nProxy-Authenticate: Basic realm=\"x\"\r\n"
+                  b"Set-Cookie: __Host-a=b; Secure; Path=/\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 2\r\n\r\nno")
+        return
     if path in BAD: s.sendall(BAD[path]); return
     if path == "/half": s.sendall(ok + b"Content-Length: 100\r\n\r\nonly this"); return
     s.sendall(ok + b"Content-Type: text/html\r\nSet-Cookie: id=1; Path=/\r\nX-Mine: yes\r\n"
@@ -190,6 +195,13 @@ class Passing(PortTest):
         self.assertNotIn("allow-same-origin", headers["content-security-policy"])
         self.assertEqual(headers["x-content-type-options"], "nosniff")
         self.assertEqual(headers["referrer-policy"], "no-referrer")
+
+    def test_a_challenge_stays_inside(self):
+        link = self.token()["url"]
+        for answer in (self.ask("/401"), self.server.request("GET", link + "401", key=False)):
+            self.assertEqual((answer.status, answer.body), (401, b"no"))
+            for name in ("www-authenticate", "proxy-authenticate", "authentication-info", "set-cookie"):
+                self.assertNotIn(name, answer.headers)
 
     def test_methods(self):
         for method in ("PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
@@ -458,6 +470,24 @@ class Links(PortTest):
             self.assertNotIn("authorization", seen.text.lower())
         own = self.server.request("GET", url, headers={"Authorization": "Bearer of-its-own"}, key=False)
         self.assertIn("of-its-own", own.text)
+
+    def test_a_password_for_the_service_stays_outside(self):
+        seen = self.server.request("GET", self.token()["url"], key=False,
+                                   headers={"Authorization": "Basic eDp5", "Cookie": "__Host-session=1"})
+        self.assertEqual(seen.status, 200, seen.text)
+        for word in ("authorization", "eDp5", "cookie", "__Host"):
+            self.assertNotIn(word, seen.text.lower() if word.islower() else seen.text)
+
+    def test_the_server_does_not_learn_the_token(self):
+        made = self.token()
+        url = f"{self.server.url}{made['url']}page"
+        seen = self.server.request("GET", made["url"] + "x", key=False, headers={
+            "Referer": url, "X-Original-URI": made["url"], "X-Forwarded-Uri": made["url"], "X-Own": "1",
+            "X-Forwarded-Prefix": made["url"], "Destination": url})
+        self.assertEqual(seen.status, 200, seen.text)
+        self.assertIn("x-own: 1", seen.text)
+        self.assertNotIn(made["token"], seen.text)
+        self.assertNotIn("X-Forwarded-Prefix", seen.text)
 
     def test_ends(self):
         short = self.token(expires_seconds=1)["url"]
