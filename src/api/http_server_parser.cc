@@ -20,11 +20,38 @@ ParseFailure failureOf(const boost::system::error_code& error) {
   return {400, "request: " + error.message()};
 }
 
+// Whether it is a host with or without a port (RFC 9110 §7.2). Readers that cut it at different
+// colons would see different hosts.
+bool isAuthority(std::string_view host) {
+  constexpr std::string_view kAlnum =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr std::string_view kMarks = "-._~%!$&'()*+,;=";
+  const bool literal = host.starts_with('[');  // an address of IPv6
+  if (literal) host.remove_prefix(1);
+  const auto end = std::ranges::find_if_not(host, [&](char c) {
+    return kAlnum.contains(c) || kMarks.contains(c) || (literal && c == ':');
+  });
+  host.remove_prefix(static_cast<size_t>(end - host.begin()));
+  if (literal && !host.starts_with(']')) return false;
+  if (literal) host.remove_prefix(1);
+  if (host.empty()) return true;
+  constexpr size_t kPortDigits = 5;
+  return host.starts_with(':') && host.size() <= 1 + kPortDigits &&
+         host.find_first_not_of("0123456789", 1) == std::string_view::npos;
+}
+
 // What the parser leaves open and two parties could read differently (request smuggling).
 std::expected<void, ParseFailure> checkFraming(const Request& request) {
   if (request.count("host") > 1) return std::unexpected(ParseFailure{400, "Host: given twice"});
   if (request.http11 && request.count("host") == 0) {
     return std::unexpected(ParseFailure{400, "Host: missing"});
+  }
+  if (!isAuthority(request.header("host"))) {
+    return std::unexpected(ParseFailure{400, "Host: not a host, or a host and a port"});
+  }
+  for (const char* name : {"authorization", "x-api-key"}) {
+    if (request.count(name) <= 1) continue;
+    return std::unexpected(ParseFailure{400, std::string(name) + ": given twice"});
   }
   if (request.count("transfer-encoding") > 0 &&
       (request.count("transfer-encoding") > 1 ||
@@ -39,6 +66,12 @@ std::expected<void, ParseFailure> checkFraming(const Request& request) {
     return std::unexpected(ParseFailure{417, "Expect: only 100-continue is understood"});
   }
   return {};
+}
+
+// A line that begins with a blank goes on the one before (obs-fold, RFC 9112 §5.2). The parser
+// joins them, others take them for two.
+bool isFolded(std::string_view head) {
+  return head.contains("\r\n ") || head.contains("\r\n\t");
 }
 
 constexpr size_t kEnoughHead = 256;  // for the headers that withUnknownCredential() adds
@@ -83,10 +116,14 @@ std::expected<size_t, ParseFailure> RequestParser::feed(std::string_view bytes) 
   // followed by that.
   constexpr size_t kLastChunk = 5;
   if (headDone() && state_->parser.chunked() && bytes.size() < kLastChunk) return 0;
+  const bool in_head = !headDone();
   boost::system::error_code error;
   const size_t used = state_->parser.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
   if (error == http::error::need_more) error = {};
   if (error) return std::unexpected(failureOf(error));
+  if (in_head && isFolded(bytes.substr(0, used))) {
+    return std::unexpected(ParseFailure{400, "request head: a header goes on in the next line"});
+  }
   return used;
 }
 
