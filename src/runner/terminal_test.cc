@@ -3,11 +3,21 @@
 #include "runner/terminal.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string.h>
 
+#include "base/fd.h"
 #include "base/file.h"
+#include "base/id.h"
 #include "runner/testing/jail.h"
 #include "wire/files.h"
 #include "wire/string_writer.h"
@@ -45,6 +55,55 @@ class TerminalTest : public ::testing::Test {
 
   std::unique_ptr<Jail> jail_;
 };
+
+TEST(Terminal, OpensItsPeerByName) {
+  const base::Fd ours(::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(ours) << strerror(errno);
+  int locked = 0;
+  ASSERT_EQ(ioctl(ours.get(), TIOCSPTLCK, &locked), 0);
+  base::Fd theirs;
+  ASSERT_EQ(openPeerByName(ours, theirs), 0);
+  EXPECT_EQ(fcntl(theirs.get(), F_GETFL) & O_NONBLOCK, 0);
+  EXPECT_EQ(fcntl(theirs.get(), F_GETFD), FD_CLOEXEC);
+  ASSERT_EQ(write(theirs.get(), "x", 1), 1);
+  char byte = 0;
+  EXPECT_EQ(read(ours.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x');
+}
+
+// In a child with a devpts that is not at /dev/pts: what opening the peer by its name gives there.
+int errorElsewhere(const std::string& place) {
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 91;
+  if (mount("devpts", place.c_str(), "devpts", 0, "newinstance,ptmxmode=666") != 0) return 92;
+  const base::Fd ours(::open((place + "/ptmx").c_str(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  int locked = 0;
+  if (!ours || ioctl(ours.get(), TIOCSPTLCK, &locked) != 0) return 93;
+  base::Fd theirs;
+  const int error = openPeerByName(ours, theirs);
+  return theirs ? 94 : error;
+}
+
+TEST(Terminal, OpensNothingElseByThatName) {
+  const base::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  base::Fd theirs;
+  EXPECT_EQ(openPeerByName(null, theirs), ENOTTY);
+  EXPECT_FALSE(theirs);
+  // The first of that devpts, where /dev/pts has another of the same number.
+  const base::Fd taken(::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+  int locked = 0;
+  ASSERT_EQ(ioctl(taken.get(), TIOCSPTLCK, &locked), 0);
+  const std::string place = ::testing::TempDir() + base::newId("pts");
+  ASSERT_EQ(mkdir(place.c_str(), 0700), 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(errorElsewhere(place));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  rmdir(place.c_str());
+  ASSERT_TRUE(WIFEXITED(status));
+  // It has the number 0 where nobody else has a terminal; else that may be locked, or not there.
+  const int expected[] = {ENXIO, EIO, EACCES, ENOENT};
+  EXPECT_THAT(expected, ::testing::Contains(WEXITSTATUS(status)));
+}
 
 TEST_F(TerminalTest, GivesAProgramItsOwn) {
   const Ended ended = run({"/bin/sh", "-c", "stty size; pwd; test -t 2 && echo err >&2; exit 3"});

@@ -89,6 +89,29 @@ class Gvisor(ApiTest):
                              ([{"text/plain": "False"}], "before", "it was ended by SIGKILL"), fresh)
         self.assertIsNone(self.run_in("true | true")["resource_usage"]["processes"])
 
+    def test_a_terminal(self):
+        with Session(self.server, language="bash", runtime="gvisor") as session:
+            def open_one(*command):
+                answer = session.post(command=list(command), background=True, tty={"cols": 100, "rows": 30})
+                self.assertEqual(answer.status, 202, answer.body[:1000])
+                return answer.json()["id"]
+
+            done = session.wait(open_one("sh", "-c", "tty; test -t 0 && test -t 1 && test -t 2 && stty size; exit 7"))
+            self.assertEqual(done["exit_code"], 7, done)
+            self.assertRegex(done["stdout"], r"\A/dev/pts/\d+\r\n30 100\r\n\Z")
+            numbers = session.wait(open_one("seq", "1", "5000"))
+            self.assertEqual(numbers["stdout"], "".join(f"{n}\r\n" for n in range(1, 5001)))
+            first, second = (open_one("sh", "-c", "echo $0-ready; cat", name) for name in ("one", "two"))
+            session.wait_output(first, "one-ready")
+            session.wait_output(second, "two-ready")
+            session.send(first, b"hello\n")
+            session.wait_output(first, "hello\r\nhello\r\n")
+            session.send(first, b"\x03")
+            self.assertEqual(session.wait(first)["signal"], "SIGINT")
+            session.send(second, eof=True)
+            ended = session.wait(second)
+            self.assertEqual((ended["exit_code"], ended["stdout"]), (0, "two-ready\r\n"), ended)
+
     def test_an_upload_that_breaks_off_leaves_nothing(self):
         with Session(self.server, language="python", runtime="gvisor") as session:
             look = "import os; print(sorted(os.listdir('/workspace/in')) if os.path.isdir('/workspace/in') else None)"
