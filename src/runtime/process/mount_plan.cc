@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <climits>
 #include <set>
 #include <span>
@@ -27,7 +26,6 @@ using linux::kNoExec;
 using linux::kNoSuid;
 using linux::kReadOnly;
 
-constexpr char kProcSys[] = "run/masked/sys";
 constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
 constexpr char kSkeleton[] = "run/masked/lower/skeleton";
 constexpr char kEmptyLayer[] = "run/masked/layer";
@@ -50,11 +48,6 @@ constexpr std::string_view kEtcPrefixes[] = {"java-", "python3"};
 constexpr std::string_view kEtcOwn[] = {"group",  "gshadow", "hostname",
                                         "hosts",  "mtab",    "nsswitch.conf",
                                         "passwd", "shadow",  "resolv.conf"};
-
-// The entries of /proc that every sandbox keeps, besides its own processes.
-constexpr std::string_view kProcKept[] = {"cpuinfo",     "filesystems", "loadavg", "meminfo",
-                                          "mounts",      "net",         "self",    "stat",
-                                          "thread-self", "uptime",      "version"};
 
 // The values of /proc/sys that programs ask for; the rest describes the host.
 constexpr const char* kProcSysKept[] = {
@@ -550,30 +543,6 @@ MountStep sharedStep(int mount) {
           .target = "workspace",
           .why = "the workspace of the session that it is for",
           .mount = mount};
-}
-
-std::vector<MountStep> findProcMasks() {
-  std::vector<MountStep> masks;
-  DIR* proc = ::opendir("/proc");
-  if (proc == nullptr) return masks;
-  while (const dirent* entry = ::readdir(proc)) {
-    const std::string_view name = entry->d_name;
-    struct stat status{};
-    if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || name[0] == '.' ||
-        std::ranges::find(kProcKept, name) != std::end(kProcKept) ||
-        ::fstatat(::dirfd(proc), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      continue;
-    }
-    const bool readable = (status.st_mode & 0007) != 0;  // the owner, root, is not mapped inside
-    if (S_ISLNK(status.st_mode) || !readable) continue;
-    const char* source = name == "sys"             ? kProcSys
-                         : S_ISDIR(status.st_mode) ? kMaskDirectory
-                                                   : kMaskFile;
-    masks.push_back(place(Op::kMask, source, "proc/" + std::string(name), "tells about the host"));
-  }
-  ::closedir(proc);
-  std::ranges::sort(masks, {}, &MountStep::target);
-  return masks;
 }
 
 base::json::object toJsonObject(const MountStep& step) {

@@ -100,6 +100,8 @@ MountStep sharedStep(int mount);
 // may open.
 inline constexpr char kMaskFile[] = "run/masked/file";
 inline constexpr char kMaskDirectory[] = "run/masked/directory";
+// A copy of what of /proc/sys programs ask for.
+inline constexpr char kProcSys[] = "run/masked/sys";
 
 // One kMask step for everything in the host's /proc that is global, readable by all, and not on
 // the list of what programs need: silence denies.
