@@ -55,6 +55,7 @@ TreeDigest::TreeDigest(Of of, std::string old_cache, TreeWalk how)
       old_(std::move(old_cache)),
       begun_(base::wallMicros() * 1000),
       since_(how.since != 0 ? how.since : begun_),
+      closed_(std::move(how.closed)),
       hashes_(how.threads) {}
 
 TreeDigest::~TreeDigest() = default;
@@ -103,6 +104,7 @@ Result<> TreeDigest::entry(int parent, const char* name, const std::string& path
   if (S_ISDIR(status.st_mode)) {
     line.size = 0;
     TRY(put(std::move(line)));
+    if (path == closed_) return {};
     const bool open = of_ == Of::kEverything || (readable && (status.st_mode & S_IXOTH) != 0);
     const Fd fd(open ? ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                      : -1);

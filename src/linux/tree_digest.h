@@ -50,6 +50,8 @@ struct TreeWalk {
   unsigned threads = 0;
   // What changed at this time or later is named in TreeSeen::changed; 0: since the walk began.
   int64_t since = 0;
+  // The path of a directory that is not looked into; "" for none.
+  std::string closed = {};
 };
 
 // One walk: the manifest is hashed as it comes, some files behind the walk, so that the kernel
@@ -117,6 +119,7 @@ class TreeDigest {
   const std::string old_;
   const int64_t begun_;
   const int64_t since_;
+  const std::string closed_;
   std::function<void()> on_read_;
   std::deque<Line> lines_;  // not in the manifest yet: the first is not read, nor may be others
   size_t files_ahead_ = 0;

@@ -99,6 +99,25 @@ TEST_F(TreeDigestTest, IsOfTheManifestInItsOrder) {
   EXPECT_EQ(read(""), 405);
 }
 
+TEST_F(TreeDigestTest, LooksNotIntoWhatIsClosed) {
+  const auto digest = [this](const std::string& closed) {
+    TreeDigest walk(Of::kEverything, "", {.closed = closed});
+    EXPECT_TRUE(walk.add(top_, "tree"));
+    return walk.digest();
+  };
+  put("a/etc/x", "1");
+  put("etc", "1");
+  const std::string open = digest("");
+  const std::string closed = digest("tree/a/etc");
+  EXPECT_EQ(digest("tree/etc"), open) << "a file is no directory";
+  put("a/etc/x", "2");
+  put("a/etc/y", "2");
+  EXPECT_EQ(digest("tree/a/etc"), closed);
+  EXPECT_NE(digest(""), open);
+  fs::remove_all(fs::path(tree()) / "a/etc");
+  EXPECT_NE(digest("tree/a/etc"), closed) << "that it is there is seen";
+}
+
 // One file whose name looks like two lines, and two files.
 TEST_F(TreeDigestTest, TellsANameWithANewlineFromTwoFiles) {
   const std::string line = "f 644 1 " + base::sha256Hex("y") + " tree/b";

@@ -5,14 +5,17 @@ session works as ever, and where it is not offered a request is refused."""
 import glob
 import json
 import os
+import pathlib
 import platform
 import signal
 import socket
+import tempfile
 import time
 import unittest
 
 import harness
 import share_case
+import test_images
 from agent_case import AgentCase
 from api_case import ApiTest, start_server
 from session_case import Session
@@ -121,6 +124,19 @@ class Gvisor(ApiTest):
                                f"Content-Length: 1000000\r\n\r\n".encode() + b"x" * 500_000)
                 harness.wait_for("the upload to begin", lambda: "upload" in session.exec(look)["stdout"], 30)
             harness.wait_for("it to leave nothing", lambda: session.exec(look)["stdout"] == "[]\n", 30)
+
+    def test_configuration_of_the_host_is_not_there(self):
+        root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="cloister-test-gvisor.")))
+        root.chmod(0o755)
+        for path in ("/bin/bash", *test_images.libraries("/bin/bash")):
+            test_images.put(root, path, "/usr/bin/bash" if path == "/bin/bash" else None)
+        (root / "usr/local/etc").mkdir(parents=True)
+        (root / "usr/local/etc/token").write_text("hunter2\n")
+        with harness.Server(config=f"node:\n  image_root: {root}\n") as server:
+            done = server.run(language=None, runtime="gvisor", command=["/usr/bin/bash", "-c",
+                              "cd /usr/local/etc && echo * && read -r line < token; echo $line; echo looked"])
+            self.assertEqual((done["provenance"]["runtime"], done["stdout"]), ("gvisor", "*\n\nlooked\n"), done)
+            self.assertIn("No such file", done["stderr"])
 
     def test_an_unknown_runtime_is_refused(self):
         answer = self.call("POST", "/v1/executions?wait=5", {"command": ["true"], "runtime": "microvm"})

@@ -12,6 +12,7 @@ import unittest
 
 import harness
 import test_images
+from session_case import Session
 
 UNVERIFIED = "image not verified yet"
 DIGEST = r"^sha256:[0-9a-f]{64}$"
@@ -147,6 +148,26 @@ class ImageDigest(unittest.TestCase):
         os.utime(self.root / "usr/bin/tool")
         with self.server() as server:
             harness.wait_for("the digest of before", lambda: self.digest(server) == before)
+
+    def test_configuration_of_the_host_is_not_in_it(self):
+        """/usr/local/etc is of the machine and may hold secrets: no sandbox sees it, and no digest counts it."""
+        look = ("cd /usr/local/etc && shopt -s dotglob nullglob && echo * && cat() { while read -r l; do echo $l; done < $1; };"
+                " cat token; cat deeper/token; cat ../etc/token; cat /usr/../usr/local/etc/token; echo looked")
+        planted = self.root / "usr/local/etc"
+        (planted / "deeper").mkdir(parents=True)
+        with self.server() as server:
+            before = self.digest(server)
+            for name in ("token", "deeper/token"):
+                (planted / name).write_text("hunter2\n")
+            done = server.run(language=None, command=["/usr/bin/bash", "-c", look])
+            self.assertEqual(done["stdout"], "\nlooked\n", done)
+            self.assertIn("No such file", done["stderr"])
+            self.assertNotIn("hunter2", done["stdout"] + done["stderr"])
+            with Session(server) as session:
+                self.assertEqual(session.exec(command=["/usr/bin/bash", "-c", look])["stdout"], "\nlooked\n")
+        self.cache = self.cache.with_name("no cache")
+        with self.server() as server:
+            self.assertEqual(self.digest(server), before)
 
     def test_what_ran_before_a_change_is_bound_to_nothing(self):
         with self.server(after=3600) as server:

@@ -14,6 +14,7 @@
 #include "linux/tree_digest.h"
 #include "model/escalation.h"
 #include "model/image_name.h"
+#include "runtime/process/mount_plan.h"
 #include "runtime/process/own_cache.h"
 
 namespace cloister::runtime {
@@ -67,8 +68,9 @@ class Reading {
   Result<bool> walk() {
     const auto begun = base::monotonicNow();
     if (how_.before_walk) how_.before_walk();
-    linux::TreeDigest trees(linux::TreeDigest::Of::kWhatOthersRead, known_,
-                            {.threads = how_.threads, .since = since_});
+    linux::TreeDigest trees(
+        linux::TreeDigest::Of::kWhatOthersRead, known_,
+        {.threads = how_.threads, .since = since_, .closed = std::string(kLocalConfiguration)});
     if (!cache_.empty()) keepRegularly(trees, known_, cache_ + ".files");
     for (const std::string& name : imageTrees(image_root_)) {
       auto walked = trees.add(image_root_, name);
@@ -166,6 +168,7 @@ std::string imageKey(const std::string& image_root) {
       "/usr/lib/x86_64-linux-gnu",
       "/usr/lib64",
       "/usr/libexec",
+      "/usr/local",
       "/usr/local/bin",
       "/usr/local/go",
       "/usr/local/lib",

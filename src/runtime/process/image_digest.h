@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digest of an image: what a sandbox can see of it, by content.
 //
-// It is that of linux/tree_digest.h over the trees that programs are in, of what others may read.
+// It is that of linux/tree_digest.h over the trees that programs are in, of what others may read
+// and sandboxes see (kLocalConfiguration in mount_plan.h).
 //
 // Hashing gigabytes takes long, so the SHA-256 of each file is kept in a cache, keyed by inode,
 // size, mtime and ctime, and beside it the digest with a key made of a few telling files: as long

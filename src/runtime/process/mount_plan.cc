@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <iterator>
 #include <set>
 #include <span>
 #include <thread>
@@ -83,6 +85,10 @@ MountStep place(Op op, std::string source, std::string target, std::string_view 
   return {.op = op, .target = std::move(target), .source = std::move(source), .why = why};
 }
 
+bool isMask(const MountStep& step) {
+  return step.op == Op::kMask;
+}
+
 bool isOverlay(const MountStep& step) {
   return step.op == Op::kNew && step.source == kOverlay;
 }
@@ -128,6 +134,26 @@ void addTopLevel(std::vector<MountStep>& steps, const RootSource& source) {
       addLayer(steps, source, name);
     }
   }
+}
+
+// Whether it is a directory at its place, with no link on the way below `root`.
+bool isOwnDirectory(const std::string& root, std::string_view path) {
+  for (size_t end = 0; end != std::string_view::npos;) {
+    end = path.find('/', end + 1);
+    struct stat status{};
+    const std::string part = root + "/" + std::string(path.substr(0, end));
+    if (::lstat(part.c_str(), &status) != 0) return errno == ENOENT;
+    if (!S_ISDIR(status.st_mode)) return false;
+  }
+  return true;
+}
+
+// An empty directory over the host's configuration among its programs. A link there leads to what
+// is not in the sandbox.
+void hideConfiguration(std::vector<MountStep>& steps, const RootSource& source) {
+  if (!isOwnDirectory(source.image_root, kLocalConfiguration)) return;
+  steps.push_back(place(Op::kMask, kEmptyLayer, std::string(kLocalConfiguration),
+                        "configuration of the host, which may hold secrets"));
 }
 
 // What is in a directory, in order, whatever its names are; nothing where a link leads to one: an
@@ -421,6 +447,7 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
     addWhole(steps, source);
   } else {
     addTopLevel(steps, source);
+    hideConfiguration(steps, source);
   }
   addEtc(steps, source);
   addDevices(steps);
@@ -451,6 +478,8 @@ std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
     const std::string& layers = step.options.front().second;
     steps.push_back(overlay(step.target, layers.substr(0, layers.find(':')), kWhy, "/"));
   }
+  // The layers are without what the root has mounted on them.
+  if (!steps.empty()) std::ranges::copy_if(root, std::back_inserter(steps), isMask);
   if (steps.empty()) return proc;
   steps.insert(steps.begin(), overlay("", kSkeleton, "a root of its own", "/"));
   steps.push_back({.op = Op::kBind, .target = "dev", .source = "/dev", .why = "the devices"});

@@ -63,6 +63,8 @@ struct RootSource {
   std::optional<std::vector<ShippedFile>> etc{};
 };
 inline constexpr char kAhead[] = "run/ahead";
+// Of an image that is not `whole`: among its programs, and no sandbox's.
+inline constexpr std::string_view kLocalConfiguration = "usr/local/etc";
 // MountStep::why of the files of RootSource::etc: those that are printed as their number alone.
 inline constexpr std::string_view kShipped = "as its package ships it";
 

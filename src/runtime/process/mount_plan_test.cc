@@ -105,6 +105,34 @@ TEST(MountPlan, ASandboxHasItsOwnOfEachLayer) {
   }
 }
 
+TEST(MountPlan, ConfigurationOfTheHostIsHidden) {
+  const fs::path root = "/tmp/cloister-test-" + base::randomHex(8);
+  const auto is_mask = [](const MountStep& step) {
+    return step.op == MountStep::Op::kMask && step.target == "usr/local/etc";
+  };
+  const auto hides = [&](bool whole) {
+    return std::ranges::count_if(rootSteps({.image_root = root, .whole = whole}), is_mask) == 1;
+  };
+  fs::create_directories(root / "usr/local");
+  EXPECT_TRUE(hides(false)) << "it may be made later";
+  fs::create_directories(root / "usr/local/etc");
+  EXPECT_TRUE(hides(false));
+  EXPECT_FALSE(hides(true)) << "an image's is its own";
+  const auto steps = rootSteps({.image_root = root});
+  const auto own = ownRootSteps(steps, {});
+  EXPECT_EQ(std::ranges::count_if(own, is_mask), 1) << "the layers are without it";
+  EXPECT_GT(std::ranges::find_if(own, is_mask),
+            std::ranges::find(own, std::string("usr"), &MountStep::target));
+  // What a link leads to is not in a sandbox, and must not be covered in its place.
+  fs::remove(root / "usr/local/etc");
+  fs::create_symlink("/etc", root / "usr/local/etc");
+  EXPECT_FALSE(hides(false));
+  fs::remove_all(root / "usr/local");
+  fs::create_symlink("/opt", root / "usr/local");
+  EXPECT_FALSE(hides(false));
+  fs::remove_all(root);
+}
+
 TEST(MountPlan, ARootWithoutLayersIsShared) {
   const auto own =
       ownRootSteps(rootSteps({.image_root = "", .layered = false}), {{.target = "proc"}});
