@@ -152,6 +152,21 @@ json::object checkLevels(const std::string& document) {
           {"sha256", base::sha256Hex(document)}};
 }
 
+// The service's documents name other tenants: only who may apply one sees what is in them.
+bool seesDocuments(const model::Principal& asker) {
+  return asker.may(model::Permission::kPolicyApply);
+}
+
+// Whether the document that is asked about is the asker's own.
+bool bringsDocument(const json::object& body) {
+  const json::value* document = body.if_contains("document");
+  return document != nullptr && document->is_string();
+}
+
+std::unexpected<Error> needsApply(const std::string& field, const std::string& what) {
+  return fail(Code::kDenied, field + ": " + what + " needs the permission policy.apply", field);
+}
+
 }  // namespace
 
 // A document, a version, or what is in force.
@@ -203,19 +218,26 @@ Result<json::object> PolicyService::check(const json::object& body) {
 }
 
 Task<Result<json::object>> PolicyService::explain(model::Principal asker, json::object body) {
+  const bool own = bringsDocument(body);
+  const bool sees = own || seesDocuments(asker);
+  if (!sees && body.contains("version")) co_return needsApply("version", "to ask about a version");
   base::ObjectReader reader(body, "");
   const policy::Policy chosen = CO_TRY(choose(reader, "version"));
   const policy::Supposed supposed = CO_TRY(policy::readSupposed(reader, readerParts(), asker));
   CO_TRY(reader.finish());
+  if (!sees && supposed.principal.tenant != asker.tenant) {
+    co_return needsApply("principal.tenant", "to ask for another tenant without a document");
+  }
+  const auto listed = sees ? policy::Listed::kAll : policy::Listed::kMatching;
   const policy::Question question = supposed.question();
   json::object answer;
   json::value decision_id = nullptr;
-  if (body.contains("document") || body.contains("version")) {
-    answer = policy::explain(chosen, question);
+  if (own || body.contains("version")) {
+    answer = policy::explain(chosen, question, listed);
     answer["engine"] = kEmbedded;
   } else {
     const Ruling ruling = co_await parts_.engine.rule(question);
-    answer = policy::explain(*ruling.policy, question);
+    answer = policy::explain(*ruling.policy, question, listed);
     answer["engine"] = json::string(parts_.engine.name());
     if (const auto* id = ruling.trace.if_contains("decision_id")) decision_id = *id;
   }
@@ -223,7 +245,10 @@ Task<Result<json::object>> PolicyService::explain(model::Principal asker, json::
   co_return answer;
 }
 
-Result<json::object> PolicyService::test(const json::object& body) {
+Result<json::object> PolicyService::test(const model::Principal& asker, const json::object& body) {
+  if (!bringsDocument(body) && !seesDocuments(asker)) {
+    return needsApply("document", "to test another document than one of your own");
+  }
   base::ObjectReader reader(body, "");
   const policy::Policy policy = TRY(choose(reader, "version"));
   const auto cases = TRY(reader.text("cases"));

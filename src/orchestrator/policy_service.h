@@ -74,9 +74,12 @@ class PolicyService {
   // Questions of the API, each the members of its body (spec/openapi.yaml): `document`, or a
   // `version` (without either, what is in force), and what more is said. kInvalid names a member.
   Result<base::json::object> check(const base::json::object& body);
-  // Without a document and a version the engine is asked, whichever it is.
+  // Without a document and a version the engine is asked, whichever it is. An asker without
+  // policy.apply asks for its own tenant, hears of the rules that match, and of no version:
+  // kDenied.
   Task<Result<base::json::object>> explain(model::Principal asker, base::json::object body);
-  Result<base::json::object> test(const base::json::object& body);
+  // An asker without policy.apply brings a document: kDenied.
+  Result<base::json::object> test(const model::Principal& asker, const base::json::object& body);
   // With `recent`, the newest requests that the asker may see are decided by both, on a thread of
   // its own: each whose decision would be another.
   Task<Result<base::json::object>> diff(model::Principal asker, base::json::object body);

@@ -56,11 +56,13 @@ std::string missOf(const Rule& rule, const Question& question, int score) {
   return "";
 }
 
-json::array rulesOf(const Policy& policy, const Question& question, const Evaluation& made) {
+json::array rulesOf(const Policy& policy, const Question& question, const Evaluation& made,
+                    Listed which) {
   json::array rules;
   bool decided = false;
   for (const Rule& rule : policy.rules) {
     const std::string miss = missOf(rule, question, made.score);
+    if (!miss.empty() && which == Listed::kMatching) continue;
     rules.push_back(json::object{{"name", rule.name},
                                  {"effect", effectName(rule.effect)},
                                  {"why", rule.why},
@@ -148,7 +150,7 @@ json::object briefly(const Policy& policy, const Question& question) {
           {"reason", reason}};
 }
 
-json::object explain(const Policy& policy, const Question& question) {
+json::object explain(const Policy& policy, const Question& question, Listed listed) {
   const Evaluation made = evaluate(policy, question);
   json::object answer = briefly(policy, question);
   answer["remedy"] = orNull(made.denied ? made.denied->remedy : "");
@@ -157,7 +159,7 @@ json::object explain(const Policy& policy, const Question& question) {
   answer["policy_id"] = policy.id;
   answer["limits"] = model::limitsObject(made.limits);
   answer["risk"] = riskJson(policy, question);
-  answer["rules"] = rulesOf(policy, question, made);
+  answer["rules"] = rulesOf(policy, question, made, listed);
   return answer;
 }
 

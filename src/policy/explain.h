@@ -4,6 +4,7 @@
 // what the parts hold; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,9 +54,13 @@ Supposed suppose(model::RunRequest request, model::Principal principal, const Re
 // What was decided, in a word: "allow", "deny" or "approve".
 std::string_view outcomeOf(const Evaluation& made);
 
+// Which rules an explanation lists. What a rule that does not match is for may name other tenants.
+enum class Listed : uint8_t { kAll, kMatching };
+
 // The decision, the rules in their order with what each found, and the arithmetic of the score
 // (spec/openapi.yaml: PolicyExplanation).
-base::json::object explain(const Policy& policy, const Question& question);
+base::json::object explain(const Policy& policy, const Question& question,
+                           Listed listed = Listed::kAll);
 // Only the decision: {decision, rule, tier, runtime, reason}; equal where nothing changes.
 base::json::object briefly(const Policy& policy, const Question& question);
 

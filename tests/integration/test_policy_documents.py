@@ -110,11 +110,65 @@ class Versions(PolicyTest):
         for role, (read, write) in roles.items():
             key = self.new_key("acme", roles=[role])["secret"]
             with self.subTest(role=role):
-                self.call("GET", "/v1/policies", key=key, status=read)
+                for path in ("/v1/policies", "/v1/policies/current", "/v1/policies/1"):
+                    self.call("GET", path, key=key, status=write)
+                self.call("POST", "/v1/policies:diff", {"document": OPEN}, key=key, status=write)
                 self.call("POST", "/v1/policies:explain", {"request": {"command": "ls"}}, key=key, status=read)
                 self.call("POST", "/v1/policies", {"document": OPEN}, key=key, status=write)
                 self.call("POST", "/v1/policies:rollback", {"version": 1}, key=key, status=write)
         self.call("GET", "/v1/policies", key=False, status=401)
+
+
+class OfATenant(PolicyTest):
+    """The document is for all tenants: who may not apply one learns what it decides for its own tenant, and no more."""
+    SECRET = """version: 2
+rules:
+  - {name: for-rival, why: rival pays for bash, effect: allow, tier: Auto, match: {tenants: [rival], languages: [bash]}}
+  - {name: no-bash, why: no shells, effect: deny, match: {languages: [bash]}, remedy: send Python}
+  - {name: rest, why: the rest, effect: allow, tier: Auto, match: {network_tiers: [none]}}
+"""
+    CASES = 'version: 1\ncases:\n  - {name: sh, request: {language: bash, code: "1"}, expect: {decision: deny}}\n'
+    BASH = {"language": "bash", "code": "ls"}
+
+    def setUp(self):
+        self.version = self.apply(self.SECRET).json()["version"]
+        self.keys = {role: self.new_key("acme", roles=[role])["secret"] for role in ("operator", "approver", "tenant-admin")}
+
+    def test_what_is_decided_for_it_is_told(self):
+        for role, key in self.keys.items():
+            with self.subTest(role):
+                answer = self.ask("explain", key=key, request=self.BASH)
+                told = answer.json()
+                self.assertEqual((told["decision"], told["rule"], told["reason"], told["remedy"]),
+                                 ("deny", "no-bash", "no shells", "send Python"))
+                self.assertEqual([(rule["name"], rule["decides"]) for rule in told["rules"]], [("no-bash", True), ("rest", False)])
+                self.assertNotIn("rival", answer.text)
+
+    def test_nothing_of_other_tenants_is_told(self):
+        for role, key in self.keys.items():
+            with self.subTest(role):
+                for what, body in (("explain", {"request": self.BASH, "principal": {"tenant": "rival"}}),
+                                   ("explain", {"request": self.BASH, "version": self.version}),
+                                   ("explain", {"request": self.BASH, "document": None, "principal": {"tenant": "rival"}}),
+                                   ("test", {"cases": self.CASES, "document": None}), ("test", {"cases": self.CASES}), ("test", {"cases": self.CASES, "version": self.version}),
+                                   ("diff", {}), ("diff", {"document": OPEN}), ("diff", {"version": 1, "against": self.version})):
+                    refused = self.ask(what, None, key, **body)
+                    self.assertProblem(refused, 403, "PERMISSION_DENIED")
+                    self.assertIn("policy.apply", refused.text)
+                    self.assertNotIn("for-rival", refused.text)
+
+    def test_a_document_of_its_own_is_tried(self):
+        key = self.keys["operator"]
+        self.assertTrue(self.ask("check", key=key, document=NO_BASH).json()["valid"])
+        self.assertEqual(self.ask("test", key=key, document=NO_BASH, cases=self.CASES).json()["passed"], 1)
+        told = self.ask("explain", key=key, document=self.SECRET, request=self.BASH, principal={"tenant": "rival"}).json()
+        self.assertEqual((told["rule"], len(told["rules"])), ("for-rival", 3))
+
+    def test_who_applies_sees_all(self):
+        told = self.ask("explain", request=self.BASH, principal={"tenant": "acme"}).json()
+        self.assertEqual([rule["name"] for rule in told["rules"]], ["for-rival", "no-bash", "rest"])
+        self.assertIn("rival", told["rules"][0]["because"])
+        self.assertEqual(self.ask("test", cases=self.CASES).json()["passed"], 1)
 
 
 class Questions(PolicyTest):
@@ -257,8 +311,7 @@ cases:
         self.assertEqual(len(dry["diff"]["replay"]["changes"]), len(diff["replay"]["changes"]))
         self.assertEqual(self.call("GET", "/v1/policies/current").json()["version"], before)
         other = self.new_key("other", roles=["tenant-admin"])["secret"]
-        own = self.ask("diff", key=other, document=NO_BASH, recent=200).json()
-        self.assertEqual(own["replay"]["requests"], 0)
+        self.assertProblem(self.ask("diff", None, other, document=NO_BASH, recent=200), 403, "PERMISSION_DENIED")
 
 
 class CommandLine(PolicyTest):

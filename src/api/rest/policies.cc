@@ -157,7 +157,7 @@ Task<Result<Response>> explain(RestParts& parts, Request& request) {
 Task<Result<Response>> test(RestParts& parts, Request& request) {
   auto* service = CO_TRY(serviceOf(parts));
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
-  co_return jsonResponse(200, CO_TRY(service->test(body)));
+  co_return jsonResponse(200, CO_TRY(service->test(request.principal, body)));
 }
 
 Task<Result<Response>> diff(RestParts& parts, Request& request) {
@@ -179,14 +179,14 @@ std::vector<Route> policyRoutes(RestParts& parts) {
                  .json_body = method == "POST"};
   };
   std::vector<Route> routes = {
-      route("GET", "/v1/policies", Permission::kPolicyRead, list),
-      route("GET", "/v1/policies/{version}", Permission::kPolicyRead, show),
+      route("GET", "/v1/policies", Permission::kPolicyApply, list),
+      route("GET", "/v1/policies/{version}", Permission::kPolicyApply, show),
       route("POST", "/v1/policies", Permission::kPolicyApply, apply),
       route("POST", "/v1/policies:rollback", Permission::kPolicyApply, rollBack),
       route("POST", "/v1/policies:check", Permission::kPolicyRead, check),
       route("POST", "/v1/policies:explain", Permission::kPolicyRead, explain),
       route("POST", "/v1/policies:test", Permission::kPolicyRead, test),
-      route("POST", "/v1/policies:diff", Permission::kPolicyRead, diff),
+      route("POST", "/v1/policies:diff", Permission::kPolicyApply, diff),
   };
   routes.front().query = {"limit", "cursor"};
   return routes;
