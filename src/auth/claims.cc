@@ -136,7 +136,7 @@ Result<std::pair<std::string, model::Role>> parseRole(const std::string& text) {
   }
   return wrongKey("auth.oidc.roles",
                   "must be `VALUE = ROLE`, with a role of viewer, agent, operator, approver, "
-                  "tenant-admin, admin");
+                  "tenant-admin, admin, metrics");
 }
 
 }  // namespace

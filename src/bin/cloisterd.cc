@@ -465,6 +465,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.bounds = requestBounds(options.config);
   parts.session_bounds = sessionBounds(options.config);
   parts.memory_bounds = options.config.session.memory;
+  parts.metrics_open = options.config.metrics.open;
   parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
   parts.heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds);
   parts.openapi = data.openapi;

@@ -150,7 +150,7 @@ constexpr Flag kCreateFlags[] = {
     {.name = "name", .value = "TEXT", .help = "what it is for"},
     {.name = "role",
      .value = "ROLE",
-     .help = "viewer, agent (default), operator, approver, tenant-admin or admin",
+     .help = "viewer, agent (default), operator, approver, tenant-admin, admin or metrics",
      .many = true},
     {.name = "from",
      .value = "RANGE",

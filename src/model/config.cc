@@ -199,6 +199,7 @@ constexpr Key kKeys[] = {
     {SAME(retention.delete_after_days), "days", 0, 36'500},
     {SAME(retention.keep_at_most), "executions", 0, 1'000'000'000},
     {SAME(retention.every_seconds), "seconds", 1, kDay},
+    {SAME(metrics.open)},
     {SAME(auth.failures_per_minute), "attempts", 1, 1'000'000},
     {SAME(auth.oidc.issuer)},
     {SAME(auth.oidc.audience)},

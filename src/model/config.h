@@ -199,6 +199,10 @@ struct Config {
     uint32_t every_seconds = 60;  // between two passes; also over snapshots and unnamed blobs
   } retention;
 
+  struct Metrics {
+    bool open = false;  // to whoever comes over a local listener, without a credential
+  } metrics;
+
   struct Auth {
     uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
     // Tokens of an OpenID Connect provider; docs/IDENTITY.md.

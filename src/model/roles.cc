@@ -7,8 +7,8 @@
 namespace cloister::model {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"viewer",   "agent",        "operator",
-                                                    "approver", "tenant-admin", "admin"};
+constexpr std::array<std::string_view, 7> kNames = {"viewer",       "agent", "operator", "approver",
+                                                    "tenant-admin", "admin", "metrics"};
 
 constexpr Roles of(std::initializer_list<Role> roles) {
   Roles set;
@@ -18,6 +18,7 @@ constexpr Roles of(std::initializer_list<Role> roles) {
 }
 
 using enum Role;
+// Everyone who has to do with what runs.
 constexpr Roles kEveryone = of({kViewer, kAgent, kOperator, kApprover, kTenantAdmin, kAdmin});
 // What is in files may be secret; who keeps the service running need not read it.
 constexpr Roles kReaders = of({kViewer, kAgent, kApprover, kTenantAdmin, kAdmin});
@@ -27,7 +28,8 @@ constexpr Roles kManagers = of({kTenantAdmin, kAdmin});
 constexpr Roles kWatchers = of({kOperator, kAdmin});
 
 const std::vector<Grant> kGrants = {
-    {Permission::kServiceRead, "service.read", kEveryone, "see the node, the languages, oneself"},
+    {Permission::kServiceRead, "service.read", kEveryone.with(kMetrics),
+     "see the node, the languages, oneself"},
     {Permission::kExecutionRead, "execution.read", kEveryone, "see executions and their output"},
     {Permission::kExecutionRun, "execution.run", kRunners, "run code, and write to what runs"},
     {Permission::kExecutionStop, "execution.stop", kStoppers, "cancel executions"},
@@ -56,7 +58,8 @@ const std::vector<Grant> kGrants = {
      "approve and deny the escalations that name one of one's roles"},
     {Permission::kEscalationManage, "escalation.manage", kManagers,
      "set what an agent's escalations meet"},
-    {Permission::kMetricsRead, "metrics.read", kWatchers, "read metrics from afar"},
+    {Permission::kMetricsRead, "metrics.read", kWatchers.with(kMetrics),
+     "read the metrics of the whole service"},
     {Permission::kAgentRead, "agent.read", kEveryone,
      "see agents' sandboxes and violations, and ask what they may do"},
     {Permission::kAgentManage, "agent.manage", kManagers, "make and change agents' sandboxes"},
@@ -98,8 +101,9 @@ bool may(Roles roles, Permission permission) {
 }
 
 Roles mayGive(Roles roles) {
-  if (roles.has(kAdmin)) return kEveryone;
-  // An operator sees the whole service, which is more than one tenant has to give.
+  if (roles.has(kAdmin)) return kEveryone.with(kMetrics);
+  // An operator, like whoever reads the metrics, sees the whole service, which is more than one
+  // tenant has to give.
   if (roles.has(kTenantAdmin)) return of({kViewer, kAgent, kApprover, kTenantAdmin});
   return {};
 }
@@ -141,9 +145,10 @@ Result<Roles> rolesFromNames(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto role = roleFromName(name);
     if (!role) {
-      return fail(Code::kInvalid,
-                  "roles: must be of viewer, agent, operator, approver, tenant-admin, admin",
-                  "roles");
+      return fail(
+          Code::kInvalid,
+          "roles: must be of viewer, agent, operator, approver, tenant-admin, admin, metrics",
+          "roles");
     }
     roles.add(*role);
   }

@@ -21,9 +21,11 @@ enum class Role : uint8_t {
   kApprover,     // sees all of its tenant, the audit log too, and does nothing of it itself
   kTenantAdmin,  // keys and the audit log of its tenant
   kAdmin,        // everything, every tenant
+  kMetrics,      // the service's metrics, and how its node fares
 };
 inline constexpr Role kAllRoles[] = {Role::kViewer,   Role::kAgent,       Role::kOperator,
-                                     Role::kApprover, Role::kTenantAdmin, Role::kAdmin};
+                                     Role::kApprover, Role::kTenantAdmin, Role::kAdmin,
+                                     Role::kMetrics};
 
 std::string_view roleName(Role role);
 std::optional<Role> roleFromName(std::string_view name);

@@ -52,6 +52,11 @@ TEST(Permissions, DutiesAreApart) {
       {Role::kOperator, Permission::kExecutionRun, false},
       {Role::kOperator, Permission::kFileRead, false},
       {Role::kOperator, Permission::kMetricsRead, true},
+      {Role::kMetrics, Permission::kMetricsRead, true},
+      {Role::kMetrics, Permission::kServiceRead, true},
+      {Role::kMetrics, Permission::kExecutionRead, false},
+      {Role::kViewer, Permission::kMetricsRead, false},
+      {Role::kTenantAdmin, Permission::kMetricsRead, false},
       {Role::kApprover, Permission::kAuditRead, true},
       {Role::kApprover, Permission::kExecutionRun, false},
       {Role::kTenantAdmin, Permission::kKeyManage, true},
@@ -83,7 +88,10 @@ TEST(Roles, NobodyGivesMoreThanTheyHave) {
   EXPECT_TRUE(mayGive(Role::kAdmin).hasAll(Role::kAdmin));
   EXPECT_FALSE(mayGive(Role::kTenantAdmin).hasAny(Roles(Role::kAdmin).with(Role::kOperator)));
   EXPECT_TRUE(mayGive(Role::kTenantAdmin).has(Role::kAgent));
-  for (const Role role : {Role::kViewer, Role::kAgent, Role::kOperator, Role::kApprover})
+  EXPECT_TRUE(mayGive(Role::kAdmin).has(Role::kMetrics));
+  EXPECT_FALSE(mayGive(Role::kTenantAdmin).has(Role::kMetrics));
+  for (const Role role :
+       {Role::kViewer, Role::kAgent, Role::kOperator, Role::kApprover, Role::kMetrics})
     EXPECT_TRUE(mayGive(role).empty()) << roleName(role);
 }
 

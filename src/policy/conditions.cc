@@ -12,8 +12,8 @@ namespace {
 
 using Each = bool (*)(std::string_view, const void*);
 
-constexpr std::array<std::string_view, 6> kRoles = {"viewer",   "agent",        "operator",
-                                                    "approver", "tenant-admin", "admin"};
+constexpr std::array<std::string_view, 7> kRoles = {"viewer",       "agent", "operator", "approver",
+                                                    "tenant-admin", "admin", "metrics"};
 constexpr std::string_view kToolType = "tool_type";  // the member of a request's metadata
 
 template <std::string model::Principal::* member>

@@ -487,7 +487,7 @@ class Operations(ApiTest):
         connection = http.client.HTTPConnection(self.server.host, self.server.port)
         with contextlib.closing(connection):
             for path in ("/healthz", "/metrics"):  # one after the other on one connection
-                connection.request("HEAD", path)
+                connection.request("HEAD", path, headers={"Authorization": f"Bearer {self.server.key}"})
                 answer = connection.getresponse()
                 self.assertEqual((answer.status, answer.read()), (200, b""))
 

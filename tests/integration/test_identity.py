@@ -9,7 +9,7 @@ import harness
 import websocket
 from api_case import CONFIG, DOCUMENT, ApiTest
 
-ROLES = ("viewer", "agent", "operator", "approver", "tenant-admin", "admin")
+ROLES = ("viewer", "agent", "operator", "approver", "tenant-admin", "admin", "metrics")
 
 
 def setUpModule():
@@ -53,9 +53,7 @@ class Roles(IdentityCase):
                 continue
             with self.subTest(f"{role}: {method} {template}"):
                 answer = self.server.request(method, fill(template, "x"), key=keys[role])
-                if template == "/metrics":  # anyone on this machine may
-                    self.assertEqual(answer.status, 200)
-                elif role in table[permission]:
+                if role in table[permission]:
                     self.assertNotIn(answer.status, (401, 403), answer.text)
                 elif method == "HEAD":
                     self.assertEqual(answer.status, 403)
@@ -124,7 +122,7 @@ class Keys(IdentityCase):
         made = make(role="agent")
         self.assertEqual((made.status, made.json()["tenant"]), (201, "acme"))
         self.assertEqual(make(tenant="acme", role="tenant-admin").status, 201)
-        for body in ({"role": "admin"}, {"role": "operator"}, {"role": "agent", "tenant": "rival"},
+        for body in ({"role": "admin"}, {"role": "operator"}, {"role": "metrics"}, {"role": "agent", "tenant": "rival"},
                      {"roles": ["viewer", "operator"]}):
             self.assertProblem(make(**body), 403, "PERMISSION_DENIED")
         admin = self.new_key("acme", role="admin")

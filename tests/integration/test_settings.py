@@ -225,6 +225,21 @@ class Zygotes(unittest.TestCase):
             self.assertFalse(one & two)
 
 
+class Metrics(unittest.TestCase):
+    def test_open(self):
+        """Only by the setting do they need no key on this machine; a key that may not read them is refused without it."""
+        for setting, bare, agent in (("", 401, 403), ("metrics:\n  open: true\n", 200, 200)):
+            with self.subTest(setting), harness.Server(setting) as server:
+                def key(role):
+                    return server.request("POST", "/v1/keys", {"tenant": "ops", "role": role}).json()["secret"]
+
+                self.assertEqual(server.request("GET", "/metrics", key=False).status, bare)
+                self.assertEqual(server.request("GET", "/metrics", key=key("agent")).status, agent)
+                scraped = server.request("GET", "/metrics", key=key("metrics"))
+                self.assertEqual(scraped.status, 200)
+                self.assertIn("cloister_running 0", scraped.text)
+
+
 class Shares(unittest.TestCase):
     """What one tenant, or all sessions, may have of the whole."""
 

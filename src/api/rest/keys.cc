@@ -16,7 +16,7 @@ namespace json = base::json;
 constexpr size_t kMaxLabel = 128;
 constexpr size_t kMaxBody = 16'384;
 constexpr size_t kMaxNetworks = 32;
-constexpr size_t kMaxRoles = 6;
+constexpr size_t kMaxRoles = 7;
 constexpr int64_t kMicros = 1'000'000;
 constexpr int64_t kMaxLifeSeconds = int64_t{10} * 365 * 24 * 3600;
 constexpr int64_t kOverlapSeconds = 24 * 3600;
@@ -94,7 +94,8 @@ Result<model::Roles> readRoles(base::ObjectReader& reader) {
     if (!names.empty()) return fail(Code::kInvalid, "role: not together with roles", "role");
     if (!model::roleFromName(*one)) {
       return fail(Code::kInvalid,
-                  "role: must be viewer, agent, operator, approver, tenant-admin or admin", "role");
+                  "role: must be viewer, agent, operator, approver, tenant-admin, admin or metrics",
+                  "role");
     }
     names.push_back(*one);
   }

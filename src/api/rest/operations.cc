@@ -163,10 +163,11 @@ std::vector<Route> operationRoutes(RestParts& parts) {
                  .query = {},
                  .handle = [&parts, handler](Request& request) { return handler(parts, request); }};
   };
+  const auto local = parts.metrics_open ? Access::Or::kLocal : Access::Or::kNobody;
   return {get("/healthz", anyone(), healthz),
           get("/readyz", anyone(), readyz),
           get("/openapi.yaml", anyone(), openapi),
-          get("/metrics", needs(Permission::kMetricsRead, Access::Or::kLocal), metrics),
+          get("/metrics", needs(Permission::kMetricsRead, local), metrics),
           get("/v1/node", needs(Permission::kServiceRead), node),
           get("/v1/images", needs(Permission::kServiceRead), images),
           get("/v1/languages", needs(Permission::kServiceRead), languages)};

@@ -66,6 +66,7 @@ struct RestParts {
   Millis heartbeat{15'000};
   std::string openapi = {};  // the document's text
   std::string version = {};
+  bool metrics_open = false;               // without a credential, over a local listener
   std::vector<std::string> notified = {};  // where escalations are told of, for people
   // Threads for what would hold up the io thread.
   boost::asio::thread_pool& background;
