@@ -140,7 +140,7 @@ void RunService::Impl::vacate(Live& run) {
 
 Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
-  const Result<Outcome> outcome = co_await perform(*run);
+  const Result<Outcome> outcome = co_await perform(run);
   conclude(*run, outcome);
   runtime::spawn(executor, tearDown(run));
   co_await recordEnd(*run);
@@ -151,15 +151,26 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   startWaiting();
 }
 
-Task<Result<Outcome>> RunService::Impl::perform(Live& run) {
-  if (run.execution.status != model::Status::kRunning) {
-    model::SignedPermit permit = CO_TRY(co_await recordStart(run));
-    run.provisioned = co_await provision(run, std::move(permit));
+Task<Result<Outcome>> RunService::Impl::perform(LivePtr run) {
+  const auto self = shared_from_this();
+  if (run->execution.status != model::Status::kRunning) {
+    model::SignedPermit permit = CO_TRY(co_await recordStart(*run));
+    runtime::spawn(executor, provisionBeside(run, std::move(permit)));
   }
-  while (!run.provisioned)
-    co_await run.settled.wait();
-  CO_TRY(*std::move(run.provisioned));
-  co_return co_await exec(run);
+  while (!run->provisioned && !givesUp(*run))
+    co_await run->settled.wait();
+  if (!run->provisioned) {
+    if (run->cause == Cause::kNone) run->cause = Cause::kStopping;
+    co_return fail(Code::kUnavailable, "the service stopped before there was a sandbox");
+  }
+  CO_TRY(*std::move(run->provisioned));
+  co_return co_await exec(*run);
+}
+
+// A service that stops waits for no sandbox that is being made, which may take as long as reading
+// the image. The node ends it with the connection.
+bool RunService::Impl::givesUp(const Live& run) const {
+  return draining && run.execution.session_id.empty();
 }
 
 void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
@@ -210,12 +221,12 @@ void RunService::Impl::giveMostProcessorTime(Live& run) const {
 
 void RunService::Impl::askForSandbox(const LivePtr& run) {
   if (!run->permit) return;
-  runtime::spawn(executor, provisionBeside(run, *std::exchange(run->permit, std::nullopt)));
+  runtime::spawn(executor, provisionBeside(run, sign(*std::exchange(run->permit, std::nullopt))));
 }
 
-Task<void> RunService::Impl::provisionBeside(LivePtr run, model::Permit permit) {
+Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
   const auto self = shared_from_this();
-  run->provisioned = co_await provision(*run, sign(permit));
+  run->provisioned = co_await provision(*run, std::move(permit));
   run->settled.notify();
 }
 
@@ -244,6 +255,10 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                            }});
   run.image_since = run.home ? run.home->imageSince() : imageSince();
   const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
+  if (model::isTerminal(run.execution.status)) {  // given up meanwhile
+    CO_TRY(co_await run.host->release());
+    co_return fail(Code::kUnavailable, "the sandbox came too late");
+  }
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;
@@ -481,6 +496,7 @@ Task<void> RunService::drain() {
     if (run->execution.status == model::Status::kRunning) {
       impl->endFromOutside(*run, Cause::kStopping);
     }
+    run->settled.notify();  // it may wait for its sandbox
   }
   // What waits, in the queue or for approval, stays there: the ledger has it for the next start.
   const auto waiting = [&] { return impl->queue.size() + impl->blocked.size(); };

@@ -173,6 +173,26 @@ TEST_F(ServiceTest, DrainsWithoutLosingARecord) {
   EXPECT_FALSE(service_->ready());
 }
 
+TEST_F(ServiceTest, WhatStopsWaitsForNoSandbox) {
+  config_.concurrent = 2;
+  open();
+  fake_->holdProvisions(true);
+  const std::string made = accepted({"echo", "x"});
+  runUntil([&] { return service_->get(principal(), made)->status == Status::kRunning; });
+  const auto began = base::monotonicNow();
+  await([](RunService& service) -> Task<bool> {
+    co_await service.drain();
+    co_return true;
+  }(*service_));
+  EXPECT_LT(base::monotonicNow() - began, Millis(5'000));
+  EXPECT_EQ(stored(made).status, Status::kFailed);
+  EXPECT_EQ(stored(made).error->type, "SERVER_RESTART");
+  fake_->holdProvisions(false);
+  runUntil([&] { return fake_->provisioned().size() == 1 && fake_->live() == 0; });
+  EXPECT_EQ(stored(made).error->type, "SERVER_RESTART")
+      << "a sandbox that comes late starts nothing";
+}
+
 TEST_F(ServiceTest, AFullDiskRefusesRuns) {
   open();
   store_->full = true;

@@ -164,11 +164,12 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void startWaiting();
   [[nodiscard]] bool mayStart(const Live& live) const;
   Task<void> execute(LivePtr live);
-  Task<Result<model::Outcome>> perform(Live& live);
+  Task<Result<model::Outcome>> perform(LivePtr live);
+  [[nodiscard]] bool givesUp(const Live& live) const;
   void markStarted(Live& live, const model::PermitFields& permit) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
-  Task<void> provisionBeside(LivePtr live, model::Permit permit);
+  Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
   Task<Result<model::Outcome>> exec(Live& live);
   void conclude(Live& live, const Result<model::Outcome>& outcome);

@@ -65,7 +65,8 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
 Task<void> Sessions::Impl::finish(SessionPtr session) {
   const auto self = shared_from_this();
   const base::Monotonic until = base::monotonicNow() + config.patience.begin;
-  while (!session->begun && base::monotonicNow() < until)
+  // A service that stops waits for no sandbox: the node ends it with the connection.
+  while (!session->begun && !draining && base::monotonicNow() < until)
     co_await session->changed.wait(until);
   session->abandoned = !session->begun;
   co_await emptied(*session, base::monotonicNow() + config.patience.programs);
@@ -210,6 +211,7 @@ Task<void> Sessions::drain() {
   const auto sessions = impl->live;
   for (const auto& [id, session] : sessions) {
     if (!session->waits()) impl->beginEnd(session, endOfService());
+    session->changed.notify();
   }
   const auto all_wait = [&] {
     return std::ranges::all_of(impl->live, [](const auto& each) { return each.second->waits(); });

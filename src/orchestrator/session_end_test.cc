@@ -214,6 +214,26 @@ TEST_F(SessionsTest, DrainEndsThemAll) {
   EXPECT_EQ(fake_->live(), 0U);
 }
 
+TEST_F(SessionsTest, DrainWaitsForNoSandbox) {
+  session_config_.patience.begin = Millis(60'000);
+  open();
+  fake_->holdProvisions(true);
+  const auto making = start(sessions_->create(principal(), asked(), ""));
+  runUntil([&] { return metrics_.creating_sessions == 1; });
+  const std::string id = sessions_->list(principal(), {})->at(0).id;
+  const auto began = base::monotonicNow();
+  await([](Sessions& sessions) -> Task<bool> {
+    co_await sessions.drain();
+    co_return true;
+  }(*sessions_));
+  EXPECT_LT(base::monotonicNow() - began, Millis(5'000));
+  EXPECT_EQ(reason(storedSession(id)), error_type::kServerRestart);
+  EXPECT_FALSE(finish(making));
+  fake_->holdProvisions(false);
+  runUntil([&] { return !fake_->provisioned().empty() && fake_->live() == 0; });
+  EXPECT_EQ(reason(storedSession(id)), error_type::kServerRestart);
+}
+
 TEST_F(SessionsTest, CanBeEndedWhileItIsMade) {
   session_config_.patience.begin = Millis(20);
   open();

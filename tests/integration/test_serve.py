@@ -7,6 +7,7 @@ with the real ones.
 """
 
 import contextlib
+import http.client
 import os
 import pathlib
 import shutil
@@ -20,6 +21,7 @@ import unittest
 
 import harness
 import inert
+import test_images
 from harness import wait_for
 
 # Plays both parts. The control plane makes the key and answers HTTP on the socket it was given; each
@@ -440,6 +442,40 @@ class RealParts(unittest.TestCase):
             time.sleep(5)  # with nothing to say but that it lives
             self.assertEqual(server.pid_of("cloister-node"), node)
             self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+
+    def test_it_stops_while_the_image_is_hashed(self):
+        """Runs and sessions whose sandboxes wait for the digest of the image hold nothing up."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="cloister-test-serve.")))
+        folder.chmod(0o755)
+        root, state = folder / "root", folder / "state"
+        for path in ("/bin/bash", *test_images.libraries("/bin/bash")):
+            test_images.put(root, path, "/usr/bin/bash" if path == "/bin/bash" else None)
+        with open(root / "usr/bin/large", "wb") as large:
+            large.truncate(1 << 40)  # with nothing in it; hours of hashing
+        state.mkdir(mode=0o755)
+        config = f"node:\n  image_root: {root}\nimages:\n  require_verified: %s\n  read_after_seconds: 0\n"
+        with harness.Server(config % "true", state=state, env={"CACHE_DIRECTORY": str(folder / "cache")}) as server:
+            made = server.request("POST", "/v1/executions", {"command": ["/usr/bin/bash", "-c", "echo hi"]}).json()
+            path = f"/v1/executions/{made['id']}"
+            wait_for("it to run", lambda: server.request("GET", path).json()["status"] == "running")
+            def ask():
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    server.request("POST", "/v1/sessions", {})
+
+            asked = threading.Thread(target=ask)
+            asked.start()
+            session = wait_for("the session", lambda: server.request("GET", "/v1/sessions").json()["sessions"])[0]
+            begun = time.monotonic()
+            server.stop()
+            self.assertLess(time.monotonic() - begun, 10)
+            asked.join()
+            self.assertNotIn("sandbox not torn down", server.log.read_text())
+        (root / "usr/bin/large").unlink()
+        with harness.Server(config % "false", state=state, env={"CACHE_DIRECTORY": str(folder / "cache")}) as server:
+            ended = server.request("GET", path).json()
+            self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "SERVER_RESTART"), ended)
+            ended = server.request("GET", f"/v1/sessions/{session['id']}").json()
+            self.assertEqual((ended["status"], ended["end_reason"]["type"]), ("ended", "SERVER_RESTART"), ended)
 
     def test_the_control_plane_has_no_privilege(self):
         with harness.Server() as server:
