@@ -135,6 +135,7 @@ Task<Result<model::Outcome>> Slot::perform(std::string encoded_spec) {
 }
 
 Task<void> Slot::close() {
+  tellUsed();
   outlet_.shut();
   if (sandbox_ && busy_) sandbox_->cancel();
   while (busy_)

@@ -91,6 +91,11 @@ class Home {
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;
   [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox
+  // A program is reported to have used so much more processor time.
+  virtual void addProcessorTime(uint64_t cpu_ms) = 0;
+  // What is to be charged for a program that has ended and used so much: some of it may have been
+  // charged already, as the session's.
+  virtual uint64_t chargeProgram(uint64_t cpu_ms) = 0;
 };
 
 std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,

@@ -251,6 +251,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                        .usage =
                            [&run](const model::Usage& usage) {
                              run.execution.usage = usage;
+                             reportProcessorTime(run);
                              run.log->publish(run.execution);
                            }});
   run.image_since = run.home ? run.home->imageSince() : imageSince();
@@ -274,6 +275,21 @@ Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
   co_return co_await run.host->run(run.spec, *run.recorder);
 }
 
+void RunService::Impl::reportProcessorTime(Live& run) {
+  const auto used = static_cast<uint64_t>(std::max<int64_t>(run.execution.usage.cpu_ms, 0));
+  if (!run.home || run.in_kernel || used <= run.reported_cpu_ms) return;
+  run.home->addProcessorTime(used - std::exchange(run.reported_cpu_ms, used));
+}
+
+// A cell's is its kernel's, which is charged for by itself.
+void RunService::Impl::charge(Live& run) const {
+  reportProcessorTime(run);
+  if (parts.quotas == nullptr || run.execution.cell) return;
+  const auto used = static_cast<uint64_t>(std::max<int64_t>(run.execution.usage.cpu_ms, 0));
+  const bool shares = run.home && !run.in_kernel;
+  parts.quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
+}
+
 // What became of it, into its record.
 void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   Execution& execution = run.execution;
@@ -291,10 +307,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   }
   run.host->complete(execution);
   settleImage(execution.provenance, run.image_since);
-  // A cell's is its kernel's, which is charged for by itself.
-  if (parts.quotas != nullptr && !execution.cell) {
-    parts.quotas->charge(execution.principal, execution.usage.cpu_ms);
-  }
+  charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
   execution.finished_at = base::wallMicros();
   for (model::ArtifactRef& artifact : execution.artifacts) {

@@ -53,8 +53,10 @@ struct Live {
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;
-  bool started = false;    // the program was
-  bool lasts_cpu = false;  // as model::ExecRequest
+  bool started = false;          // the program was
+  bool lasts_cpu = false;        // as model::ExecRequest
+  bool in_kernel = false;        // a cell: what it uses is its kernel's
+  uint64_t reported_cpu_ms = 0;  // to `home`
   // What lasts as long as its session: how long at most, by its rule and for its agent.
   std::chrono::milliseconds lasts_for = Kernel::kForever;
   std::unique_ptr<Host> host;

@@ -201,6 +201,12 @@ Result<Quotas::Use> Quotas::beginSession(const model::Principal& principal, uint
   });
 }
 
+Result<> Quotas::hasProcessorTime(const model::Principal& principal) const {
+  for (const QuotaScope& scope : scopesOf(principal))
+    TRY(checkCpu(scope));
+  return {};
+}
+
 void Quotas::charge(const model::Principal& principal, uint64_t cpu_ms) {
   const int64_t hour = config_.wall() / kHour;
   if (cpu_ms == 0) return;

@@ -80,7 +80,9 @@ class Quotas {
   [[nodiscard]] Use beginRun(const model::Principal& principal, uint64_t memory_bytes);
   // kQuota as admit().
   Result<Use> beginSession(const model::Principal& principal, uint64_t memory_bytes);
-  // Something has ended that used so much.
+  // Whether there is processor time left in this hour; kQuota as admit().
+  [[nodiscard]] Result<> hasProcessorTime(const model::Principal& principal) const;
+  // Something has used so much more.
   void charge(const model::Principal& principal, uint64_t cpu_ms);
 
   // What holds now, from the record and the configuration; of a tenant where `agent` is "".

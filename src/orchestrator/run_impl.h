@@ -107,6 +107,9 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // The run's place, and its part of the quotas.
   void occupy(Live& live);
   void vacate(Live& live);
+  // What is known of its processor time: to its session, and at its end to the quotas.
+  static void reportProcessorTime(Live& live);
+  void charge(Live& live) const;
   void launch(const LivePtr& live);
   void enqueue(const LivePtr& live);
   void show(const LivePtr& live);
@@ -243,6 +246,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;
+  std::function<void()> charge_sessions;  // for what their programs are not charged for
   // Of sessions that wait for escalations.
   std::function<void(const model::Escalation&)> settle_sessions;
   std::function<void()> look_at_sessions;

@@ -104,6 +104,7 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
   if (asked.request.lasts) run.spec.run.timeout = cell.wall = run.lasts_for;
   if (asked.request.lasts_cpu) cell.cpu_time = std::chrono::milliseconds(0);
   run.lasts_cpu = asked.request.lasts_cpu;
+  run.in_kernel = asked.kernel != nullptr;
   run.host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, cell)
              : asked.home
                  ? makeSessionHost(executor, asked.home)

@@ -12,7 +12,9 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
   const auto self = shared_from_this();
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.rules_every);
-    if (stopped || parts.agents == nullptr) continue;
+    if (stopped) break;
+    if (charge_sessions) charge_sessions();
+    if (parts.agents == nullptr) continue;
     RulesNow now(*parts.agents);
     endWhatIsRevoked(now);
     if (rules_looked) rules_looked(now);

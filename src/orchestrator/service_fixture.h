@@ -103,9 +103,10 @@ class ServiceTest : public testing::Test {
     keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
-    service_ = std::make_unique<RunService>(
-        io_->get_executor(),
-        Parts{*store_, *keeper_, languages_, engine(), key_, metrics_, nullptr, guard()}, config_);
+    service_ = std::make_unique<RunService>(io_->get_executor(),
+                                            Parts{*store_, *keeper_, languages_, engine(), key_,
+                                                  metrics_, nullptr, guard(), nullptr, quotas_},
+                                            config_);
     const auto recovered = service_->recover();
     ASSERT_TRUE(recovered) << recovered.error().message;
     sessions_ = std::make_unique<Sessions>(*service_, session_config_);
@@ -214,6 +215,7 @@ class ServiceTest : public testing::Test {
   base::SigningKey key_ = base::SigningKey::generate();
   CountingMetrics metrics_;
   RunConfig config_;
+  Quotas* quotas_ = nullptr;  // when the service is opened
   SessionConfig session_config_;
   model::NodeOffer offer_;
   artifacts::Secret master_ = artifacts::Secret::random();

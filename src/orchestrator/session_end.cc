@@ -84,6 +84,7 @@ Task<void> Sessions::Impl::emptied(LiveSession& session, base::Monotonic deadlin
 
 Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   if (!session.box) co_return;
+  const model::Usage before = session.earlier;
   session.earlier = session.usage();
   const auto going =
       std::make_shared<TearDown>(runs->executor, std::exchange(session.box, nullptr));
@@ -91,12 +92,17 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   const base::Monotonic until = base::monotonicNow() + config.patience.tear_down;
   while (!going->done && base::monotonicNow() < until)
     co_await going->changed.wait(until);
+  if (const auto last = going->sandbox->used()) {
+    session.earlier = before;
+    session.earlier.add(*last);
+  }
   if (going->done) co_return;
   base::log(base::Level::kError, "sandbox not torn down in time", {{"session", session.record.id}});
 }
 
 // Nobody hears of the end before it is durable.
 Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
+  chargeLast(session);
   Session record = session.now();
   record.status = SessionStatus::kEnded;
   if (session.ending) record.end = session.ending->reason;

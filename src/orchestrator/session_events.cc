@@ -121,6 +121,14 @@ SessionEnd endByFault(const Error& fault) {
   return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, answered, retryable);
 }
 
+SessionEnd endByQuota(const Error& over) {
+  SessionEnd made = end(error_type::kQuotaExceeded,
+                        over.message + ", and processes that no execution waits for went on in it",
+                        Cause::kSessionQuota, Code::kConflict, false);
+  made.reason.details["limit"] = kCpuQuota;
+  return made;
+}
+
 SessionEnd endByRules(const Error& fault) {
   return end(error_type::kPermissionDenied,
              "the rules of its agent have changed, and no sandbox that holds them could be made: " +

@@ -33,6 +33,8 @@ SessionEnd endByDenial(const policy::Denied& denied);
 SessionEnd endByApproval(model::RunError reason);
 // Its sandbox could not be had.
 SessionEnd endByFault(const Error& fault);
+// Processes that its programs left behind went on when the quota that `over` names was used up.
+SessionEnd endByQuota(const Error& over);
 // Something was taken from its agent, and no sandbox without that could be had.
 SessionEnd endByRules(const Error& fault);
 

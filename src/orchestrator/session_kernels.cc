@@ -127,7 +127,12 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
       withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
   Kernel::Begun begun{.host = makeSessionHost(runs->executor, session), .spec = std::move(spec)};
   if (runs->parts.quotas != nullptr) {
-    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal](uint64_t cpu_ms) {
+    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal,
+                    of = std::weak_ptr(session)](uint64_t cpu_ms) {
+      if (const SessionPtr in = of.lock()) {
+        in->addProcessorTime(cpu_ms);
+        cpu_ms = in->chargeProgram(cpu_ms);
+      }
       quotas->charge(by, cpu_ms);
     };
   }

@@ -51,6 +51,9 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
     if (const auto impl = weak.lock()) impl->lookAtRules(now);
   };
+  runs.impl_->charge_sessions = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->charge();
+  };
   runs.impl_->settle_sessions = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
     if (const auto impl = weak.lock()) impl->settle(e);
   };
@@ -149,6 +152,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
       std::make_shared<LiveSession>(runs->executor, Lease::Terms{request.ttl, request.idle_ttl});
   record.request_json = base::toJson(model::toJsonObject(request));
   session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
+  session->meter = SessionMeter(config.usage_lag);
   session->max_programs = config.max_execs;
   session->calls_per_minute = config.calls_per_minute;
   session->log = std::make_shared<SessionLog>(runs->executor);

@@ -47,6 +47,7 @@ struct SessionConfig {
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
+  Millis usage_lag{2000};  // of what programs are reported to use, behind their sandbox
   KernelBounds kernels;
   WatchBounds watches;
   model::RequestBounds requests = model::defaultBounds();  // of tool calls from within

@@ -15,6 +15,7 @@
 #include "orchestrator/rate_bucket.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/session_events.h"
+#include "orchestrator/session_meter.h"
 #include "orchestrator/sessions.h"
 #include "runtime/signal.h"
 
@@ -44,6 +45,8 @@ struct LiveSession final : Home {
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
+  void addProcessorTime(uint64_t cpu_ms) override { meter.addProgram(cpu_ms); }
+  uint64_t chargeProgram(uint64_t cpu_ms) override { return meter.chargeProgram(cpu_ms); }
   // For an approval, or for room once it has one.
   [[nodiscard]] bool waits() const { return record.status == model::SessionStatus::kBlocked; }
 
@@ -78,6 +81,8 @@ struct LiveSession final : Home {
   base::Monotonic accepted_at = base::monotonicNow();
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
+  SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
+  uint64_t over_quota_ms = 0;     // charged to it since its quota of processor time was used up
   model::Usage earlier;     // of boxes that it had before, or the last of `box` when it has none
   int64_t image_since = 0;  // model::ImageState::since of the first `box`: later ones are younger
   std::optional<SessionEnd> ending;  // its first cause; from then on it is ending
@@ -214,6 +219,11 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();
   Task<void> recordImage(SessionPtr session);
+
+  // What the quotas are charged for beside programs and kernels (session_quota.cc).
+  void charge();
+  void chargeOne(const SessionPtr& session);
+  void chargeLast(LiveSession& session) const;
 
   // The end.
   void beginEnd(const SessionPtr& session, SessionEnd end);

@@ -219,6 +219,13 @@ void applyCause(Execution& execution, Cause cause) {
           "its session's sandbox was ended for holding too many locks on files at once", false);
       execution.error->details["limit"] = limit_name::kFileLocks;
       return;
+    case Cause::kSessionQuota:
+      set(execution, Status::kFailed, error_type::kQuotaExceeded,
+          "its session was ended: a quota of processor time was used up, and processes that no "
+          "execution waits for went on in the session",
+          false);
+      execution.error->details["limit"] = kCpuQuota;
+      return;
     case Cause::kSessionLost:
       return set(execution, Status::kFailed, error_type::kRunnerLost,
                  "its session's sandbox was lost; the program may have run in part", true);

@@ -26,6 +26,7 @@ enum class Cause : uint8_t {
   kSessionExpired,  // at its time
   kSessionMemory,   // at the memory limit of its sandbox
   kSessionLocks,    // for the locks on files of its sandbox
+  kSessionQuota,    // its processes used more than a quota of processor time
   kSessionLost,     // with its sandbox's runner
   kRevoked,         // its agent may no longer do what its sandbox lets it do
 };
@@ -37,6 +38,9 @@ struct WorkspacePlace {
   // bounded by memory_mb; nothing where they never do.
   std::optional<uint64_t> disk_over = {};
 };
+
+// The limit of an error for want of processor time, by a quota.
+inline constexpr std::string_view kCpuQuota = "cpu_seconds_per_hour";
 
 // The sandbox's outcome → status, exit code, signal, usage, compile result and error. `cause`
 // counts only where the program did not end first.

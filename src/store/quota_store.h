@@ -18,7 +18,7 @@ namespace cloister::store {
 // is written as in URLs.
 std::string quotaSubject(const model::QuotaScope& scope);
 
-// What the executions of one agent of a tenant have used ("": those of no agent).
+// What executions and sessions of one agent of a tenant have used ("": those of no agent).
 struct CpuUse {
   model::QuotaScope of;
   uint64_t cpu_ms = 0;
@@ -34,7 +34,8 @@ class QuotaStore {
                    Done<void> done) = 0;
   // All there are, of every tenant.
   virtual Result<std::vector<model::QuotaRecord>> all() = 0;
-  // By what ended at `since` (wall-clock microseconds) or later.
+  // By what ended at `since` (wall-clock microseconds) or later; of a session what its executions
+  // did not use.
   virtual Result<std::vector<CpuUse>> cpuSince(int64_t since) = 0;
 };
 

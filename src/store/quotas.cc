@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/quotas.h"
 
+#include <map>
+
 #include "base/json.h"
 #include "store/agent_store.h"
 #include "store/queries.h"
@@ -19,6 +21,15 @@ constexpr char kCpu[] =
     "SELECT tenant, agent, sum(json_extract(legible(encrypted, tenant, 'record ' || id, record),"
     " '$.usage.cpu_ms')) FROM executions"
     " WHERE finished_at>0 AND finished_at>=? GROUP BY tenant, agent";
+// What the sandboxes of sessions used that their executions did not.
+constexpr char kSessionCpu[] =
+    "SELECT s.tenant, s.agent, sum(max(0,"
+    " coalesce(json_extract(legible(s.encrypted, s.tenant, 'session ' || s.id, s.record),"
+    " '$.usage.cpu_ms'), 0)"
+    " - (SELECT coalesce(sum(json_extract(legible(e.encrypted, e.tenant, 'record ' || e.id,"
+    " e.record), '$.usage.cpu_ms')), 0) FROM executions e"
+    " WHERE e.session_id<>'' AND e.session_id=s.id)))"
+    " FROM sessions s WHERE s.ended_at>0 AND s.ended_at>=? GROUP BY s.tenant, s.agent";
 
 Result<> write(Transaction tx, const model::QuotaRecord& record) {
   if (record.quota == model::Quota{}) {
@@ -67,11 +78,16 @@ Result<std::vector<model::QuotaRecord>> readQuotas(Database& db) {
 }
 
 Result<std::vector<CpuUse>> readCpuSince(Database& db, int64_t since) {
-  Statement cpu = TRY(db.use(kCpu));
-  cpu.bind(since);
+  std::map<model::QuotaScope, uint64_t> sums;
+  for (const char* sql : {kCpu, kSessionCpu}) {
+    Statement cpu = TRY(db.use(sql));
+    cpu.bind(since);
+    while (TRY(cpu.step()))
+      sums[{std::string(cpu.text(0)), std::string(cpu.text(1))}] += cpu.natural(2);
+  }
   std::vector<CpuUse> uses;
-  while (TRY(cpu.step()))
-    uses.push_back({{std::string(cpu.text(0)), std::string(cpu.text(1))}, cpu.natural(2)});
+  for (const auto& [scope, cpu_ms] : sums)
+    uses.push_back({scope, cpu_ms});
   return uses;
 }
 

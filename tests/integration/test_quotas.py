@@ -168,6 +168,44 @@ class ProcessorTime(QuotaCase):
                 self.assertIn("cpu_seconds_per_hour of agent alice is 1", refused.json()["error"]["message"])
 
 
+    LEFT_BEHIND = "setsid sh -c 'while :; do :; done' >/dev/null 2>&1 & echo started"
+
+    def test_of_a_process_left_behind(self):
+        """No execution waits for it, and its session is there for an hour."""
+        with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 2\n") as server:
+            key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
+            with Session(server, language="bash", key=key) as session:
+                done = session.exec(self.LEFT_BEHIND)
+                self.assertEqual((done["status"], done["stdout"]), ("completed", "started\n"), done)
+                over = session.wait_ended(60)
+            self.assertEqual(over["end_reason"]["type"], "QUOTA_EXCEEDED", over)
+            self.assertIn("cpu_seconds_per_hour of agent alice is 2", over["end_reason"]["message"])
+            self.assertGreater(over["resource_usage"]["cpu_ms"], 2000)
+            self.assertLess(over["resource_usage"]["cpu_ms"], 12000, "two seconds, one more, and the time of some looks")
+            refused = server.request("POST", "/v1/executions?wait=60", {"language": "bash", "code": "true"}, key=key)
+            self.assertEqual(refused.status, 429, refused.body)
+            server.stop()
+            server.start()
+            server.wait_ready()
+            refused = server.request("POST", "/v1/executions?wait=60", {"language": "bash", "code": "true"}, key=key)
+            self.assertEqual(refused.status, 429, "it is charged after a restart as well")
+
+    def test_is_charged_once(self):
+        """A session's end charges what its executions did not use."""
+        with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 1000\n") as server:
+            key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
+            with Session(server, language="bash", key=key) as session:
+                burn = session.exec("timeout 2 sh -c 'while :; do :; done'; true")
+                session.exec(self.LEFT_BEHIND)
+                harness.wait_for("two seconds more", lambda: session.show()["resource_usage"]["cpu_ms"]
+                                 > burn["resource_usage"]["cpu_ms"] + 2000)
+                over = session.end()
+            states = server.request("GET", "/v1/quotas?tenant=acme").json()["quotas"]
+            used = next(state for state in states if state["agent"] == "alice")["use"]["cpu_seconds_per_hour"]
+            self.assertGreater(over["resource_usage"]["cpu_ms"], 3000, over)
+            self.assertEqual(used, over["resource_usage"]["cpu_ms"] // 1000)
+
+
 class WhoMay(QuotaCase):
     def test_roles_and_tenants(self):
         boss, agent, rival = self.secret("tenant-admin"), self.secret(agent="alice"), self.secret("tenant-admin",

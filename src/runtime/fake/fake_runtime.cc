@@ -33,7 +33,6 @@
 #include "wire/node.h"
 
 namespace cloister::runtime {
-
 namespace {
 
 using model::End;
@@ -42,9 +41,8 @@ using Words = std::vector<std::string>;
 
 uint64_t number(const Words& argv, size_t index) {
   uint64_t value = 0;
-  if (index < argv.size()) {
-    std::from_chars(argv[index].data(), argv[index].data() + argv[index].size(), value);
-  }
+  if (index >= argv.size()) return value;
+  std::from_chars(argv[index].data(), argv[index].data() + argv[index].size(), value);
   return value;
 }
 
@@ -188,6 +186,7 @@ class FakeSandbox final : public Sandbox {
   ~FakeSandbox() override { release(); }
 
   const SandboxInfo& info() const override { return info_; }
+  std::optional<model::Usage> used() const override { return state_->used; }
   Task<Result<Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
     alone_ = std::make_unique<FakeProgram>(state_, home_, permit_.limits, spec);
     if (cancelled_) alone_->cancel();
@@ -347,8 +346,7 @@ Task<void> FakeProgram::show(Run& run) {
 
 Task<void> FakeProgram::write(Run& run) {
   if (run.argv.size() <= 2) co_return;
-  run.made.push_back({run.argv[1], run.argv[2], 0644});
-  home_->files.push_back(run.made.back());
+  home_->files.push_back(run.made.emplace_back(run.argv[1], run.argv[2], 0644));
 }
 
 Task<void> FakeProgram::flood(Run& run) {
@@ -542,10 +540,9 @@ Task<Result<std::unique_ptr<Sandbox>>> FakeRuntime::provision(const model::Signe
 Task<Result<base::json::object>> FakeRuntime::plan(const model::SignedPermit& permit) {
   auto fields = wire::decodePermit(permit.encoded);
   if (!fields) co_return std::unexpected(std::move(fields).error());
-  base::json::object plan;
-  plan["runtime"] = "fake";
-  plan["limits"] = {{"memory_bytes", fields->limits.memory_bytes}, {"pids", fields->limits.pids}};
-  co_return plan;
+  const auto [memory, pids] = std::pair(fields->limits.memory_bytes, fields->limits.pids);
+  co_return base::json::object{{"runtime", "fake"},
+                               {"limits", {{"memory_bytes", memory}, {"pids", pids}}}};
 }
 
 std::optional<model::PoolStats> FakeRuntime::pool() const {
@@ -558,6 +555,10 @@ std::optional<model::ImageState> FakeRuntime::image() const {
 
 void FakeRuntime::setImage(model::ImageState state) {
   state_->image = std::move(state);
+}
+
+void FakeRuntime::setUsed(const model::Usage& usage) {
+  state_->used = usage;
 }
 
 void FakeRuntime::keepReady(model::PoolStats stats) {

@@ -31,6 +31,8 @@ class FakeRuntime : public Runtime {
 
   // What image() says; sandboxes from now on have its digest, or lack one. Without, they have one.
   void setImage(model::ImageState state);
+  // What used() of every sandbox says.
+  void setUsed(const model::Usage& usage);
   // What pool() says.
   void keepReady(model::PoolStats stats);
   // Lets every program that runs "hold", now or later, go on.

@@ -26,6 +26,7 @@ struct FakeRuntime::State {
   bool provisions_held = false;
   std::optional<model::PoolStats> pool;
   std::optional<model::ImageState> image;
+  std::optional<model::Usage> used;
 };
 
 }  // namespace cloister::runtime

@@ -83,8 +83,17 @@ bool stepStarting(Channel& channel, FromNode type, const Frame& frame) {
                           (type == FromNode::kFailed && frame.payload.size() <= kMaxSmall));
 }
 
-// Its end may cross the wish for it.
-bool stepClosing(Channel& channel, FromNode type) {
+bool hearUsed(Channel& channel, const Frame& frame) {
+  const auto used = wire::decodeUsage(frame.payload);
+  if (used) channel.used = *used;
+  return used.has_value();
+}
+
+// Its end may cross the wish for it. A session's sandbox says what it has used before it goes.
+bool stepClosing(Channel& channel, FromNode type, const Frame& frame) {
+  if (channel.kind == Channel::Kind::kSession && type == FromNode::kUsage) {
+    return hearUsed(channel, frame);
+  }
   const bool ended = channel.kind == Channel::Kind::kProgram &&
                      (type == FromNode::kFinished || type == FromNode::kFailed);
   if (type == FromNode::kTornDown || ended) channel.state = State::kGone;
@@ -93,11 +102,7 @@ bool stepClosing(Channel& channel, FromNode type) {
 
 bool stepIdle(Channel& channel, FromNode type, const Frame& frame) {
   if (channel.kind != Channel::Kind::kSession) return false;
-  if (type == FromNode::kUsage) {
-    const auto used = wire::decodeUsage(frame.payload);
-    if (used) channel.used = *used;
-    return used.has_value();
-  }
+  if (type == FromNode::kUsage) return hearUsed(channel, frame);
   if (type != FromNode::kDied) return false;
   channel.state = State::kEnded;
   return !frame.payload.empty() && frame.payload.size() <= kMaxSmall;
@@ -118,7 +123,7 @@ bool step(Channel& channel, FromNode type, const Frame& frame) {
     case State::kRunning:
       return stepRunning(channel, type, frame);
     case State::kClosing:
-      return stepClosing(channel, type);
+      return stepClosing(channel, type, frame);
     case State::kPlanning:
       channel.state = State::kGone;
       return type == FromNode::kPlanned || type == FromNode::kFailed;

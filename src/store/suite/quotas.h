@@ -6,6 +6,7 @@
 #include <string>
 
 #include "store/quota_store.h"
+#include "store/session_testing.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -76,6 +77,42 @@ TEST_P(StoreSuite, ProcessorTimeIsSummedByAgentSinceATime) {
     used[use.of] = use.cpu_ms;
   const std::map<model::QuotaScope, uint64_t> expected = {
       {{"acme"}, 7}, {{"acme", "alice"}, 23}, {{"other", "alice"}, 9}};
+  EXPECT_EQ(used, expected);
+}
+
+// What its executions used is theirs already.
+TEST_P(StoreSuite, ProcessorTimeOfASessionIsWhatItsExecutionsDidNotUse) {
+  const auto session = [&](const std::string& tenant, int64_t cpu_ms, int64_t ended_at) {
+    model::Session s = create(*store_, newSession(tenant, "alice")).value().session;
+    EXPECT_TRUE(update(*store_, s, SessionStatus::kRunning));
+    s.usage.cpu_ms = cpu_ms;
+    s.ended_at = ended_at;
+    EXPECT_TRUE(update(*store_, s, SessionStatus::kEnded));
+    return s.id;
+  };
+  const auto execution = [&](const std::string& in, int64_t cpu_ms) {
+    NewExecution request = queued("acme");
+    request.execution.principal.agent = "bob";
+    request.execution.session_id = in;
+    model::Execution e = accept(*store_, request).value().execution;
+    ASSERT_TRUE(update(*store_, e, model::Status::kRunning));
+    e.usage.cpu_ms = cpu_ms;
+    e.finished_at = 1500;
+    ASSERT_TRUE(update(*store_, e, model::Status::kCompleted));
+  };
+  const std::string with = session("acme", 1000, 2000);
+  execution(with, 300);
+  execution(with, 100);
+  session("acme", 50, 1000);
+  session("acme", 7, 999);
+  execution(session("acme", 20, 2000), 30);  // which measures more than its sandbox does
+  std::map<model::QuotaScope, uint64_t> used;
+  const auto uses = store_->quotas().cpuSince(1000);
+  ASSERT_TRUE(uses) << uses.error().message;
+  for (const CpuUse& use : *uses)
+    used[use.of] = use.cpu_ms;
+  const std::map<model::QuotaScope, uint64_t> expected = {{{"acme", "alice"}, 650},
+                                                          {{"acme", "bob"}, 430}};
   EXPECT_EQ(used, expected);
 }
 
