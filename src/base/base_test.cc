@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/json.h"
+#include "base/record_clock.h"
 
 namespace cloister::base {
 namespace {
@@ -34,6 +35,22 @@ TEST(Id, SortsByTimeAndIsRecognised) {
 TEST(Clock, FormatsRfc3339) {
   EXPECT_EQ(formatTime(1'000'000'000'123'456), "2001-09-09T01:46:40.123Z");
   EXPECT_EQ(formatTime(0), "");
+}
+
+TEST(Clock, ARecordsTimesAreInOrderThoughTheWallClockIsSetBack) {
+  const int64_t before = wallMicros();
+  const RecordClock clock;
+  const int64_t began = clock.now();
+  EXPECT_GE(began, before);
+  setWallOffset(-std::chrono::hours(1));
+  EXPECT_LT(wallMicros(), before);
+  EXPECT_GE(clock.now(), began);
+  const Monotonic when = monotonicNow();
+  EXPECT_EQ(clock.at(when + std::chrono::hours(2)) - clock.at(when), 7'200'000'000);
+  const RecordClock after_restart(began);
+  EXPECT_GE(after_restart.now(), began);
+  EXPECT_LT(RecordClock(0).now(), began);
+  setWallOffset(Micros(0));
 }
 
 TEST(Clock, ReadsTimes) {

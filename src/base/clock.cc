@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 
+#include <atomic>
 #include <cstdio>
 #include <ctime>
 
+#include "base/record_clock.h"
+
 namespace cloister::base {
+namespace {
+
+std::atomic<int64_t> wall_offset{0};  // microseconds
+
+}  // namespace
 
 int64_t wallMicros() {
-  return std::chrono::duration_cast<Micros>(std::chrono::system_clock::now().time_since_epoch())
-      .count();
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<Micros>(now).count() + wall_offset.load();
+}
+
+void setWallOffset(Micros offset) {
+  wall_offset = offset.count();
 }
 
 // The two clocks are not read at the same moment: of a few attempts, the one with the least

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/record_times.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/stored_request.h"
@@ -349,6 +350,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
+  run->clock = base::RecordClock(model::latestTime(run->execution));
   if (parts.agents != nullptr) {
     run->held = TRY(parts.agents->heldFor(run->execution.principal));
   }
@@ -373,6 +375,7 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
+  run->clock = base::RecordClock(model::latestTime(run->execution));
   run->host = makeOwnHost(node, places,
                           places.needOf(run->request.limits, run->execution.principal.tenant));
   const auto waits_for = TRY(escalationOf(run->execution));
@@ -517,7 +520,7 @@ Task<void> RunService::Impl::startInSession(LivePtr run) {
 
 Task<void> RunService::Impl::endBlocked(LivePtr run) {
   const auto self = shared_from_this();
-  run->execution.finished_at = base::wallMicros();
+  run->execution.finished_at = run->clock.now();
   co_await recordEnd(*run);
   retire(run);
   co_await withdraw(run->execution.principal, run->execution.id);
@@ -544,7 +547,7 @@ Task<void> RunService::Impl::closeEscalation(Escalation e) {
       .id = e.id,
       .apply = [now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
         is.status = model::EscalationStatus::kExpired;
-        is.ended_at = now;
+        is.ended_at = std::max(now, model::latestTime(is));
         return withdrawnEvent(is);
       },
       .channels = {},

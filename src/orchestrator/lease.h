@@ -37,8 +37,6 @@ class Lease {
   [[nodiscard]] Millis remaining(base::Monotonic now) const {
     return over(now) ? Millis(0) : std::chrono::floor<Millis>(deadline() - now);
   }
-  // The deadline as wall-clock microseconds.
-  [[nodiscard]] int64_t expiresAt() const { return base::wallAt(deadline()); }
   [[nodiscard]] const Terms& terms() const { return terms_; }
 
   // Both ends count from `now` on. False, and nothing has changed, once it is over.

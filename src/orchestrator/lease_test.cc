@@ -75,12 +75,6 @@ TEST(Lease, ARenewalCanBeTakenBack) {
   EXPECT_EQ(lease.deadline(), t0 + seconds(18));
 }
 
-TEST(Lease, SaysItsWallClockTime) {
-  const Lease lease(base::monotonicNow(), kTerms);
-  const int64_t expected = base::wallMicros() + 10'000'000;
-  EXPECT_NEAR(static_cast<double>(lease.expiresAt()), static_cast<double>(expected), 1e6);
-}
-
 // Whoever watches looks at it when it is due, or later; a renewal comes up to 5 ms to either side.
 TEST(Lease, ARenewalThatIsTakenIsNeverFollowedByTheOldEnd) {
   std::mt19937_64 random(1);

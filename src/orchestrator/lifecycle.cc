@@ -175,7 +175,7 @@ bool RunService::Impl::givesUp(const Live& run) const {
 
 void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
   run.execution.status = model::Status::kRunning;
-  run.execution.started_at = base::wallMicros();
+  run.execution.started_at = run.clock.now();
   run.weaker = policy::weakerOf(*run.ruling.policy, question(run, permit.id));
   model::Provenance& provenance = run.execution.provenance;
   provenance.permit_id = permit.id;
@@ -242,7 +242,7 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
       Recorder::Events{.started =
                            [this, &run] {
                              run.started = true;
-                             run.execution.started_at = base::wallMicros();
+                             run.execution.started_at = run.clock.now();
                              const std::chrono::duration<double> took =
                                  base::monotonicNow() - run.accepted_at;
                              parts.metrics.started(took.count(), run.execution.provenance.runtime);
@@ -309,7 +309,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   settleImage(execution.provenance, run.image_since);
   charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
-  execution.finished_at = base::wallMicros();
+  execution.finished_at = run.clock.now();
   for (model::ArtifactRef& artifact : execution.artifacts) {
     if (config.artifact_ttl_us > 0) {
       artifact.expires_at = execution.finished_at + config.artifact_ttl_us;
@@ -320,7 +320,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   run.settled.notify();
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
   const bool queued = !run.host->startsAtOnce();
-  if (run.started && queued) mean_seconds += (std::max(seconds, 0.0) - mean_seconds) / 16;
+  if (run.started && queued) mean_seconds += (seconds - mean_seconds) / 16;
 }
 
 // Takes from its record what the scan does not call clean.
@@ -474,7 +474,7 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
   }
   leaveQueue(run);
   applyCause(run->execution, Cause::kCancelled);
-  run->execution.finished_at = base::wallMicros();
+  run->execution.finished_at = run->clock.now();
   co_await recordEnd(*run);
   retire(run);
   startWaiting();  // what it kept waiting

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/record_clock.h"
 #include "orchestrator/agent_guard.h"
 #include "orchestrator/approval.h"
 #include "orchestrator/host.h"
@@ -50,6 +51,7 @@ struct Live {
   Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
   size_t bytes = 0;         // what it holds while it waits
   base::Monotonic accepted_at;
+  base::RecordClock clock;  // of `execution`
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;

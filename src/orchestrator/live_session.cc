@@ -75,14 +75,14 @@ Result<> LiveSession::admit() {
 void LiveSession::enter() {
   lease.enter(base::monotonicNow());
   programs++;
-  record.last_used_at = base::wallMicros();
+  record.last_used_at = clock.now();
   changed.notify();
 }
 
 void LiveSession::leave() {
   lease.leave(base::monotonicNow());
   programs--;
-  record.last_used_at = base::wallMicros();
+  record.last_used_at = clock.now();
   if (opened && programs == 0) {  // what else was let in has to go (session_rules.cc)
     opened = false;
     was_opened = revoked = true;
@@ -103,7 +103,7 @@ Session LiveSession::now() const {
   if (closed) return record;
   Session session = record;
   session.running = programs;
-  session.expires_at = waits() ? 0 : lease.expiresAt();
+  session.expires_at = waits() ? 0 : clock.at(lease.deadline());
   session.usage = usage();
   return session;
 }

@@ -83,7 +83,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.provenance.code_sha256 = codeDigest(request);
   execution.provenance.nested = request.nested;
   execution.provenance.fresh = request.fresh;
-  execution.created_at = base::wallMicros();
+  execution.created_at = run->clock.now();
   run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
   run->request = policyPartsOf(request);
   return run;

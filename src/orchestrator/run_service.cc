@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/record_clock.h"
+#include "model/record_times.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
@@ -192,7 +194,7 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
     run->execution.error->details[name] = std::move(value);
   noteRefusal(*run);
   run->facts.rule = denied.rule;
-  run->execution.finished_at = base::wallMicros();
+  run->execution.finished_at = run->clock.now();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
   auto accepted = co_await ledger.accept(
@@ -340,7 +342,7 @@ Result<> RunService::recover() {
 
 // Nothing runs yet, so this thread may wait for the ledger's.
 Result<> RunService::Impl::settleNow(Execution execution) {
-  execution.finished_at = base::wallMicros();
+  execution.finished_at = base::RecordClock(model::latestTime(execution)).now();
   const model::AuditEvent event = finishedEvent(execution);
   Result<> written;
   std::latch done(1);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/record_times.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/sessions_impl.h"
 #include "orchestrator/stored_request.h"
@@ -168,6 +169,7 @@ Result<> Sessions::Impl::holdAgain(const Session& stored) {
   store::NewSession unused;
   const SessionPtr session = TRY(prepare(stored.principal, std::move(request), unused));
   session->record = std::move(pending.session);
+  session->clock = base::RecordClock(model::latestTime(session->record));
   hold(session);
   return {};
 }
@@ -361,7 +363,7 @@ Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   next.status = SessionStatus::kCreating;
   next.error.reset();
   next.provenance.approval = session->escalation;
-  next.expires_at = session->lease.expiresAt();
+  next.expires_at = session->clock.at(session->lease.deadline());
   const model::AuditEvent event =
       withRuling(resumedEvent(next, session->escalation), session->ruling);
   CO_TRY(co_await runs->insist(next.id, [&] { return runs->ledger.updateSession(next, event); }));

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/record_clock.h"
+#include "model/record_times.h"
 #include "orchestrator/sessions_impl.h"
 #include "runtime/spawn.h"
 
@@ -109,7 +111,7 @@ Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   record.running = 0;
   record.error.reset();
   record.expires_at = 0;
-  record.ended_at = base::wallMicros();
+  record.ended_at = session.clock.now();
   const model::AuditEvent event = endedEvent(record, session.ended_by);
   const auto written =
       co_await runs->insist(record.id, [&] { return runs->ledger.updateSession(record, event); });
@@ -187,7 +189,7 @@ Result<> Sessions::recover() {
     session.error.reset();
     session.status = SessionStatus::kEnded;
     session.expires_at = 0;
-    session.ended_at = base::wallMicros();
+    session.ended_at = base::RecordClock(model::latestTime(session)).now();
     TRY(impl_->settleNow(std::move(session)));
   }
   return {};

@@ -172,8 +172,8 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
   made.provenance.policy_id = runs->parts.policy.policyId();
-  made.created_at = made.last_used_at = base::wallMicros();
-  made.expires_at = session->lease.expiresAt();
+  made.created_at = made.last_used_at = session->clock.now();
+  made.expires_at = session->clock.at(session->lease.deadline());
   session->risk_facts =
       policy::riskFactsOf(request.settings, runs->parts.languages, runs->parts.levels);
   session->request = std::move(request.settings);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/record_clock.h"
 #include "orchestrator/lease.h"
 #include "orchestrator/rate_bucket.h"
 #include "orchestrator/run_impl.h"
@@ -79,6 +80,7 @@ struct LiveSession final : Home {
   bool goes_on = false;                       // it is approved, and being made
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
+  base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
   SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/crypto.h"
+#include "model/record_times.h"
 
 namespace cloister::policy {
 namespace {
@@ -127,24 +128,26 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
     return fail(Code::kConflict,
                 "deciding on " + e.id + ": you have approved it already, and a person counts once");
   }
+  const int64_t at = std::max(ballot.now, latestTime(e));
   e.decisions.push_back({.by = ballot.by,
                          .person = ballot.person,
                          .approve = ballot.approve,
                          .automatic = false,
                          .reason = ballot.reason,
-                         .at = ballot.now});
+                         .at = at});
   if (!ballot.approve) {
     e.status = EscalationStatus::kDenied;
-    e.decided_at = e.ended_at = ballot.now;
+    e.decided_at = e.ended_at = at;
   } else if (e.approvals() >= e.quorum) {
     e.status = EscalationStatus::kApproved;
-    e.decided_at = ballot.now;
-    e.grant_expires_at = ballot.now + e.grant_us;
+    e.decided_at = at;
+    e.grant_expires_at = at + e.grant_us;
   }
   return {};
 }
 
 void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
+  const int64_t at = std::max(now, latestTime(e));
   e.decisions.push_back({.by = {.tenant = e.requester.tenant,
                                 .app = "cloister",
                                 .agent = "",
@@ -155,10 +158,10 @@ void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
                          .approve = true,
                          .automatic = true,
                          .reason = reason,
-                         .at = now});
+                         .at = at});
   e.status = EscalationStatus::kApproved;
-  e.decided_at = now;
-  e.grant_expires_at = now + e.grant_us;
+  e.decided_at = at;
+  e.grant_expires_at = at + e.grant_us;
 }
 
 Result<> use(Escalation& e, const Use& use) {
@@ -181,7 +184,7 @@ Result<> use(Escalation& e, const Use& use) {
   TRY(isBoundTo(e, use));
   e.status = EscalationStatus::kUsed;
   e.execution_id = use.execution_id;
-  e.ended_at = use.now;
+  e.ended_at = std::max(use.now, latestTime(e));
   return {};
 }
 
@@ -205,9 +208,10 @@ Result<> expire(Escalation& e, int64_t now) {
   if (e.dueAt() == 0 || now < e.dueAt()) {
     return fail(Code::kConflict, e.id + " is not at its end");
   }
-  if (e.status == EscalationStatus::kPending) e.decided_at = now;
+  const int64_t at = std::max(now, latestTime(e));
+  if (e.status == EscalationStatus::kPending) e.decided_at = at;
   e.status = EscalationStatus::kExpired;
-  e.ended_at = now;
+  e.ended_at = at;
   return {};
 }
 

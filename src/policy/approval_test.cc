@@ -55,6 +55,20 @@ Use useOf(const Escalation& e) {
           .now = kNow + 2};
 }
 
+TEST(Approval, ItsTimesAreInOrderThoughTheClockIsSetBack) {
+  Escalation e = asked();
+  Ballot early = ballot("boss");
+  early.now = e.created_at - kHour;
+  ASSERT_TRUE(vote(e, early));
+  EXPECT_EQ(e.decisions.back().at, e.created_at);
+  EXPECT_EQ(e.decided_at, e.created_at);
+  EXPECT_EQ(e.grant_expires_at, e.decided_at + 2 * kHour);
+  Use use_early = useOf(e);
+  use_early.now = e.created_at - kHour;
+  ASSERT_TRUE(use(e, use_early));
+  EXPECT_EQ(e.ended_at, e.decided_at);
+}
+
 TEST(Approval, OneApproverApproves) {
   Escalation e = asked();
   ASSERT_TRUE(vote(e, ballot("boss")));

@@ -167,7 +167,8 @@ Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& v
   if (const Lowering* rule = TRY(dueLowering(tx.db, sandbox, v.at, rules))) {
     after.lowered_from = sandbox.level;
     sandbox.level = rule->to;
-    sandbox.level_since = sandbox.last_modified = v.at;
+    sandbox.level_since = v.at;
+    sandbox.last_modified = std::max(v.at, sandbox.last_modified);
     TRY(tx.chain.append(tx.db, {.action = "agent.lowered",
                                 .subject = agentSubject({v.tenant, v.agent}),
                                 .principal = by,

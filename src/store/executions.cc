@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/executions.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "model/record_times.h"
 #include "store/artifacts.h"
 #include "store/escalation_rows.h"
 
@@ -103,7 +106,7 @@ void settleTimes(model::Execution& execution) {
   if (!model::isTerminal(execution.status)) {
     execution.finished_at = 0;
   } else if (execution.finished_at <= 0) {
-    execution.finished_at = base::wallMicros();
+    execution.finished_at = std::max(base::wallMicros(), model::latestTime(execution));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/keys.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/clock.h"
@@ -117,7 +118,7 @@ Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string&
     }
   }
   Statement revoke = TRY(tx.db.use(kRevoke));
-  TRY(revoke.bind(now, id).run());
+  TRY(revoke.bind(std::max(now, key.created_at), id).run());
   TRY(tx.chain.append(tx.db, event));
   return {};
 }

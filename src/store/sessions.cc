@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "model/record_times.h"
 #include "store/escalation_rows.h"
 #include "store/session_record.h"
 
@@ -118,7 +119,9 @@ Result<void> updateSessionRow(Transaction tx, const model::Session& session,
   next.session.created_at = stored.created_at;
   const bool ended = session.status == model::SessionStatus::kEnded;
   if (!ended) next.session.ended_at = 0;
-  if (ended && next.session.ended_at <= 0) next.session.ended_at = base::wallMicros();
+  if (ended && next.session.ended_at <= 0) {
+    next.session.ended_at = std::max(base::wallMicros(), model::latestTime(next.session));
+  }
   const std::string text = encodeSession(next);
   const uint64_t row = TRY(appendState(tx, event, next.session, text));
   Statement update = TRY(tx.db.use(kUpdate));

@@ -103,7 +103,7 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
     const std::string before = sandbox.level;
     CO_TRY(readAgentUpdate(body, sandbox));
     CO_TRY(mayBeHeld(levels, sandbox));
-    sandbox.last_modified = base::wallMicros();
+    sandbox.last_modified = std::max(base::wallMicros(), sandbox.last_modified);
     auto stored = co_await put(
         parts, request, sandbox, version,
         eventOf("agent.updated", request, name,
