@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "audit/rights.h"
+#include "store/anchor.h"
 #include "store/checkpoint_file.h"
 
 namespace cloister::audit {
@@ -24,14 +25,19 @@ std::string entryName(uint64_t seq) {
 
 class Walk {
  public:
-  Walk(store::Store& store, const base::VerifyKey& key, std::string checkpoint_file)
-      : store_(store), key_(key), checkpoint_file_(std::move(checkpoint_file)) {
+  Walk(store::Store& store, const base::VerifyKey& key, std::string checkpoint_file,
+       std::string anchor_file)
+      : store_(store),
+        key_(key),
+        checkpoint_file_(std::move(checkpoint_file)),
+        anchor_file_(std::move(anchor_file)) {
     report_.head = std::string(64, '0');
   }
 
   Report run() {
     rights_ = Rights::read(store_);
-    if (!loadCheckpoints() || !walkToHead() || !checkTail()) return std::move(report_);
+    if (!loadCheckpoints() || !loadAnchor() || !walkToHead()) return std::move(report_);
+    if (!checkTail() || !checkAnchor()) return std::move(report_);
     checkRecords();
     if (report_.ok) checkRights();
     return std::move(report_);
@@ -57,6 +63,20 @@ class Walk {
       }
     }
     return true;
+  }
+
+  // Before the walk: what it has by now, the log has.
+  bool loadAnchor() {
+    if (anchor_file_.empty()) return true;
+    const auto first = store_.head();
+    if (!first) return bad(0, first.error().message);
+    began_at_ = *first ? (*first)->seq : 0;
+    const auto lines = store::readAnchor(anchor_file_);
+    if (!lines) return bad(0, lines.error().message);
+    anchor_ = store::anchored(*lines);
+    return std::ranges::all_of(anchor_.heads, [&](const auto& head) {
+      return checkSignature(head.second, "the anchor's head of " + entryName(head.first));
+    });
   }
 
   bool checkSignature(const store::Checkpoint& checkpoint, const std::string& what) {
@@ -131,6 +151,13 @@ class Walk {
         line != checkpoints_.end() && line->second != entry.hash) {
       return bad(entry.seq, name + ": its signed checkpoint has another hash");
     }
+    if (const auto head = anchor_.heads.find(entry.seq);
+        head != anchor_.heads.end() && head->second.hash != entry.hash) {
+      return bad(entry.seq, name + ": the anchor has another hash of it");
+    }
+    if (entry.event.action == "ledger.anchored") {
+      report_.notes.push_back(name + ": " + base::toJson(entry.event.details));
+    }
     if (entry.event.action == "ledger.recovered") {
       return bad(entry.seq, name + ": the ledger was found changed here: " +
                                 base::toJson(entry.event.details));
@@ -190,6 +217,27 @@ class Walk {
     return true;
   }
 
+  bool checkAnchor() {
+    if (anchor_file_.empty()) return true;
+    const uint64_t newest = anchor_.heads.empty() ? 0 : anchor_.heads.rbegin()->first;
+    if (newest > last_) {
+      return bad(last_ + 1, entryName(last_ + 1) +
+                                " is missing: the anchor has the signed head of " +
+                                entryName(newest));
+    }
+    if (!anchor_.losses.empty()) {
+      return bad(anchor_.losses.front().from, store::lossText(anchor_.losses.front()));
+    }
+    if (newest == 0 && began_at_ > 0) {
+      return bad(0, "the anchor " + anchor_file_ + " is gone or empty");
+    }
+    if (newest < began_at_) {
+      report_.notes.push_back("the anchor ends at " + entryName(newest) + ", before " +
+                              entryName(began_at_) + ": what is between is not anchored");
+    }
+    return true;
+  }
+
   void checkRecords() {
     judge("execution", store_.mismatches(0, 1));
     judge("session", store_.sessionMismatches(0, 1));
@@ -216,6 +264,9 @@ class Walk {
   store::Store& store_;
   const base::VerifyKey& key_;
   const std::string checkpoint_file_;
+  const std::string anchor_file_;
+  store::Anchored anchor_;
+  uint64_t began_at_ = 0;                            // the log's end when the anchor was read
   std::map<uint64_t, std::string> checkpoints_;      // seq → hash
   std::set<std::pair<uint64_t, std::string>> gone_;  // sealed, and not there
   Result<Rights> rights_;
@@ -225,8 +276,9 @@ class Walk {
 
 }  // namespace
 
-Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file) {
-  return Walk(store, key, checkpoint_file).run();
+Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file,
+              const std::string& anchor_file) {
+  return Walk(store, key, checkpoint_file, anchor_file).run();
 }
 
 std::string exportLine(const model::AuditEntry& entry) {

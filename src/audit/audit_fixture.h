@@ -49,7 +49,7 @@ class AuditVerify : public ::testing::Test {
   }
   void close() { store_.reset(); }
 
-  Report verifyNow() { return verify(*store_, key_->verifyKey(), checkpoints_); }
+  Report verifyNow() { return verify(*store_, key_->verifyKey(), checkpoints_, ""); }
 
   Report reopenAndVerify() {
     open();

@@ -40,7 +40,7 @@ TEST_F(AuditVerify, AcceptsAnEmptyLedger) {
   fresh.path = empty.file("ledger.db");
   fresh.checkpoint_file = empty.file("c");
   const auto store = store::openSqlite(fresh).value();
-  const Report report = verify(*store, key_->verifyKey(), fresh.checkpoint_file);
+  const Report report = verify(*store, key_->verifyKey(), fresh.checkpoint_file, "");
   EXPECT_TRUE(report.ok) << report.problem;
   EXPECT_EQ(report.entries, 0U);
 }
@@ -191,7 +191,8 @@ TEST_F(AuditVerify, FindsAChangedCheckpointFile) {
   ASSERT_TRUE(base::writeFileAtomic(checkpoints_, text + text.substr(0, 30), 0600));
   EXPECT_TRUE(verifyNow().ok);  // an unfinished line is a crash's
   const auto other = base::SigningKey::generate();
-  EXPECT_THAT(verify(*store_, other.verifyKey(), checkpoints_).problem, HasSubstr("another key"));
+  EXPECT_THAT(verify(*store_, other.verifyKey(), checkpoints_, "").problem,
+              HasSubstr("another key"));
 }
 
 TEST_F(AuditVerify, FindsAChangedRecord) {
@@ -345,7 +346,7 @@ TEST_F(AuditVerify, ARuinedPageIsReported) {
       EXPECT_EQ(opened.error().code, Code::kInternal) << opened.error().message;
       continue;
     }
-    const Report report = verify(**opened, key_->verifyKey(), checkpoints_);
+    const Report report = verify(**opened, key_->verifyKey(), checkpoints_, "");
     if (held_entries) EXPECT_FALSE(report.ok);
     if (!report.ok) EXPECT_FALSE(report.problem.empty());
   }

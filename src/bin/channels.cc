@@ -26,7 +26,12 @@ Result<Channels> openChannels(const model::Config& config) {
   if (escalation.roles.empty()) {
     return fail(Code::kInvalid, "escalation.roles: must name a role", "escalation.roles");
   }
-  channels.checkpoints = TRY(notify::openCheckpointPlaces(config.audit.publish));
+  // Where the anchor lies on a disk of its own, the published heads do, too.
+  model::Config::Audit::Publish publish = config.audit.publish;
+  if (publish.file.empty() && !config.audit.anchor_file.empty()) {
+    publish.file = config.audit.anchor_file + ".published";
+  }
+  channels.checkpoints = TRY(notify::openCheckpointPlaces(publish));
   return channels;
 }
 

@@ -50,6 +50,7 @@
 #include "orchestrator/sessions.h"
 #include "policy/command/filter.h"
 #include "runtime/spawn.h"
+#include "store/anchor.h"
 #include "store/sqlite.h"
 #include "store/store.h"
 
@@ -263,6 +264,11 @@ std::string checkpointFile(const Options& options) {
   return configured.empty() ? options.state + "/ledger/audit.checkpoints" : configured;
 }
 
+std::string anchorFile(const Options& options) {
+  const std::string& configured = options.config.audit.anchor_file;
+  return configured.empty() ? options.state + "/ledger/audit.anchor" : configured;
+}
+
 // What the ledger is encrypted with. Its keys are others than those of artifacts, which go with a
 // tenant's artifacts; the master key is the same.
 Result<std::shared_ptr<artifacts::TenantCipher>> openCipher(const Options& options,
@@ -283,6 +289,8 @@ Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Da
   sqlite.audit_key = data.audit_key;
   sqlite.checkpoint_file = checkpointFile(options);
   sqlite.checkpoint_every = options.config.audit.checkpoint_every;
+  sqlite.anchor_file = anchorFile(options);
+  sqlite.anchor_max_bytes = uint64_t{options.config.audit.anchor_max_kb} << 10;
   return store::openSqlite(sqlite);
 }
 
@@ -461,6 +469,10 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
 // What of the API is configuration and data.
 void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.checkpoint_file = checkpointFile(options);
+  parts.anchor_file = anchorFile(options);
+  if (const auto lines = store::readAnchor(parts.anchor_file)) {
+    parts.audit_losses = store::lossesText(store::anchored(*lines));
+  }
   parts.state = options.state;
   parts.bounds = requestBounds(options.config);
   parts.session_bounds = sessionBounds(options.config);

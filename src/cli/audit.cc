@@ -107,6 +107,11 @@ void printReport(const json::object& report, bool published) {
                              textOf(report, "checkpoints") +
                              (published ? " published" : " signed") + " checkpoints, head " +
                              printable(textOf(report, "head")) + "\n");
+  for (const json::value& note : arrayOf(report, "notes")) {
+    if (note.is_string()) {
+      writeTo(STDOUT_FILENO, "note: " + printable(note.get_string()) + "\n");
+    }
+  }
 }
 
 Result<int> verify(const Invocation& invocation) {

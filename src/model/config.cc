@@ -243,6 +243,8 @@ constexpr Key kKeys[] = {
     {SAME(escalation.smtp.password_file)},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
+    {SAME(audit.anchor_file)},
+    {SAME(audit.anchor_max_kb), "KiB", 16, 1'000'000},
     {SAME(audit.publish.every_seconds), "seconds", 1, kDay},
     {SAME(audit.publish.file)},
     {SAME(audit.publish.webhook.url)},

@@ -262,6 +262,8 @@ struct Config {
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries
     std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints
+    std::string anchor_file;           // "" = <state>/ledger/audit.anchor
+    uint32_t anchor_max_kb = 1024;
     struct Publish {
       uint32_t every_seconds = 60;  // at most so often, where there are new entries
       std::string file;             // "": none

@@ -26,6 +26,9 @@ struct SqliteOptions {
   std::shared_ptr<const base::SigningKey> audit_key;
   std::string checkpoint_file;
   uint64_t checkpoint_every = 1000;
+  // Has the signed head of each commit before it is acknowledged (anchor.h); "" for none.
+  std::string anchor_file = {};
+  uint64_t anchor_max_bytes = uint64_t{1} << 20;
   // What clients asked for and what came of it is encrypted with this, also what a ledger of before
   // has in plain (encryption.h): the first start takes minutes for each gigabyte. Null: plain.
   std::shared_ptr<artifacts::TenantCipher> cipher = nullptr;

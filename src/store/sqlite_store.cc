@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <future>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -15,6 +14,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "store/agents.h"
+#include "store/anchor.h"
+#include "store/anchor_check.h"
 #include "store/artifacts.h"
 #include "store/checkpoint_file.h"
 #include "store/encryption.h"
@@ -471,11 +472,12 @@ class SqliteStore final : public Store {
     SqliteStore& store_;
   };
 
-  Result<> recordRecovery(const std::string& problem);
+  Result<> openAnchor(const SqliteOptions& options, SyncFunction sync);
 
   Fd lock_;
   Fault fault_;
   Readers readers_;
+  std::unique_ptr<Anchor> anchor_;
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
   Agents agents_{*this};
@@ -527,13 +529,22 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
   Database db = TRY(openWithCipher(options.path, options.cipher));
   Chain chain(options.audit_key);
   std::string problem = TRY(chain.load(db));
+  const bool anchors = options.audit_key && !options.anchor_file.empty();
+  AnchorFinding anchor;
+  if (anchors) {
+    anchor = TRY(
+        compareWithAnchor(db, chain.head(), options.anchor_file, options.audit_key->verifyKey()));
+    TRY(made->openAnchor(options, sync));
+  }
   const auto lines = readCheckpoints(options.checkpoint_file);
   if (!lines) problem = lines.error().message;
   if (problem.empty() && !lines->empty()) problem = TRY(compareWithFile(db, lines->back()));
+  if (!anchor.problem.empty()) problem = anchor.problem;  // which names the first entry
   TRY(made->readers_.open(options.path, std::max(1U, options.readers), options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
                                      .durability = options.durability,
                                      .checkpoint_file = options.checkpoint_file,
+                                     .anchor = made->anchor_.get(),
                                      .backlog = options.queue,
                                      .sync = std::move(sync)},
                                     made->fault_));
@@ -542,28 +553,25 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
                                 .queue_bytes = options.queue_bytes,
                                 .batch = options.batch,
                                 .checkpoint_every = options.checkpoint_every,
-                                .checkpointed = known ? lines->back().seq : 0};
+                                .checkpointed = known ? lines->back().seq : 0,
+                                .anchor = made->anchor_.get()};
   made->writer_ = std::make_unique<Writer>(std::move(db), std::move(chain), writing, *made->syncer_,
                                            made->fault_);
   made->escalations_ =
       std::make_unique<SqliteEscalations>(*made->writer_, made->readers_, *made->syncer_);
   made->memory_ = std::make_unique<SqliteMemory>(*made->writer_, made->readers_, *made->syncer_);
-  if (!problem.empty()) TRY(made->recordRecovery(problem));
+  TRY(recordFinding(*made, problem, anchor));
   return made;
 }
 
-// A transaction writes the entries and their signed head together, so no crash makes the two
-// differ; only damage or a hand does. The log goes on, and says so for good.
-Result<> SqliteStore::recordRecovery(const std::string& problem) {
-  base::log(base::Level::kError, "audit log is not as it was left", {{"problem", problem}});
-  std::promise<Result<>> written;
-  append(
-      {.action = "ledger.recovered",
-       .subject = "ledger",
-       .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
-       .details = {{"problem", problem}}},
-      [&](Result<> result) { written.set_value(std::move(result)); });
-  return written.get_future().get();
+Result<> SqliteStore::openAnchor(const SqliteOptions& options, SyncFunction sync) {
+  auto opened = Anchor::open({.path = options.anchor_file,
+                              .max_bytes = options.anchor_max_bytes,
+                              .durability = options.durability,
+                              .sync = std::move(sync)});
+  if (!opened) return std::unexpected(std::move(opened).error().within("audit.anchor_file"));
+  anchor_ = *std::move(opened);
+  return {};
 }
 
 }  // namespace

@@ -10,12 +10,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "store/anchor.h"
 #include "store/checkpoint_file.h"
 
 namespace cloister::store {
-namespace {
 
-// A new file is only found after a power loss if its directory entry was synced.
 Result<> syncDirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string directory = parent.empty() ? "." : parent;
@@ -23,8 +22,6 @@ Result<> syncDirectoryOf(const std::string& path) {
   if (!fd || base::syncFile(fd.get()) != 0) return failErrno("syncing the directory " + directory);
   return {};
 }
-
-}  // namespace
 
 void Fault::set(Error error) {
   base::log(base::Level::kError, "ledger failed for good", {{"error", error.message}});
@@ -79,7 +76,8 @@ void Syncer::announce(const std::vector<std::unique_ptr<Write>>& batch) {
     unsynced_[write->subject] = announced_;
 }
 
-void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint) {
+void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
+                  std::optional<Checkpoint> checkpoint) {
   const bool at_once = options_.durability == Durability::kProcess;
   if (!at_once || checkpoint) {
     const Lock lock(mutex_);
@@ -88,6 +86,7 @@ void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpo
       while (waiting_.batch.size() >= options_.backlog)
         settled_.wait(mutex_);
       ++handed_;
+      if (head) waiting_.head = std::move(head);
       for (const Finished& one : batch)
         unsynced_[one.write->subject] = handed_;
       std::ranges::move(batch, std::back_inserter(waiting_.batch));
@@ -95,8 +94,20 @@ void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpo
     wake_.notifyOne();
   }
   if (!at_once) return;
-  for (Finished& one : batch)
+  finish(batch, anchor(head));
+}
+
+void Syncer::finish(std::vector<Finished>& batch, const Result<>& kept) {
+  for (Finished& one : batch) {
+    if (!kept) one.outcome = kept;
     one.write->finish(std::move(one.outcome));
+  }
+}
+
+// An entry whose head is not there is in the ledger, but nobody is told so: the next commit makes
+// that good before it happens (Anchor::reserve).
+Result<> Syncer::anchor(const std::optional<Checkpoint>& head) const {
+  return head && options_.anchor != nullptr ? options_.anchor->append(*head) : Result<>();
 }
 
 void Syncer::moveLog() {
@@ -142,16 +153,15 @@ Syncer::Work Syncer::take() {
 void Syncer::perform(Work work) {
   const bool wait = !work.batch.empty() || work.checkpoint;
   const Result<> synced = wait ? sync() : Result<>{};
+  // The anchor speaks only of what is synced: a loss of power between both is none of the log.
+  const Result<> kept = synced ? anchor(work.head) : synced;
   {
     const Lock lock(mutex_);
     synced_ = work.upto;
     std::erase_if(unsynced_, [&](const auto& entry) { return entry.second <= work.upto; });
     settled_.notifyAll();
   }
-  for (Finished& one : work.batch) {
-    if (!synced) one.outcome = synced;
-    one.write->finish(std::move(one.outcome));
-  }
+  finish(work.batch, kept);
   if (synced && work.checkpoint) record(*work.checkpoint);
   if (!work.move) return;
   // What could not be moved stays in the log, and is not lost; a full disk shows in the writes.

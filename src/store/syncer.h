@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that waits for the disk, so that the writer need not: with Durability::kPower it syncs
-// the write-ahead log and only then finishes what was committed before; with either it puts signed
-// checkpoints into their file, behind a sync of the log they speak of, and moves the log into the
-// database.
+// the write-ahead log, then the anchor with the newest signed head (anchor.h), and only then
+// finishes what was committed before; with either it puts signed checkpoints into their file,
+// behind a sync of the log they speak of, and moves the log into the database. With
+// Durability::kProcess the writer itself adds the head to the anchor: that waits for no disk.
 //
 // A commit is in the -wal file before the writer hands it over, and SQLite's recovery takes every
 // whole transaction it finds there (sqlite.org/wal.html, "Performance Considerations" and
@@ -42,13 +43,16 @@ class Fault {
   std::optional<Error> error_ CLOISTER_GUARDED_BY(mutex_);
 };
 
+class Anchor;
+
 class Syncer {
  public:
   struct Options {
     std::string ledger;
     Durability durability = Durability::kProcess;
     std::string checkpoint_file;
-    size_t backlog = 4096;  // writes waiting for the disk before the writer has to wait too
+    Anchor* anchor = nullptr;  // null: none
+    size_t backlog = 4096;     // writes waiting for the disk before the writer has to wait too
     SyncFunction sync;
   };
 
@@ -61,9 +65,10 @@ class Syncer {
   // A batch is about to be committed: from now on settle() waits for what it may change. Each is
   // followed by hand(), however it ends. From the writer thread.
   void announce(const std::vector<std::unique_ptr<Write>>& batch);
-  // Finishes the batch, which is committed (or refused): at once, or after a sync. `checkpoint`
-  // goes to the file.
-  void hand(std::vector<Finished> batch, std::optional<Checkpoint> checkpoint);
+  // Finishes the batch, which is committed (or refused): at once, or after a sync, and in either
+  // case once the anchor has `head`. `checkpoint` goes to the file.
+  void hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
+            std::optional<Checkpoint> checkpoint);
   // Moves what is in the log into the database, while the writer goes on.
   void moveLog();
 
@@ -74,6 +79,7 @@ class Syncer {
  private:
   struct Work {
     std::vector<Finished> batch;
+    std::optional<Checkpoint> head;  // the newest of the batch
     std::optional<Checkpoint> checkpoint;
     bool move = false;
     uint64_t upto = 0;  // of `handed_`
@@ -84,6 +90,8 @@ class Syncer {
   void loop();
   Work take();
   void perform(Work work);
+  static void finish(std::vector<Finished>& batch, const Result<>& kept);
+  [[nodiscard]] Result<> anchor(const std::optional<Checkpoint>& head) const;
   void record(const Checkpoint& checkpoint);
   Result<> sync();
 
@@ -103,6 +111,9 @@ class Syncer {
   std::unordered_map<std::string, uint64_t> unsynced_ CLOISTER_GUARDED_BY(mutex_);
   std::thread thread_;
 };
+
+// A new file is only found after a power loss if its directory entry was synced.
+Result<> syncDirectoryOf(const std::string& path);
 
 // sqlite3_wal_checkpoint_v2() in `mode`. A sync that failed goes to `fault`; a reader in the way is
 // no error (the rest is moved next time).

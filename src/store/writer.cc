@@ -49,7 +49,7 @@ Writer::~Writer() {
   thread_.join();
   if (sealed_ && sealed_->seq > checkpointed_) {
     syncer_.announce({});
-    syncer_.hand({}, sealed_);
+    syncer_.hand({}, std::nullopt, sealed_);
   }
 }
 
@@ -129,7 +129,8 @@ void Writer::perform(Batch batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     finished.push_back({std::move(batch[i]), std::move(outcomes[i])});
   }
-  syncer_.hand(std::move(finished), due(std::move(sealed)));
+  auto checkpoint = due(sealed);
+  syncer_.hand(std::move(finished), std::move(sealed), std::move(checkpoint));
 }
 
 // Writes `from` to `to` in one transaction: its signed head (if it wrote entries), or the error for
@@ -139,6 +140,7 @@ Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, siz
   const Chain::Head before = chain_.head();
   auto done = [&]() -> Result<std::optional<Checkpoint>> {
     TRY(fault_.check());
+    if (options_.anchor != nullptr) TRY(options_.anchor->reserve());
     TRY(db_.runKept("BEGIN IMMEDIATE"));
     for (size_t i = from; i < to; ++i)
       outcomes[i] = TRY(applyOne(*batch[i]));
@@ -174,9 +176,9 @@ Result<Result<>> Writer::applyOne(Write& write) {
 }
 
 // The checkpoint to put into the file, if it is time for one.
-std::optional<Checkpoint> Writer::due(std::optional<Checkpoint> sealed) {
+std::optional<Checkpoint> Writer::due(const std::optional<Checkpoint>& sealed) {
   if (!sealed) return std::nullopt;
-  sealed_ = std::move(sealed);
+  sealed_ = sealed;
   const bool first = checkpointed_ == 0;
   if (!first && sealed_->seq < checkpointed_ + options_.checkpoint_every) return std::nullopt;
   checkpointed_ = sealed_->seq;

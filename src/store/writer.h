@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/anchor.h"
 #include "store/chain.h"
 #include "store/db.h"
 #include "store/mutex.h"
@@ -28,6 +29,7 @@ class Writer {
     size_t batch = 256;
     uint64_t checkpoint_every = 1000;
     uint64_t checkpointed = 0;  // seq of the checkpoint file's newest line; 0: write one soon
+    Anchor* anchor = nullptr;   // that has room before each commit; null: none
   };
 
   // `syncer` and `fault` must outlive the Writer.
@@ -50,7 +52,7 @@ class Writer {
   Result<std::optional<Checkpoint>> attempt(Batch& batch, size_t from, size_t to,
                                             std::vector<Result<>>& outcomes);
   Result<Result<>> applyOne(Write& write);
-  std::optional<Checkpoint> due(std::optional<Checkpoint> sealed);
+  std::optional<Checkpoint> due(const std::optional<Checkpoint>& sealed);
   void keepLogShort();
   void probe();
   void note(const Result<>& outcome);

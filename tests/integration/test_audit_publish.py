@@ -65,7 +65,8 @@ class Attacker:
         signature = self.sign(f"cloister-audit-checkpoint v1\n{len(rows)}\n{prev}\n{at}\n")
         self.db.execute("UPDATE audit_head SET seq=?, hash=?, at=?, signature=?", (len(rows), prev, at, signature))
         line = {"seq": len(rows), "hash": prev, "at": at, "key": self.key_id(), "signature": signature}
-        (self.state / "ledger/audit.checkpoints").write_text(json.dumps(line) + "\n")
+        for file in ("audit.checkpoints", "audit.anchor"):
+            (self.state / "ledger" / file).write_text(json.dumps(line) + "\n")
 
     def key_id(self):
         return self.db.execute("SELECT key_id FROM audit_head").fetchone()[0]

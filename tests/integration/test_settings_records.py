@@ -3,6 +3,7 @@
 (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import datetime
+import json
 import pathlib
 import socket
 import sqlite3
@@ -137,6 +138,28 @@ class Audit(Case):
         before = harness.wait_for("the first checkpoint", lines, 10)
         self.key("viewer")
         harness.wait_for("another, after few entries", lambda: lines() > before, 10)
+
+
+    def test_the_anchor_elsewhere(self):
+        """With the heads that are published beside it."""
+        path = self.dir / "anchor"
+        self.serve(f"audit:\n  anchor_file: {path}\n")
+        self.key("viewer")
+        last = json.loads(self.server.request("GET", "/v1/audit/export").text.splitlines()[-1])
+        self.assertEqual(json.loads(path.read_text().splitlines()[-1])["hash"], last["hash"])
+        self.assertFalse((self.server.state / "ledger" / "audit.anchor").exists())
+        published = pathlib.Path(f"{path}.published")
+        harness.wait_for("a published head", lambda: published.exists() and published.read_text(), 10)
+
+    def test_the_anchor_is_bounded(self):
+        self.serve("audit:\n  anchor_max_kb: 16\n")
+        anchor = self.server.state / "ledger" / "audit.anchor"
+        before = anchor.stat().st_ino
+        for _ in range(100):  # a line has more than 200 bytes
+            self.key("viewer")
+        self.assertNotEqual(anchor.stat().st_ino, before)
+        self.assertLessEqual(anchor.stat().st_size, 16 << 10)
+        self.assertEqual(self.call("GET", "/v1/audit/verify")["problem"], "")
 
 
 class Published(Case):

@@ -125,14 +125,17 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
 Task<Result<Response>> verify(RestParts& parts, Request&) {
   // Walks the whole log, so not on the io thread.
   const audit::Report report = co_await inBackground<audit::Report>(parts.background, [&parts]() {
-    return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file);
+    return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file,
+                         parts.anchor_file);
   });
-  co_return jsonResponse(200, json::object{{"ok", report.ok},
-                                           {"entries", report.entries},
-                                           {"checkpoints", report.checkpoints},
-                                           {"first_bad", report.first_bad},
-                                           {"problem", report.problem},
-                                           {"head", report.head}});
+  co_return jsonResponse(
+      200, json::object{{"ok", report.ok},
+                        {"entries", report.entries},
+                        {"checkpoints", report.checkpoints},
+                        {"first_bad", report.first_bad},
+                        {"problem", report.problem},
+                        {"notes", json::array(report.notes.begin(), report.notes.end())},
+                        {"head", report.head}});
 }
 
 Task<Result<Response>> publicKey(RestParts& parts, Request&) {

@@ -88,6 +88,14 @@ Task<Result<Response>> node(RestParts& parts, Request&) {
   json::array findings;
   std::vector<model::Finding> all = offer.findings;
   if (const auto image = parts.service.image()) all.push_back(model::findingOf(*image));
+  if (!parts.audit_losses.empty()) {
+    all.push_back(
+        {.area = "audit",
+         .name = "log",
+         .state = model::Finding::State::kMissing,
+         .detail = parts.audit_losses,
+         .remedy = "cloister audit verify; docs/AUDIT.md, \"When the ledger is found changed\""});
+  }
   for (const model::Finding& finding : all) {
     findings.push_back({{"area", finding.area},
                         {"name", finding.name},

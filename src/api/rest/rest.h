@@ -56,7 +56,9 @@ struct RestParts {
   ServiceMetrics& metrics;
   const base::SigningKey& audit_key;
   std::string checkpoint_file = {};
-  std::string state = {};  // the service's directory
+  std::string anchor_file = {};
+  std::string audit_losses = {};  // that the anchor has recorded; "": none
+  std::string state = {};         // the service's directory
   // HttpServer::certificateExpires()
   std::function<std::optional<int64_t>()> certificate_expires = {};
   model::RequestBounds bounds = {};

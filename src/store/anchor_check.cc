@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/anchor_check.h"
+
+#include <cstdio>
+#include <future>
+
+#include "base/log.h"
+#include "store/anchor.h"
+
+namespace cloister::store {
+namespace {
+
+std::string entryText(uint64_t seq) {
+  return "entry " + std::to_string(seq);
+}
+
+Result<bool> isOnChain(Database& db, const Checkpoint& head) {
+  Statement row = TRY(db.use("SELECT hash FROM audit WHERE seq=?"));
+  return TRY(row.bind(head.seq).step()) && row.text(0) == head.hash;
+}
+
+// The first of the entries that the log does not have, or has with another hash.
+Result<uint64_t> firstOther(Database& db, const std::map<uint64_t, Checkpoint>& heads) {
+  for (const auto& [seq, head] : heads) {
+    if (!TRY(isOnChain(db, head))) return seq;
+  }
+  return heads.rbegin()->first;
+}
+
+// A log that ends before the anchor does has lost what is behind its end, and may be another
+// before.
+Result<std::string> differenceOf(Database& db, const Chain::Head& end, const Anchored& known,
+                                 const base::VerifyKey& key) {
+  const Checkpoint& newest = known.heads.rbegin()->second;
+  const std::string what = "the anchor's head of " + entryText(newest.seq);
+  if (const auto valid = model::verifySignature(newest, key, what); !valid) {
+    return valid.error().message;
+  }
+  if (TRY(isOnChain(db, newest))) return std::string();
+  const uint64_t other = TRY(firstOther(db, known.heads));
+  if (other <= end.seq) return entryText(other) + ": the anchor has another hash of it";
+  const AnchoredLoss loss{.from = end.seq + 1, .to = newest.seq, .at = newest.at};
+  return entryText(loss.from) + " is missing: " + lossText(loss);
+}
+
+Result<> note(Store& store, std::string action, base::json::object details) {
+  std::promise<Result<>> written;
+  store.append(
+      {.action = std::move(action),
+       .subject = "ledger",
+       .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
+       .details = std::move(details)},
+      [&](Result<> result) { written.set_value(std::move(result)); });
+  return written.get_future().get();
+}
+
+}  // namespace
+
+Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
+                                        const std::string& path, const base::VerifyKey& key) {
+  AnchorFinding found;
+  const auto lines = readAnchor(path);
+  if (!lines) {
+    found.problem = lines.error().message;
+    const std::string aside = path + ".unreadable";
+    if (::rename(path.c_str(), aside.c_str()) != 0) return failErrno("putting aside " + path);
+    return found;
+  }
+  const Anchored known = anchored(*lines);
+  found.before = lossesText(known);
+  if (known.heads.empty()) {
+    if (end.seq == 0) return found;
+    found.note = "the anchor " + path + " is missing or empty, so it does not prove that the log " +
+                 "ended at " + entryText(end.seq) +
+                 ". This is so after an upgrade and a new audit.anchor_file; otherwise somebody "
+                 "removed it";
+    return found;
+  }
+  found.problem = TRY(differenceOf(db, end, known, key));
+  const uint64_t last = known.heads.rbegin()->first;
+  if (found.problem.empty() && last < end.seq) {
+    found.note = "the anchor " + path + " ends at " + entryText(last) + ", and the log at " +
+                 entryText(end.seq) +
+                 ". The service ended before it acknowledged what is between, or somebody cut the "
+                 "anchor";
+  }
+  return found;
+}
+
+// A transaction writes the entries and their signed head together, and only then is the head
+// anchored. So no crash makes the log end before the anchor; only damage or a hand does, and with
+// Durability::kProcess a loss of power. The log goes on, and says so for good.
+Result<> recordFinding(Store& store, const std::string& problem, const AnchorFinding& anchor) {
+  const std::string& found = problem.empty() ? anchor.before : problem;
+  if (!found.empty()) {
+    base::log(base::Level::kError, "audit log is not as it was left", {{"problem", found}});
+  }
+  if (!problem.empty()) {
+    TRY(note(store, "ledger.recovered", {{"problem", problem}}));
+  } else if (!anchor.note.empty()) {
+    base::log(base::Level::kWarn, "audit log was not anchored", {{"reason", anchor.note}});
+    const auto noted = note(store, "ledger.anchored", {{"reason", anchor.note}});
+    if (!noted && noted.error().code != Code::kNoSpace) return std::unexpected(noted.error());
+  }
+  return {};
+}
+
+}  // namespace cloister::store

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger and its anchor, compared when the ledger is opened.
+#pragma once
+
+#include <string>
+
+#include "base/crypto.h"
+#include "base/result.h"
+#include "store/chain.h"
+#include "store/db.h"
+
+namespace cloister::store {
+
+struct AnchorFinding {
+  std::string problem;  // the log is not what the anchor speaks of; "" if it is
+  std::string note;     // the anchor says less than it might, and why; "" if it does not
+  std::string before;   // what was lost earlier; "" for nothing
+};
+
+// `end` is the log's last entry. A file that cannot be read as an anchor is put aside, as
+// `path`.unreadable, which is a problem.
+Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
+                                        const std::string& path, const base::VerifyKey& key);
+
+// Tells of `problem`, and of what the anchor says, in the service's log and in the audit log.
+Result<> recordFinding(Store& store, const std::string& problem, const AnchorFinding& anchor);
+
+}  // namespace cloister::store
