@@ -19,7 +19,7 @@ namespace json = base::json;
 using model::Escalation;
 
 constexpr int kMostRotations = 10'000;
-constexpr std::string_view kDomain = "cloister-approval v1\n";
+constexpr std::string_view kDomain = "cloister-approval v2\n";
 
 // The program as it is asked for: limits that policy lowers are not in it, and a session's program
 // has names that are the same for each execution.
@@ -115,6 +115,21 @@ void addTool(std::string& out, const json::object& request) {
          model::safeText(textIn(metadata->get_object(), model::kRiskMember), kShownValue);
 }
 
+// What its caller says of it: readers of its record see that, and rules may go by it.
+void addMetadata(std::string& out, const json::object& request) {
+  const json::value* value = request.if_contains("metadata");
+  if (value == nullptr || !value->is_object()) return;
+  size_t shown = 0;
+  for (const auto& [name, text] : value->get_object()) {
+    if (std::string_view(name).starts_with(model::kReservedMetadata)) continue;
+    if (shown++ == kShownItems) {
+      out += "\nmetadata: [" + std::to_string(value->get_object().size()) + " in all]";
+      return;
+    }
+    out += "\nmetadata: " + model::safeText(std::string_view(name), kShownValue) + "=" + safe(text);
+  }
+}
+
 void addProgram(std::string& out, const json::object& request) {
   const std::string code = textIn(request, "code");
   if (!code.empty()) {
@@ -161,14 +176,36 @@ model::AuditEvent about(std::string_view action, const Escalation& e, const mode
 
 }  // namespace
 
+namespace {
+
+// The service's own members say which tool is called. No request that is made by hand can name
+// them, so what is approved ahead of a call is approved without; `tool_type` and the rest of the
+// metadata are bound all the same.
+void leaveOutOwn(json::object& request) {
+  json::value* metadata = request.if_contains("metadata");
+  if (metadata == nullptr || !metadata->is_object()) return;
+  json::object rest;
+  for (const auto& [name, value] : metadata->get_object()) {
+    if (!std::string_view(name).starts_with(model::kReservedMetadata)) rest[name] = value;
+  }
+  *metadata = std::move(rest);
+}
+
+// What an approval binds of a request: all of it, but for the name of the approval, and which
+// limits the request itself names, which says nothing of what would run.
+std::string boundText(json::object request) {
+  if (request.erase("approval") > 0) leaveOutOwn(request);
+  request.erase("named_limits");
+  return model::canonicalJson(request);
+}
+
+}  // namespace
+
 Result<Bound> boundOf(const std::string& request_json, const std::string& session_id,
                       const model::LanguageSet& languages) {
   json::object request = TRY(parseStored(request_json));
   const std::string neutral = TRY(neutralSpec(request, !session_id.empty(), languages));
-  request.erase("approval");
-  request.erase("metadata");
-  request.erase("named_limits");  // it says nothing of what would run
-  return Bound{.request_sha256 = base::sha256Hex(model::canonicalJson(request)),
+  return Bound{.request_sha256 = base::sha256Hex(boundText(std::move(request))),
                .spec_sha256 = base::sha256Hex(neutral),
                .session_id = session_id};
 }
@@ -183,9 +220,7 @@ std::string digestOf(const Bound& bound, const std::string& image_digest) {
 
 Result<Bound> boundOfSession(const std::string& request_json) {
   json::object request = TRY(parseStored(request_json));
-  for (const char* member : {"approval", "metadata", "named_limits"})
-    request.erase(member);
-  return Bound{.request_sha256 = base::sha256Hex(model::canonicalJson(request)),
+  return Bound{.request_sha256 = base::sha256Hex(boundText(std::move(request))),
                .spec_sha256 = "",
                .session_id = ""};
 }
@@ -208,6 +243,7 @@ std::string displayOf(const std::string& request_json, const std::string& image_
   std::string out = "run " + model::safeText(subjectOf(request_json), kShownValue);
   out += session_id.empty() ? ", in a sandbox of its own" : ", in session " + session_id;
   addTool(out, *request);
+  addMetadata(out, *request);
   addProgram(out, *request);
   addSurroundings(out, *request);
   if (textIn(*request, model::kSandboxMember) == model::kFreshSandbox) {
@@ -233,6 +269,7 @@ std::string displayOfSession(const std::string& request_json, const std::string&
     add(name);
   if (const json::value* scope = request->if_contains("capabilities"))
     out += "\ncapabilities: " + safe(*scope);
+  addMetadata(out, *request);
   addEnvironment(out, *request);
   addSurroundings(out, *request);
   for (const char* time : {"ttl_seconds", "idle_ttl_seconds"}) {

@@ -3,9 +3,9 @@
 // decide are shown of it, whom a credential stands for, and the audit rows.
 //
 // The digest covers the request as it was canonicalised (language, code or command, arguments,
-// variables, files, input, directory, dependencies, network, limits, runtime, tier, artifacts), the
-// encoded program that the request resolved to, the digest of the image, and the session. Its
-// metadata and the approval itself are not part of it: they change nothing of what runs.
+// variables, files, input, directory, dependencies, network, limits, runtime, tier, artifacts,
+// metadata), the encoded program that the request resolved to, the digest of the image, and the
+// session. The name of the approval itself is not part of it.
 #pragma once
 
 #include <cstdint>

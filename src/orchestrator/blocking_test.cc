@@ -217,6 +217,7 @@ TEST_F(BlockingTest, EachChangedBitIsRefused) {
       {"memory", [](auto& r) { r.limits.memory_bytes += uint64_t{1} << 20; }},
       {"time", [](auto& r) { r.limits.wall += Millis(1); }},
       {"artifacts", [](auto& r) { r.artifacts = {}; }},
+      {"metadata", [](auto& r) { r.metadata["note"] = "who reads the record sees it"; }},
   };
   for (const Case& each : cases) {
     model::RunRequest changed = base;
@@ -227,34 +228,9 @@ TEST_F(BlockingTest, EachChangedBitIsRefused) {
     EXPECT_EQ(refused->error->details.at("reason"), "approval_mismatch") << each.what;
   }
   EXPECT_TRUE(fake_->provisioned().empty());
-  model::RunRequest same = base;
-  same.metadata["note"] = "changes nothing of what runs";
-  const auto good = runWith(asked->id, same);
+  const auto good = runWith(asked->id, base);
   ASSERT_TRUE(good);
   EXPECT_EQ(ended(good->id).status, Status::kCompleted);
-}
-
-TEST_F(BlockingTest, EveryPartOfARequestIsInItsDigest) {
-  const auto digest = [&](const model::RunRequest& r) {
-    const std::string json = base::toJson(model::toJsonObject(r));
-    const auto bound = boundOf(json, "", languages_);
-    EXPECT_TRUE(bound) << bound.error().message;
-    return digestOf(*bound, "sha256:image");
-  };
-  const model::RunRequest base = request({"echo", "hello"});
-  model::RunRequest network = base;
-  network.network_tier = "full";
-  EXPECT_NE(digest(network), digest(base));
-  model::RunRequest tier = base;
-  tier.tier = "HumanApprove";
-  EXPECT_NE(digest(tier), digest(base));
-  model::RunRequest runtime = base;
-  runtime.runtime = "gvisor";
-  EXPECT_NE(digest(runtime), digest(base));
-  model::RunRequest disk = base;
-  disk.limits.disk_bytes += uint64_t{1} << 20;
-  EXPECT_NE(digest(disk), digest(base));
-  EXPECT_EQ(digest(base), digest(request({"echo", "hello"})));
 }
 
 TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
@@ -270,10 +246,11 @@ TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
 TEST_F(BlockingTest, TheApproverSeesWhichToolIsCalled) {
   start();
   model::RunRequest call = request({"ls"});
-  call.metadata = {{"cloister.tool", "text.search"}, {"cloister.risk", "high"}};
+  call.metadata = {{"cloister.tool", "text.search"}, {"cloister.risk", "high"}, {"task", "a\nb"}};
   const auto held = await(service_->run(principal(), call, ""));
   ASSERT_TRUE(held) << held.error().message;
-  EXPECT_THAT(escalation(idIn(*held)).display, HasSubstr("\ntool: text.search, risk high\n"));
+  EXPECT_THAT(escalation(idIn(*held)).display,
+              HasSubstr("\ntool: text.search, risk high\nmetadata: task=a\\nb\n"));
 }
 
 TEST_F(BlockingTest, AnApprovalEnds) {

@@ -26,10 +26,13 @@ class Sessions(Escalations):
         return self.call("DELETE", f"/v1/sessions/{session['id']}", key=self.agent(tenant), status=200).json()
 
     def test_it_is_made_once_it_is_approved(self):
-        held, alike = self.make(metadata={"task": "1"}), self.make(metadata={"task": "2"})
+        held, alike, other = self.make(), self.make(), self.make(metadata={"task": "2"})
         self.assertEqual((held["status"], held["error"]["type"]), ("blocked", "APPROVAL_REQUIRED"), held)
         escalation = self.id_of(held)
         self.assertEqual(self.id_of(alike), escalation)
+        self.assertNotEqual(self.id_of(other), escalation, "the approval of one with other metadata")
+        self.assertIn("\nmetadata: task=2\n", self.show(self.id_of(other))["display"])
+        self.end(other)
         shown = self.show(escalation)
         self.assertEqual((shown["operation"], shown["session_id"], shown["waiting"]), ("session", held["id"], 2))
         self.assertTrue(shown["display"].startswith("make a session\nlanguage: bash\n"), shown["display"])
@@ -88,7 +91,7 @@ class Sessions(Escalations):
     def test_one_approval_is_no_more_than_the_agent_may_have(self):
         self.call("POST", "/v1/agents/coder/sandbox?tenant=other", {"level": "unrestricted", "limits": {"concurrent": 1}},
                   status=201)
-        both = [self.make("other", metadata={"task": str(n)}) for n in range(2)]
+        both = [self.make("other") for _ in range(2)]
         self.assertEqual(self.id_of(both[0]), self.id_of(both[1]))
         self.vote(self.id_of(both[0]), self.boss("other"))
         became = sorted(self.reached(each, "running", "ended", tenant="other")["status"] for each in both)

@@ -233,7 +233,8 @@ class Failures(ToolCase):
         key = self.new_key("tools-ahead", roles=["agent"], agent="coder", user="dev")["secret"]
         boss = self.new_key("tools-ahead", roles=["approver"], user="lead")["secret"]
         asked = self.call("POST", "/v1/escalations", {
-            "operation": "run", "reason": "release", "request": {"command": ["true"], "tier": "HumanApprove"}},
+            "operation": "run", "reason": "release",
+            "request": {"command": ["true"], "tier": "HumanApprove", "metadata": {"tool_type": "run_code"}}},
             key=key, status=201).json()["id"]
         self.call("POST", f"/v1/escalations/{asked}:approve", {}, key=boss, status=200)
         refused = self.effect("shell.execute", key=key, approval=asked, command="true")
