@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/escalation_text.h"
 #include "cli/outline.h"
+#include "cli/request_text.h"
 #include "cli/terminal.h"
 
 namespace cloister::cli {
@@ -103,11 +104,19 @@ Result<int> list(const Invocation& invocation) {
 Result<int> show(const Invocation& invocation) {
   const std::string id = TRY(idOf(invocation));
   HttpClient client = TRY(connect(invocation.globals));
-  const json::object one = TRY(call(client, "GET", targetOf(id, "", invocation.flags)));
+  json::object one = TRY(call(client, "GET", targetOf(id, "", invocation.flags)));
+  json::object whole;
+  if (invocation.flags.has("full")) {
+    whole = TRY(call(client, "GET", targetOf(id, "/request", invocation.flags)));
+  }
   if (invocation.globals.json) {
+    if (!whole.empty()) one["whole"] = std::move(whole);
     printJson(one);
-  } else {
+  } else if (whole.empty()) {
     writeTo(STDOUT_FILENO, shownText(one, std::time(nullptr)));
+  } else {
+    one.erase("display");
+    writeTo(STDOUT_FILENO, shownText(one, std::time(nullptr)) + requestText(whole));
   }
   return 0;
 }
@@ -206,6 +215,9 @@ constexpr Flag kAllFlags[] = {
     {.name = "limit", .value = "N", .help = "how many (default 20)"},
 };
 constexpr Flag kShowFlags[] = {
+    {.name = "full",
+     .value = "",
+     .help = "the whole request: nothing is cut, and unusual characters are marked"},
     {.name = "tenant", .value = "NAME", .help = "whose it is, for an administrator"},
 };
 constexpr Flag kApproveFlags[] = {
@@ -253,7 +265,9 @@ const Command kEscalationShow = {.name = "escalation show",
                                  .max_operands = 1,
                                  .summary = "show what would run, and who has decided",
                                  .flags = kShowFlags,
-                                 .examples = "cloister escalation show ESC-2026-001",
+                                 .examples =
+                                     "cloister escalation show ESC-2026-001\n"
+                                     "cloister escalation show ESC-2026-001 --full",
                                  .run = show};
 const Command kEscalationApprove = {
     .name = "escalation approve",

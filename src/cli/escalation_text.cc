@@ -7,6 +7,7 @@
 #include "cli/api.h"
 #include "cli/terminal.h"
 #include "model/execution.h"
+#include "model/shown_text.h"
 
 namespace cloister::cli {
 namespace {
@@ -22,6 +23,12 @@ std::string whatOf(const json::object& escalation) {
   const std::string subject = textOf(escalation, "subject");
   if (operation == "file_write" || operation == "file_delete") return operation + " to " + subject;
   return subject.empty() ? operation : operation + " " + subject;
+}
+
+// A path or a command for eyes. The server has marked that of a run already.
+std::string markedOf(const json::object& escalation) {
+  const bool is_run = textOf(escalation, "operation") == "run";
+  return is_run ? whatOf(escalation) : model::markedText(whatOf(escalation));
 }
 
 std::string joined(const json::array& items, std::string_view between) {
@@ -127,7 +134,7 @@ std::string shownText(const json::object& escalation, int64_t now) {
   std::string text =
       printable(textOf(escalation, "id")) + ": " + printable(textOf(escalation, "status")) + "\n" +
       line("Agent", textOf(requester, "agent")) + line("User", textOf(requester, "user")) +
-      line("Tenant", textOf(requester, "tenant")) + line("Operation", whatOf(escalation)) +
+      line("Tenant", textOf(requester, "tenant")) + line("Operation", markedOf(escalation)) +
       line("Reason", textOf(escalation, "reason")) + line("Rule", textOf(escalation, "rule")) +
       line("Execution", textOf(escalation, "execution_id")) +
       line("Session", textOf(escalation, "session_id")) + line("Waiting", waitingText(escalation)) +

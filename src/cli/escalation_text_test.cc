@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/request_text.h"
+
 namespace cloister::cli {
 namespace {
 
@@ -52,6 +54,29 @@ TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   EXPECT_THAT(shownText(granted, kNow + 7200), Not(HasSubstr("revocation")));
   granted["status"] = "denied";  // taken back
   EXPECT_THAT(shownText(granted, kNow), Not(HasSubstr("revocation")));
+}
+
+TEST(EscalationText, TheWholeRequestIsShownAndMarked) {
+  const auto shown = parsed(
+      R"({"request":{"code":"one\ntwo\u202e\n","command":["rm","-rf","/tmp/\u0430"],"env":{"A":"1"},
+      "files":[{"path":"a.sh","content":"/w==","encoding":"base64","executable":true}],"input":"",
+      "metadata":{},"encoding":"utf8"},"unusual":[{"at":"command[2]","offset":5,"codepoint":"U+0430",
+      "what":"Cyrillic"}],"unusual_left_out":2})");
+  const std::string text = requestText(shown);
+  EXPECT_THAT(text, HasSubstr("     | one\n     | two\\u{202e}\n"));
+  EXPECT_THAT(text, HasSubstr("     \"/tmp/\\u{430}\"\n"));
+  EXPECT_THAT(text, HasSubstr("     A = \"1\"\n"));
+  EXPECT_THAT(text, HasSubstr("file \"a.sh\", executable (1 bytes, sha256 "));
+  EXPECT_THAT(text, HasSubstr("no text, as base64:\n     | /w==\n"));
+  EXPECT_THAT(text, HasSubstr("   input (0 bytes, sha256 "));
+  EXPECT_THAT(text, HasSubstr("   metadata: none\n"));
+  EXPECT_THAT(text, HasSubstr("command[2], byte 5: U+0430, Cyrillic\n     and 2 more\n"));
+}
+
+TEST(EscalationText, APathIsMarked) {
+  const auto one = parsed(
+      R"({"id":"ESC-2026-001","status":"pending","operation":"file_write","subject":"/tmp/\u0430"})");
+  EXPECT_THAT(shownText(one, 0), HasSubstr("Operation: file_write to /tmp/\\u{430}\n"));
 }
 
 TEST(EscalationText, NothingHostileReachesTheTerminal) {

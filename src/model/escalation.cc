@@ -89,61 +89,6 @@ Result<std::string> boundedText(ObjectReader& reader, std::string_view name, siz
   return text;
 }
 
-// The code point at `at`, and how many bytes it takes; 0 bytes where it is not UTF-8.
-struct Decoded {
-  char32_t point = 0;
-  size_t bytes = 0;
-};
-
-Decoded decodeAt(std::string_view text, size_t at) {
-  const auto lead = static_cast<uint8_t>(text[at]);
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (at + bytes > text.size() || !base::isUtf8(text.substr(at, bytes))) return {};
-  if (bytes == 1) return {lead, 1};
-  char32_t point = lead & (0xffU >> (bytes + 1));
-  for (size_t i = 1; i < bytes; i++)
-    point = (point << 6U) | (static_cast<uint8_t>(text[at + i]) & 0x3fU);
-  return {point, bytes};
-}
-
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
-// Characters that are not seen, or change how others are: Unicode's categories Cc, Cf, Zl, Zp, Co
-// and what else is invisible.
-constexpr Range kUnseen[] = {
-    {0x00, 0x1f},       {0x7f, 0x9f},        {0xad, 0xad},       {0x34f, 0x34f},
-    {0x600, 0x605},     {0x61c, 0x61c},      {0x6dd, 0x6dd},     {0x70f, 0x70f},
-    {0x890, 0x891},     {0x8e2, 0x8e2},      {0x115f, 0x1160},   {0x17b4, 0x17b5},
-    {0x180b, 0x180f},   {0x2000, 0x200f},    {0x2028, 0x202f},   {0x205f, 0x206f},
-    {0x2800, 0x2800},   {0x3000, 0x3000},    {0x3164, 0x3164},   {0xe000, 0xf8ff},
-    {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},    {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
-    {0x110bd, 0x110bd}, {0x110cd, 0x110cd},  {0x13430, 0x1345f}, {0x1bca0, 0x1bca3},
-    {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff},
-};
-
-bool isUnseen(char32_t point) {
-  return std::ranges::any_of(
-      kUnseen, [point](const Range& r) { return r.first <= point && point <= r.last; });
-}
-
-std::string escapeOf(std::string_view bytes, char32_t point) {
-  if (point == '\n') return "\\n";
-  if (point == '\r') return "\\r";
-  if (point == '\t') return "\\t";
-  if (point == '\\') return "\\\\";
-  char text[16];
-  if (bytes.size() == 1) {
-    std::snprintf(text, sizeof text, "\\x%02x",
-                  static_cast<unsigned>(static_cast<uint8_t>(bytes[0])));
-  } else {
-    std::snprintf(text, sizeof text, "\\u{%x}", static_cast<unsigned>(point));
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string_view statusName(EscalationStatus status) {
@@ -254,23 +199,6 @@ std::string withoutValues(std::string_view display) {
       out.append(line.substr(0, equals)).append(line.ends_with('\n') ? "\n" : "");
     }
   }
-  return out;
-}
-
-std::string safeText(std::string_view text, size_t most) {
-  std::string out;
-  size_t at = 0;
-  while (at < text.size()) {
-    const Decoded next = decodeAt(text, at);
-    const std::string_view bytes = text.substr(at, std::max<size_t>(next.bytes, 1));
-    const bool plain =
-        next.bytes > 0 && next.point != '\\' && (next.point == ' ' || !isUnseen(next.point));
-    const std::string shown = plain ? std::string(bytes) : escapeOf(bytes, next.point);
-    if (out.size() + shown.size() > most) break;
-    out += shown;
-    at += bytes.size();
-  }
-  if (at < text.size()) out += " [" + std::to_string(text.size() - at) + " more bytes]";
   return out;
 }
 

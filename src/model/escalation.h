@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "model/principal.h"
+#include "model/shown_text.h"
 
 namespace cloister::model {
 
@@ -67,9 +68,10 @@ struct Escalation {
   std::string display;  // what will happen, for those who decide; safe to print (safeText())
   Principal requester;
   std::string requester_person;
-  std::string execution_id;  // that waits for it, or has used it; "" if none
-  std::string session_id;    // that it is good in, or that waits for it; "" where it runs alone
-  std::string digest;        // of all that will run; "" unless `operation` is a run
+  std::string execution_id;    // that waits for it, or has used it; "" if none
+  std::string session_id;      // that it is good in, or that waits for it; "" where it runs alone
+  std::string digest;          // of all that will run; "" unless `operation` is a run
+  std::string request_sha256;  // of what was asked for, as it is stored; "" if nothing is
   std::vector<WantedOperation> lifts;  // of a run: what of its agent's rules it is approved with
   std::string rule;  // of the policy that wants it, "" for one that was asked for by hand
   std::vector<std::string> roles;  // who decides has one of them
@@ -100,12 +102,6 @@ base::json::object toJsonObject(const Escalation& escalation);
 // line end in what it shows.
 std::string environmentLine(std::string_view name, std::string_view shown_value);
 std::string withoutValues(std::string_view display);
-
-// Text from anywhere, for a terminal or a mail: one line of printable characters. Control and
-// format characters, those that turn the direction of text or have no width, line ends, and bytes
-// that are not UTF-8 are written as escapes (\n, \x1b, \u{202e}), so is the backslash; what is over
-// `most` bytes is left out, and says how much.
-std::string safeText(std::string_view text, size_t most);
 
 // The body of POST /v1/escalations.
 struct EscalationRequest {

@@ -48,8 +48,8 @@ std::string textIn(const json::object& object, std::string_view name) {
 }
 
 std::string safe(const json::value& value, size_t most = kShownValue) {
-  return model::safeText(value.is_string() ? std::string(value.get_string()) : base::toJson(value),
-                         most);
+  return model::markedText(
+      value.is_string() ? std::string(value.get_string()) : base::toJson(value), most);
 }
 
 std::string sized(const std::string& bytes) {
@@ -80,8 +80,8 @@ void addEnvironment(std::string& out, const json::object& request) {
       out += "\nenv: [" + std::to_string(value->get_object().size() - kShownItems) + " more]";
       return;
     }
-    out += "\n" +
-           model::environmentLine(model::safeText(std::string_view(name), kShownValue), safe(text));
+    out += "\n" + model::environmentLine(model::markedText(std::string_view(name), kShownValue),
+                                         safe(text));
   }
 }
 
@@ -98,10 +98,10 @@ void addFiles(std::string& out, const json::object& request) {
     const json::object& file = item.get_object();
     const std::string content = textIn(file, "content");
     const json::value* runs = file.if_contains("executable");
-    out += "\nfile " + model::safeText(textIn(file, "path"), kShownValue) + " (" + sized(content) +
-           ", " + textIn(file, "encoding") +
+    out += "\nfile " + model::markedText(textIn(file, "path"), kShownValue) + " (" +
+           sized(content) + ", " + textIn(file, "encoding") +
            (runs != nullptr && *runs == json::value(true) ? ", executable" : "") +
-           "): " + model::safeText(content, kShownFile);
+           "): " + model::markedText(content, kShownFile);
   }
 }
 
@@ -111,8 +111,8 @@ void addTool(std::string& out, const json::object& request) {
   if (metadata == nullptr || !metadata->is_object()) return;
   const std::string tool = textIn(metadata->get_object(), model::kToolMember);
   if (tool.empty()) return;
-  out += "\ntool: " + model::safeText(tool, kShownValue) + ", risk " +
-         model::safeText(textIn(metadata->get_object(), model::kRiskMember), kShownValue);
+  out += "\ntool: " + model::markedText(tool, kShownValue) + ", risk " +
+         model::markedText(textIn(metadata->get_object(), model::kRiskMember), kShownValue);
 }
 
 // What its caller says of it: readers of its record see that, and rules may go by it.
@@ -126,14 +126,15 @@ void addMetadata(std::string& out, const json::object& request) {
       out += "\nmetadata: [" + std::to_string(value->get_object().size()) + " in all]";
       return;
     }
-    out += "\nmetadata: " + model::safeText(std::string_view(name), kShownValue) + "=" + safe(text);
+    out +=
+        "\nmetadata: " + model::markedText(std::string_view(name), kShownValue) + "=" + safe(text);
   }
 }
 
 void addProgram(std::string& out, const json::object& request) {
   const std::string code = textIn(request, "code");
   if (!code.empty()) {
-    out += "\ncode (" + sized(code) + "): " + model::safeText(code, kShownCode);
+    out += "\ncode (" + sized(code) + "): " + model::markedText(code, kShownCode);
   } else if (const json::value* command = request.if_contains("command")) {
     out += "\ncommand: " + safe(*command, kShownCode);
   }
@@ -141,13 +142,13 @@ void addProgram(std::string& out, const json::object& request) {
   addEnvironment(out, request);
   addFiles(out, request);
   if (const std::string input = textIn(request, "input"); !input.empty()) {
-    out += "\ninput (" + sized(input) + "): " + model::safeText(input, kShownValue);
+    out += "\ninput (" + sized(input) + "): " + model::markedText(input, kShownValue);
   }
 }
 
 void addSurroundings(std::string& out, const json::object& request) {
   if (const std::string cwd = textIn(request, "cwd"); !cwd.empty()) {
-    out += "\ndirectory: " + model::safeText(cwd, kShownValue);
+    out += "\ndirectory: " + model::markedText(cwd, kShownValue);
   }
   addList(out, "deps", request);
   if (const json::value* network = request.if_contains("network_policy")) {
@@ -240,7 +241,7 @@ std::string displayOf(const std::string& request_json, const std::string& image_
                       const std::string& session_id) {
   const auto request = parseStored(request_json);
   if (!request) return "a request that cannot be shown";
-  std::string out = "run " + model::safeText(subjectOf(request_json), kShownValue);
+  std::string out = "run " + model::markedText(subjectOf(request_json), kShownValue);
   out += session_id.empty() ? ", in a sandbox of its own" : ", in session " + session_id;
   addTool(out, *request);
   addMetadata(out, *request);
@@ -252,7 +253,7 @@ std::string displayOf(const std::string& request_json, const std::string& image_
   if (!session_id.empty()) {
     out += "\nfiles of the session: as they are when it runs; this approval does not cover them";
   }
-  out += "\nimage: " + model::safeText(image_digest, kShownValue);
+  out += "\nimage: " + model::markedText(image_digest, kShownValue);
   return atMost(std::move(out));
 }
 
@@ -263,7 +264,7 @@ std::string displayOfSession(const std::string& request_json, const std::string&
   const auto add = [&](const char* name) {
     const std::string value = textIn(*request, name);
     if (!value.empty())
-      out += "\n" + std::string(name) + ": " + model::safeText(value, kShownValue);
+      out += "\n" + std::string(name) + ": " + model::markedText(value, kShownValue);
   };
   for (const char* name : {"language", "runtime", "tier", "from_snapshot", "cwd"})
     add(name);
@@ -278,7 +279,7 @@ std::string displayOfSession(const std::string& request_json, const std::string&
   }
   const json::value* nested = request->if_contains("nested");
   if (nested != nullptr && *nested == json::value(true)) out += "\nsandboxes of their own within";
-  out += "\nimage: " + model::safeText(image_digest, kShownValue);
+  out += "\nimage: " + model::markedText(image_digest, kShownValue);
   return atMost(std::move(out));
 }
 
@@ -286,7 +287,7 @@ std::string subjectOfSession(const std::string& request_json) {
   constexpr size_t kShort = 200;
   const auto request = parseStored(request_json);
   const std::string language = request ? textIn(*request, "language") : "";
-  return language.empty() ? "for commands" : "for " + model::safeText(language, kShort);
+  return language.empty() ? "for commands" : "for " + model::markedText(language, kShort);
 }
 
 std::string subjectOf(const std::string& request_json) {
@@ -295,7 +296,7 @@ std::string subjectOf(const std::string& request_json) {
   if (!request) return "";
   const std::string code = textIn(*request, "code");
   if (!code.empty()) {
-    return model::safeText(textIn(*request, "language"), kShort) + " code, " +
+    return model::markedText(textIn(*request, "language"), kShort) + " code, " +
            std::to_string(code.size()) + " bytes";
   }
   const json::value* command = request->if_contains("command");
@@ -361,12 +362,15 @@ Escalation drawUp(const Wanted& wanted, std::string digest, const EscalationConf
   return e;
 }
 
-store::NewEscalation toAsk(Escalation e, const Wanted& wanted, const EscalationConfig& config) {
+store::NewEscalation toAsk(Escalation e, const Wanted& wanted, const EscalationConfig& config,
+                           const std::string& request_json) {
+  e.request_sha256 = base::sha256Hex(request_json);
   model::AuditEvent event = requestedEvent(e);
   return {.escalation = std::move(e),
           .event = std::move(event),
           .channels = wanted.channels,
-          .bounds = config.bounds};
+          .bounds = config.bounds,
+          .request_json = wanted.execution_id.empty() ? request_json : ""};
 }
 
 }  // namespace
@@ -380,10 +384,10 @@ store::NewEscalation escalationFor(const Wanted& wanted, const std::string& requ
   e.lifts = wanted.lifts;
   for (const model::WantedOperation& each : wanted.lifts) {
     e.display += "its agent may not: " + each.operation + " " +
-                 model::safeText(each.target, kShownValue) + "\n";
+                 model::markedText(each.target, kShownValue) + "\n";
   }
   e.display += displayOf(request_json, image_digest, wanted.session_id);
-  return toAsk(std::move(e), wanted, config);
+  return toAsk(std::move(e), wanted, config, request_json);
 }
 
 store::NewEscalation escalationForSession(const Wanted& wanted, std::string digest,
@@ -394,7 +398,7 @@ store::NewEscalation escalationForSession(const Wanted& wanted, std::string dige
   e.operation = model::operation::kSession;
   e.subject = subjectOfSession(request_json);
   e.display = displayOfSession(request_json, image_digest);
-  return toAsk(std::move(e), wanted, config);
+  return toAsk(std::move(e), wanted, config, request_json);
 }
 
 model::RunError approvalError(const policy::NeedsApproval& wanted, const std::string& what) {
@@ -411,7 +415,7 @@ model::RunError notApproved(const Escalation& e) {
   const bool denied = e.status == model::EscalationStatus::kDenied;
   std::string message = denied ? "its approval was denied" : "nobody approved it in time";
   if (denied && !e.decisions.empty() && !e.decisions.back().reason.empty()) {
-    message += ": " + model::safeText(e.decisions.back().reason, 1000);
+    message += ": " + model::markedText(e.decisions.back().reason, 1000);
   }
   model::RunError error{
       std::string(model::error_type::kApprovalRequired), message + " (" + e.id + ")", {}, false};

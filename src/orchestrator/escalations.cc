@@ -61,8 +61,9 @@ bool isSelf(const Principal& who, const std::string& name) {
 struct EscalationService::Impl : std::enable_shared_from_this<EscalationService::Impl> {
   explicit Impl(RunService& service) : runs(service.impl_), changed(runs->executor) {}
 
-  Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request);
-  Result<> bindRun(const base::json::object& run, Escalation& e);
+  Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request,
+                            std::string& request_json);
+  Result<std::string> bindRun(const base::json::object& run, Escalation& e);
   Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
   [[nodiscard]] Result<> nameFiles(Escalation& e, const policy::AgentRules* rules) const;
   [[nodiscard]] Result<> opensStill(const Escalation& e, const policy::Ballot& ballot) const;
@@ -110,8 +111,9 @@ void EscalationService::onNews(std::function<void()> news) {
   impl_->news = std::move(news);
 }
 
-// A run asked for by hand, bound as one that policy stopped.
-Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escalation& e) {
+// A run asked for by hand, bound as one that policy stopped. The request as it is kept.
+Result<std::string> EscalationService::Impl::bindRun(const base::json::object& body,
+                                                     Escalation& e) {
   if (runs->node.runtime == nullptr) {
     return fail(Code::kUnavailable,
                 "asking for approval: no node is connected, so what would run is not known");
@@ -119,13 +121,14 @@ Result<> EscalationService::Impl::bindRun(const base::json::object& body, Escala
   model::RunRequest run = TRY(model::parseRunRequest(body, storedBounds()));
   run.approval.clear();
   model::settle(run.limits);
-  const std::string json = base::toJson(model::toJsonObject(run));
+  std::string json = base::toJson(model::toJsonObject(run));
   const Bound bound = TRY(boundOf(json, "", runs->parts.languages));
   const std::string image = TRY(digestOfImage(runs->node.offer, runs->hostImage(), run.image));
   e.digest = digestOf(bound, image);
   e.subject = subjectOf(json);
   e.display = displayOf(json, image, "");
-  return {};
+  e.request_sha256 = base::sha256Hex(json);
+  return json;
 }
 
 // Those whom the rule names that the run would meet now: others would approve it in vain.
@@ -146,7 +149,8 @@ Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::Ru
 }
 
 Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
-                                                   const model::EscalationRequest& request) {
+                                                   const model::EscalationRequest& request,
+                                                   std::string& request_json) {
   Escalation e;
   e.operation = request.operation;
   e.subject = request.subject;
@@ -166,11 +170,11 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
     if (!bound && !bound.error().field.empty()) {
       bound.error().field.insert(0, "request.");
     }
-    TRY(std::move(bound));
+    request_json = TRY(std::move(bound));
   } else if (isOfFiles(e.operation)) {
     TRY(nameFiles(e, rules.get()));
   } else {
-    e.display = e.operation + " " + model::safeText(e.subject, kMostShown);
+    e.display = e.operation + " " + model::markedText(e.subject, kMostShown);
   }
   return e;
 }
@@ -180,7 +184,7 @@ Result<> EscalationService::Impl::nameFiles(Escalation& e, const policy::AgentRu
   e.subject = TRY(policy::grantPattern(e.subject));
   TRY(rules != nullptr ? policy::opensFor(*rules, e.operation, e.subject)
                        : policy::opensAtAll(e.operation, e.subject));
-  e.display = e.operation + " " + model::safeText(e.subject, kMostShown) + "\n" +
+  e.display = e.operation + " " + model::markedText(e.subject, kMostShown) + "\n" +
               policy::openedBy(rules, e.operation, e.subject);
   return {};
 }
@@ -244,7 +248,8 @@ std::string EscalationService::Impl::safeBecause(const Escalation& e) {
 Task<Result<Escalation>> EscalationService::request(Principal principal,
                                                     model::EscalationRequest request) {
   const auto impl = impl_;
-  Escalation e = CO_TRY(impl->drawUp(principal, request));
+  std::string request_json;
+  Escalation e = CO_TRY(impl->drawUp(principal, request, request_json));
   if (request.run) {
     auto run = CO_TRY(model::parseRunRequest(*request.run, storedBounds()));
     co_await impl->nameApprovers(principal, std::move(run), e);
@@ -262,7 +267,8 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
       .escalation = std::move(e),
       .event = std::move(event),
       .channels = channelsFor(impl->runs->parts.store, principal, impl->config()),
-      .bounds = impl->config().bounds};
+      .bounds = impl->config().bounds,
+      .request_json = std::move(request_json)};
   const Escalation made = CO_TRY(co_await committed<Escalation>([&](store::Done<Escalation> done) {
     impl->ledger().add(std::move(asked), std::move(done));
   }));
@@ -342,6 +348,18 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   impl->runs->settle(*changed);
   if (impl->news) impl->news();
   co_return changed;
+}
+
+// What is not a run or a session is all in its record.
+Result<base::json::object> EscalationService::requestOf(const Escalation& e) {
+  if (e.request_sha256.empty()) {
+    if (!e.digest.empty()) {
+      return fail(Code::kNotFound, "what " + e.id + " asks for was not kept then");
+    }
+    return base::json::object{
+        {"operation", e.operation}, {"subject", e.subject}, {"reason", e.reason}};
+  }
+  return parseStored(TRY(impl_->ledger().request(e)));
 }
 
 Task<void> EscalationService::noteRefused(model::Principal principal, std::string tenant,

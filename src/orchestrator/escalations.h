@@ -29,6 +29,8 @@ class EscalationService {
   // `tenant`: of whom, for an administrator; "" for one's own, or where only one has it.
   Result<model::Escalation> get(const model::Principal& principal, const std::string& tenant,
                                 const std::string& id);
+  // All that it asks for, as it was accepted. Whoever calls looks whether it may be shown.
+  Result<base::json::object> requestOf(const model::Escalation& escalation);
   Result<std::vector<model::Escalation>> list(const model::Principal& principal,
                                               const store::EscalationQuery& query);
   // Seconds that requests of the principal's tenant have waited of late; nullopt: none was decided.

@@ -70,6 +70,11 @@ constexpr Step kSteps[] = {
     {"UPDATE escalations SET encrypted=1, record=encrypt(tenant, 'escalation ' || id, record)"
      " WHERE seq IN (SELECT seq FROM escalations WHERE encrypted=0 LIMIT ?)",
      100},
+    {"UPDATE escalation_requests SET encrypted=1, body=coalesce(("
+     "SELECT encrypt(e.tenant, 'escalation request ' || e.id, body)"
+     " FROM escalations e WHERE e.seq=escalation), '')"
+     " WHERE escalation IN (SELECT escalation FROM escalation_requests WHERE encrypted=0 LIMIT ?)",
+     16},
     {"UPDATE audit_sealed SET encrypted=1, (salt, value)=("
      " SELECT encrypt(a.tenant, 'salt ' || a.seq || ' ' || name, salt),"
      " encrypt(a.tenant, 'sealed ' || a.seq || ' ' || name, value)"

@@ -71,6 +71,7 @@ void readEscalation(Members from, model::Escalation& e) {
   e.execution_id = from.text("execution_id");
   e.session_id = from.text("session_id");
   e.digest = from.text("digest");
+  if (!from.isNull("request_sha256")) e.request_sha256 = from.text("request_sha256");
   e.rule = from.text("rule");
   for (const json::value& role : from.array("roles")) {
     if (!role.is_string()) return from.refuse();
@@ -110,6 +111,7 @@ std::string encodeEscalation(const model::Escalation& e) {
                       {"decided_at", e.decided_at},
                       {"grant_expires_at", e.grant_expires_at},
                       {"ended_at", e.ended_at}};
+  if (!e.request_sha256.empty()) out["request_sha256"] = e.request_sha256;
   if (!e.lifts.empty()) out["lifts"] = encodeLifts(e.lifts);
   return cleanText(base::toJson(out));
 }

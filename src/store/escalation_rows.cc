@@ -26,6 +26,16 @@ constexpr char kUpdate[] =
     "UPDATE escalations SET status=?1, execution=?2, due_at=?3, waited=?4, ended_at=?5,"
     " record=encrypt(tenant, 'escalation ' || id, ?6), encrypted=encrypts(), state_row=?7"
     " WHERE seq=?8";
+constexpr char kInsertAsked[] =
+    "INSERT INTO escalation_requests(escalation, encrypted, body) SELECT seq, encrypts(),"
+    " encrypt(tenant, 'escalation request ' || id, ?2) FROM escalations WHERE seq=?1";
+constexpr char kAsked[] =
+    "SELECT decrypted(r.encrypted, e.tenant, 'escalation request ' || e.id, r.body)"
+    " FROM escalations e JOIN escalation_requests r ON r.escalation=e.seq"
+    " WHERE e.tenant=?1 AND e.id=?2"
+    " UNION ALL"
+    " SELECT decrypted(q.encrypted, x.tenant, 'request ' || x.id, q.body)"
+    " FROM executions x JOIN requests q ON q.execution=x.seq WHERE x.tenant=?1 AND x.id=?3";
 constexpr char kPutPolicy[] = "INSERT OR REPLACE INTO escalation_policies VALUES (?,?,?)";
 constexpr char kGetPolicy[] = "SELECT record FROM escalation_policies WHERE tenant=? AND agent=?";
 constexpr char kCountNotifications[] = "SELECT count(*) FROM notifications";
@@ -142,6 +152,9 @@ Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& 
                 e.dueAt(), e.ended_at, record, audit_row, audit_row)
           .run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
+  if (asked.request_json.empty()) return e;
+  Statement request = TRY(tx.db.use(kInsertAsked));
+  TRY(request.bind(e.seq, asked.request_json).run());
   return e;
 }
 
@@ -295,6 +308,17 @@ Result<std::vector<Notification>> dueNotificationRows(Database& db, const std::s
                    .due_at = row.integer(7)});
   }
   return out;
+}
+
+Result<std::string> getEscalationRequest(Database& db, const model::Escalation& e) {
+  Statement row = TRY(db.use(kAsked));
+  if (!TRY(row.bind(e.requester.tenant, e.id, e.execution_id).step())) {
+    return fail(Code::kNotFound, "what " + e.id + " asks for is not kept any more");
+  }
+  std::string text = row.text(0);
+  if (base::sha256Hex(text) == e.request_sha256) return text;
+  return fail(Code::kConflict, "what the ledger has of " + e.id +
+                                   " is not what was asked for; see `cloister audit verify`");
 }
 
 Result<Pending> getPending(Database& db, const Scope& scope, const std::string& execution_id) {

@@ -49,6 +49,7 @@ struct NewEscalation {
   model::AuditEvent event;            // its subject and `id` are filled in
   std::vector<std::string> channels;  // who are told
   EscalationBounds bounds;
+  std::string request_json = {};  // what is asked for, where no execution of the ledger has it
 };
 
 // A change of one: read, altered, written and audited within one transaction. `apply` is called on
@@ -100,6 +101,9 @@ class Escalations {
                                                              int64_t now, uint32_t limit) = 0;
   // As Store::mismatches().
   virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
+  // What it asks for, as it was accepted; kNotFound where that is not kept any more, kConflict
+  // where it is not what the record says.
+  virtual Result<std::string> request(const model::Escalation& escalation) = 0;
   // An execution that has not ended, with what it was asked with; kNotFound otherwise.
   virtual Result<Pending> pending(const Scope& scope, const std::string& execution_id) = 0;
 };

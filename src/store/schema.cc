@@ -20,14 +20,16 @@
 #include "store/migrations/m013_encrypted.h"
 #include "store/migrations/m014_session_memory.h"
 #include "store/migrations/m015_cut_artifacts.h"
+#include "store/migrations/m016_escalation_requests.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 15> kMigrations = {
-    kInitial,  kSessions,      kArtifacts,   kSnapshots,      kKeyRoles,
-    kPolicies, kAgents,        kEscalations, kEscalationRows, kQuotas,
-    kSealed,   kImageBindings, kEncrypted,   kSessionMemory,  kCutArtifacts};
+constexpr std::array<const char*, 16> kMigrations = {
+    kInitial,        kSessions,      kArtifacts,    kSnapshots,
+    kKeyRoles,       kPolicies,      kAgents,       kEscalations,
+    kEscalationRows, kQuotas,        kSealed,       kImageBindings,
+    kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

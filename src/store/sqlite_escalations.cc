@@ -114,6 +114,10 @@ Result<std::vector<Mismatch>> SqliteEscalations::mismatches(uint64_t after, uint
   return read([&](Database& db) { return findEscalationMismatches(db, after, limit); });
 }
 
+Result<std::string> SqliteEscalations::request(const model::Escalation& escalation) {
+  return read([&](Database& db) { return getEscalationRequest(db, escalation); });
+}
+
 Result<Pending> SqliteEscalations::pending(const Scope& scope, const std::string& execution_id) {
   return read([&](Database& db) { return getPending(db, scope, execution_id); });
 }

@@ -39,6 +39,7 @@ class SqliteEscalations final : public Escalations {
   Result<std::vector<Notification>> dueNotifications(const std::string& channel, int64_t now,
                                                      uint32_t limit) override;
   Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) override;
+  Result<std::string> request(const model::Escalation& escalation) override;
   Result<Pending> pending(const Scope& scope, const std::string& execution_id) override;
 
  private:

@@ -274,6 +274,49 @@ class Binding(Escalations):
         for bad in "\x1b\r\u202e\u200b":
             self.assertNotIn(bad, printed.stdout)
 
+    def whole(self, escalation, key, status=200, tenant=""):
+        return self.call("GET", f"/v1/escalations/{escalation}/request{tenant}", key=key, status=status).json()
+
+    def test_the_whole_request_is_shown(self):
+        """To those who decide, though `display` is cut; what cannot be seen is named, with its place."""
+        end = "rm -rf /tmp/\u0430 \u202e"
+        run = {"language": "bash", "code": "#" * 50_000 + "\n" + end, "files": [{"path": "a.sh", "content": "echo a"}],
+               "env": {"TOKEN": "hidden"}, "metadata": {"task": "1"}}
+        held = self.ask(**run)
+        by_hand = self.call("POST", "/v1/escalations", {"operation": "run", "reason": "x", "request": run},
+                            key=self.agent(), status=201).json()["id"]
+        for escalation in (self.id_of(held), by_hand):
+            for key in (self.boss(), self.agent()):
+                shown = self.whole(escalation, key)
+                for member, value in run.items():
+                    if member != "files":
+                        self.assertEqual(shown["request"][member], value)
+                self.assertEqual(shown["files"], [{"path": "a.sh", "bytes": 6, "executable": False, "text": True,
+                                                   "sha256": hashlib.sha256(b"echo a").hexdigest()}])
+                self.assertEqual([(each["at"], each["codepoint"], each["offset"]) for each in shown["unusual"]],
+                                 [("code", "U+0430", 50_013), ("code", "U+202E", 50_016)])
+            self.assertEqual(self.show(escalation)["digest"], shown["digest"])
+            for other in (self.key("acme", "viewer"), self.key("acme", agent="second", user="x")):
+                self.whole(escalation, other, status=403)
+            self.whole(escalation, self.boss("other"), status=404)
+            printed = self.server.cli("escalation", "show", escalation, "--full", env={"CLOISTER_API_KEY": self.boss()})
+            self.assertEqual(printed.returncode, 0, printed.stderr)
+            self.assertIn("     | rm -rf /tmp/\\u{430} \\u{202e}\n", printed.stdout)
+            self.assertIn("code, byte 50013: U+0430, Cyrillic", printed.stdout)
+            self.assertGreater(len(printed.stdout), 50_000)
+        path = self.call("POST", "/v1/escalations", {"operation": "file_write", "reason": "x", "path": "p\u0430th"},
+                         key=self.agent(), status=201).json()
+        self.assertIn("p\\u{430}th", path["display"])
+        self.assertEqual(self.whole(path["id"], self.boss())["unusual"][0]["at"], "subject")
+        self.vote(self.id_of(held), self.boss())
+        self.server.wait_end(held["id"])
+        self.assertEqual(self.whole(self.id_of(held), self.boss())["request"]["code"], run["code"], "and afterwards")
+
+    def test_the_whole_request_of_a_session(self):
+        held = self.call("POST", "/v1/sessions", {"language": "bash", "env": {"A": "1"}}, key=self.agent(), status=202).json()
+        self.assertEqual(self.whole(self.id_of(held), self.boss())["request"]["env"], {"A": "1"})
+        self.vote(self.id_of(held), self.boss(), "deny", reason="no")
+
 
 class Restarts(Escalations):
     def test_kill_and_restart_while_blocked(self):

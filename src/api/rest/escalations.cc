@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/rest/requests.h"
+#include "model/request_shown.h"
 #include "policy/approval.h"
 
 namespace cloister::api {
@@ -25,13 +26,18 @@ json::array shownChannels(const RestParts& parts) {
   return shown;
 }
 
-// Values of a run's environment may be secrets: who may decide sees them, and who asked.
-json::object shownTo(const model::Principal& who, const model::Escalation& escalation) {
-  json::object shown = model::toJsonObject(escalation);
+// Who may decide, and who asked.
+bool maySeeAll(const model::Principal& who, const model::Escalation& escalation) {
   const bool asked = escalation.requester.tenant == who.tenant &&
                      escalation.requester.key_id == who.key_id && !who.key_id.empty();
   const bool decides = who.may(Permission::kEscalationDecide) && policy::mayDecide(escalation, who);
-  if (asked || decides) return shown;
+  return asked || decides;
+}
+
+// Values of a run's environment may be secrets.
+json::object shownTo(const model::Principal& who, const model::Escalation& escalation) {
+  json::object shown = model::toJsonObject(escalation);
+  if (maySeeAll(who, escalation)) return shown;
   shown["display"] = model::withoutValues(escalation.display);
   return shown;
 }
@@ -66,6 +72,19 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
   const model::Escalation escalation =
       CO_TRY(parts.escalations.get(request.principal, tenant, request.params[0]));
   co_return jsonResponse(200, shownTo(request.principal, escalation));
+}
+
+Task<Result<Response>> showRequest(RestParts& parts, Request& request) {
+  const std::string tenant = queryText(request, "tenant").value_or("");
+  const model::Escalation escalation =
+      CO_TRY(parts.escalations.get(request.principal, tenant, request.params[0]));
+  if (!maySeeAll(request.principal, escalation)) {
+    co_return fail(Code::kDenied, "reading what " + escalation.id +
+                                      " asks for: only those who may decide it, and who asked, see "
+                                      "all of it");
+  }
+  const json::object asked = CO_TRY(parts.escalations.requestOf(escalation));
+  co_return jsonResponse(200, model::shownRequest(escalation, asked));
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
@@ -154,6 +173,11 @@ std::vector<Route> escalationRoutes(RestParts& parts) {
        .access = needs(Permission::kEscalationRead),
        .query = {"tenant"},
        .handle = with(show)},
+      {.method = "GET",
+       .pattern = "/v1/escalations/{id}/request",
+       .access = needs(Permission::kEscalationRead),
+       .query = {"tenant"},
+       .handle = with(showRequest)},
       {.method = "POST",
        .pattern = "/v1/escalations/{id}:approve",
        .access = needs(Permission::kEscalationDecide),

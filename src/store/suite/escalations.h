@@ -162,6 +162,27 @@ TEST_P(StoreSuite, ABlockedExecutionAndItsEscalationAreOne) {
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
 }
 
+TEST_P(StoreSuite, WhatAnEscalationAsksForIsKept) {
+  NewEscalation asked = wanted();
+  asked.request_json = R"json({"code":"print(1)"})json";
+  asked.escalation.request_sha256 = base::sha256Hex(asked.request_json);
+  const auto made = add(*store_, asked);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(*store_->escalations().request(*made), asked.request_json);
+  NewExecution run = queued();
+  run.execution.status = model::Status::kBlocked;
+  run.escalation = wanted("acme", run.execution.id);
+  run.escalation->escalation.request_sha256 = base::sha256Hex(run.request_json);
+  accept(*store_, run);
+  auto of_run = **store_->escalations().ofExecution(of("acme"), run.execution.id);
+  EXPECT_EQ(*store_->escalations().request(of_run), run.request_json) << "its execution's";
+  of_run.request_sha256 = "other";
+  EXPECT_EQ(store_->escalations().request(of_run).error().code, Code::kConflict);
+  of_run.id = "ESC-2026-999";
+  of_run.execution_id = "";
+  EXPECT_EQ(store_->escalations().request(of_run).error().code, Code::kNotFound);
+}
+
 TEST_P(StoreSuite, AnApprovalIsUsedWithTheExecutionOrNotAtAll) {
   NewExecution request = queued();
   request.execution.status = model::Status::kBlocked;
