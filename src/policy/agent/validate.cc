@@ -135,7 +135,10 @@ Verdict verdictOn(const AgentRules& rules, const Level& level, const CommandOper
   Effects effects = command.text
                         ? effectsOf(*command.text, rules.bounds, rules.image.get(), directory)
                         : effectsOfArgv(command.argv, rules.bounds, rules.image.get(), directory);
-  return judgeCommand(level, std::move(effects));
+  if (!rules.granted.contains("file_write")) return judgeCommand(level, std::move(effects));
+  Level granted = level;
+  granted.file_operations.emplace_back("write");
+  return judgeCommand(granted, std::move(effects));
 }
 
 Validation validateCommand(const AgentRules& rules, const CommandOperation& command,

@@ -11,6 +11,16 @@ bool subscript(const Value& word) {
   return word.text.contains('[') && word.text.size() > 1;
 }
 
+// Whether a format of printf has %n.
+bool setsVariable(std::string_view format) {
+  for (size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at)) {
+    at = format.find_first_not_of("#'-+ 0123456789.*hjlLtz", at + 1);
+    if (at == std::string_view::npos) return false;
+    if (format[at++] == 'n') return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void EffectReader::builtin(Words argv, const Program& program, Execution& execution) {
@@ -57,6 +67,8 @@ void EffectReader::builtin(Words argv, const Program& program, Execution& execut
       return;
     case kTestBuiltin:
       return testWords(argv);
+    case kWait:
+      return wait(argv);
     default:
       return assignsNames(argv, program);
   }
@@ -102,11 +114,51 @@ void EffectReader::testWords(Words argv) {
   }
 }
 
+// wait -p NAME gives a variable its value, whose subscript is evaluated.
+void EffectReader::wait(Words argv) {
+  bool names = false;
+  for (const Value& word : argv.subspan(1)) {
+    const bool option = word.text.starts_with('-') && word.text != "-";
+    if (!word.known && !word.number && (word.text.empty() || option)) {
+      return doubt("unknown_option", "a word that may be an option of wait", word.span);
+    }
+    const size_t letter = option ? word.text.find('p') : std::string::npos;
+    names = names || letter != std::string::npos;
+    if (!names) continue;
+    if (subscript(word)) return doubt("subscript", "a variable with a subscript", word.span);
+    assigns(
+        letter != std::string::npos ? std::string_view(word.text).substr(letter + 1) : word.text,
+        nullptr, word.span);
+  }
+}
+
+// declare -a x=TEXT, and declare x=TEXT if x is an array: a TEXT of (…) is evaluated.
+void EffectReader::declaresArrays(const Command& command, std::string_view declaration) {
+  constexpr std::string_view kOnce = " declare typeset local ";
+  const bool once = kOnce.contains(" " + std::string(declaration) + " ");
+  const bool flags = std::ranges::any_of(command.words, [](const Word& word) {
+    return !word.parts.empty() && word.parts[0].text.starts_with('-') &&
+           word.parts[0].text.find_first_of("aA") != std::string::npos;
+  });
+  if (!once && !flags) return;
+  for (const Assignment& one : command.assignments) {
+    if (one.array || one.values.size() != 1 || (!flags && !arrays_.contains(one.name))) continue;
+    const Word& word = one.values[0];
+    const bool safe = word.parts.empty() || isNumber(word) ||
+                      (word.parts[0].kind == Part::Kind::kText && !word.parts[0].text.empty() &&
+                       word.parts[0].text[0] != '(');
+    if (!safe) doubt("array_text", "an array whose text is evaluated", one.span);
+  }
+}
+
 // read, printf -v and the like: names of variables among their words.
 void EffectReader::assignsNames(Words argv, const Program& program) {
   const bool format = program.names == "printf";
   if (format) {
     if (argv.size() < 2) return;
+    if (setsVariable(argv[1].text)) {
+      doubt("unknown_option", "%n of printf, which gives a variable its value", argv[1].span);
+    }
     const bool maybe = !argv[1].known && argv[1].text.empty();
     if (!maybe && !argv[1].text.starts_with("-v")) return;
     for (const Value& word : argv.subspan(1)) {
@@ -133,6 +185,9 @@ void EffectReader::assignsNames(Words argv, const Program& program) {
 }
 
 void EffectReader::declare(Words argv) {
+  const bool flags = std::ranges::any_of(argv, [](const Value& word) {
+    return word.text.starts_with('-') && word.text.find_first_of("aA") != std::string::npos;
+  });
   for (const Value& word : argv.subspan(1)) {
     const size_t equals = word.text.find('=');
     if (!word.known && equals == std::string::npos) {
@@ -145,6 +200,9 @@ void EffectReader::declare(Words argv) {
       if (word.text.substr(0, equals).contains('['))
         doubt("subscript", "a variable with a subscript", word.span);
       Value value{.text = word.text.substr(equals + 1), .known = word.known, .span = word.span};
+      const bool text = value.text.starts_with('(') || (!value.known && value.text.empty());
+      if (text && (flags || value.known || arrays_.contains(word.text.substr(0, equals))))
+        doubt("array_text", "an array whose text is evaluated", word.span);
       assigns(std::string_view(word.text).substr(0, equals), &value, word.span);
       effects_.assigned.push_back(std::move(value));
     } else if (subscript(word)) {

@@ -21,12 +21,27 @@ bool number(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// The part that a word consists of, but for quotes around it.
+const Part* onlyPart(const Word& word) {
+  const Part* only = nullptr;
+  for (const Part& part : word.parts) {
+    if (part.kind == Part::Kind::kText && part.text.empty()) continue;
+    if (only != nullptr) return nullptr;
+    only = &part;
+  }
+  return only;
+}
+
 // A word that is a number for certain: digits, or an expansion that gives some.
 bool numeric(const Word& word) {
-  if (word.parts.size() != 1) return word.parts.empty();
-  const Part& part = word.parts[0];
-  return part.kind == Part::Kind::kArithmetic ||
-         (part.kind == Part::Kind::kText && !part.differs && number(part.text));
+  if (word.parts.empty()) return true;
+  const Part* part = onlyPart(word);
+  if (part == nullptr) return false;
+  const bool special =
+      part->kind == Part::Kind::kParameter && part->inner.empty() &&
+      (part->text == "!" || part->text == "#" || part->text == "?" || part->text == "$");
+  return part->kind == Part::Kind::kArithmetic || special ||
+         (part->kind == Part::Kind::kText && !part->differs && number(part->text));
 }
 
 }  // namespace
@@ -59,10 +74,14 @@ void EffectReader::text(std::string_view text, Dialect dialect, std::string_view
   std::string outer_via = std::exchange(via_, std::string(via));
   std::set<std::string> outer_numbers = std::exchange(numbers_, {});
   const bool moved = moved_;
-  std::set<std::string> others;
-  notePlainNumbers(parsed.script, others);
-  for (const std::string& name : others)
-    numbers_.erase(name);
+  for (int pass = 0; pass < 2; ++pass) {  // the second knows the first one's: for pid in $pids
+    std::set<std::string> others;
+    std::set<std::string> found;
+    notePlainNumbers(parsed.script, found, others);
+    for (const std::string& name : others)
+      found.erase(name);
+    numbers_ = std::move(found);
+  }
   script(parsed.script);
   moved_ = moved_ || moved;
   dialect_ = outer;
@@ -72,27 +91,33 @@ void EffectReader::text(std::string_view text, Dialect dialect, std::string_view
 
 // Variables whose every assignment is a number, so that arithmetic with them runs nothing: the
 // value of any other may be text with a subscript that does.
-void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>& others) {
+void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>& found,
+                                    std::set<std::string>& others) {
+  const auto number = [&](const Word& word) { return isNumber(word); };
   const auto word = [&](const Word& word) {
     for (const Part& part : word.parts) {
-      notePlainNumbers(part.inner, others);
+      notePlainNumbers(part.inner, found, others);
       if (part.assigns) others.insert(part.text);
       if (part.kind == Part::Kind::kText) others.insert(part.text);  // as an operand: read i
     }
   };
   for (const Command& command : script) {
     for (const Assignment& one : command.assignments) {
-      const bool plain = !one.array && one.values.size() == 1 && numeric(one.values[0]);
-      (plain ? numbers_ : others).insert(one.name);
+      const bool plain =
+          (one.array || one.values.size() == 1) && std::ranges::all_of(one.values, number);
+      (plain ? found : others).insert(one.name);
+      if (one.array) arrays_.insert(one.name);
       for (const Word& value : one.values) {
         for (const Part& part : value.parts)
-          notePlainNumbers(part.inner, others);
+          notePlainNumbers(part.inner, found, others);
       }
     }
     if (!command.name.empty()) {
-      const bool plain = !command.words.empty() && std::ranges::all_of(command.words, numeric);
-      (plain ? numbers_ : others).insert(command.name);
+      const bool plain = !command.words.empty() && std::ranges::all_of(command.words, number);
+      (plain ? found : others).insert(command.name);
+      if (command.kind == Command::Kind::kFunction) functions_.insert(command.name);
     }
+    noteArrays(command);
     if (!command.text.empty()) {  // for ((i = 0; …)): arithmetic gives numbers
       const std::string& text = command.text;
       for (size_t at = 0; at < text.size();) {
@@ -102,7 +127,7 @@ void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>&
         size_t next = text.find_first_not_of(' ', end);
         const bool equals =
             next != std::string::npos && text[next] == '=' && text.substr(next, 2) != "==";
-        if (end > at && equals) numbers_.insert(text.substr(at, end - at));
+        if (end > at && equals) found.insert(text.substr(at, end - at));
         at = std::max(end, at + 1);
       }
     }
@@ -110,8 +135,51 @@ void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>&
     for (const Redirect& redirect : command.redirects)
       word(redirect.target);
     for (const Script& body : command.bodies)
-      notePlainNumbers(body, others);
+      notePlainNumbers(body, found, others);
   }
+}
+
+// A number whatever comes: as numeric(), or a variable that is only ever given such.
+bool EffectReader::isNumber(const Word& word) const {
+  if (numeric(word)) return true;
+  const Part* part = onlyPart(word);
+  if (part == nullptr) return false;
+  if (part->kind == Part::Kind::kCommand) return listsJobs(part->inner);
+  return part->kind == Part::Kind::kParameter && part->inner.empty() && !part->assigns &&
+         numbers_.contains(part->text);
+}
+
+// $(jobs -p): numbers of processes.
+bool EffectReader::listsJobs(const Script& script) const {
+  if (script.size() != 1 || script[0].kind != Command::Kind::kSimple) return false;
+  const Command& jobs = script[0];
+  const auto is = [&](size_t at, std::string_view text) {
+    const std::vector<Part>& parts = jobs.words[at].parts;
+    return parts.size() == 1 && parts[0].kind == Part::Kind::kText && parts[0].text == text;
+  };
+  return jobs.words.size() == 2 && jobs.assignments.empty() && jobs.redirects.empty() &&
+         is(0, "jobs") && is(1, "-p") && !functions_.contains("jobs");
+}
+
+// The names that declare -a, read -a and mapfile make arrays of.
+void EffectReader::noteArrays(const Command& command) {
+  const auto text = [](const Word& word) {
+    return word.parts.empty() ? std::string_view() : std::string_view(word.parts[0].text);
+  };
+  if (command.words.empty()) return;
+  constexpr std::string_view kMake = " declare typeset local readonly export read ";
+  const std::string name(text(command.words[0]));
+  const bool lines = name == "mapfile" || name == "readarray";
+  if (!lines && !kMake.contains(" " + name + " ")) return;
+  const bool arrays = lines || std::ranges::any_of(command.words, [&](const Word& word) {
+                        return text(word).starts_with('-') &&
+                               text(word).find_first_of("aA") != std::string_view::npos;
+                      });
+  if (!arrays) return;
+  for (const Word& word : command.words)
+    arrays_.emplace(text(word).substr(0, text(word).find('=')));
+  for (const Assignment& one : command.assignments)
+    arrays_.insert(one.name);
 }
 
 void EffectReader::script(const Script& script) {
@@ -156,6 +224,7 @@ void EffectReader::simple(const Command& command) {
   std::vector<Value> argv;
   for (const Word& word : command.words)
     expand(word, argv);
+  if (!argv.empty() && !command.assignments.empty()) declaresArrays(command, argv[0].text);
   const std::optional<Value> input = redirects(command);
   const Value* outer = std::exchange(input_, input ? &*input : nullptr);
   if (!argv.empty()) {
@@ -175,6 +244,10 @@ std::optional<Value> EffectReader::redirects(const Command& command) {
       continue;
     }
     if (redirect.kind != Redirect::Kind::kWrite) input.reset();
+    if (target.text.starts_with("/dev/tcp/") || target.text.starts_with("/dev/udp/")) {
+      effects_.connects.push_back(std::move(target));
+      continue;
+    }
     const bool descriptor = redirect.kind == Redirect::Kind::kDuplicate && target.known &&
                             (number(target.text) || target.text == "-");
     if (redirect.kind != Redirect::Kind::kRead && !descriptor)
@@ -189,7 +262,7 @@ void EffectReader::assignment(const Assignment& assignment) {
     expand(word, values);
   if (values.empty()) values.push_back({.span = assignment.span});
   Value& first = values[0];
-  if (assignment.array) first.known = false;
+  if (assignment.array) first.known = first.number = false;
   assigns(assignment.name, &first, assignment.span);
   std::ranges::move(values, std::back_inserter(effects_.assigned));
 }
@@ -210,6 +283,33 @@ void EffectReader::assigns(std::string_view name, const Value* value, Span span)
                      span);
       }
       return shellText(*value, name, Dialect::kPosix);
+    default:
+      return assignsFile(name, value, span);
+  }
+}
+
+// Variables whose value decides: it may name a file that programs write, or be evaluated.
+void EffectReader::assignsFile(std::string_view name, const Value* value, Span span) {
+  const bool known = value != nullptr && value->known;
+  const std::string_view text = known ? std::string_view(value->text) : std::string_view();
+  const auto has = [&](std::string_view part) { return text.contains(part); };
+  switch (variableNamed(name)) {
+    case Variable::kNumber:
+      if ((known && number(text)) || (value != nullptr && value->number)) return;
+      return doubt("arithmetic", std::string(name) + " is evaluated, as arithmetic", span);
+    case Variable::kFlags: {
+      constexpr std::string_view kRuns[] = {"linker", "wrapper", "plugin", "specs", "exec",
+                                            "extld",  "path",    "@",      "-B",    "-load"};
+      if (known && std::ranges::none_of(kRuns, has)) return;
+      return doubt("environment", std::string(name) + " may have an option that runs a program",
+                   span);
+    }
+    case Variable::kTrace:
+      if (known && !text.starts_with('/') && !text.starts_with("af_unix:")) return;
+      [[fallthrough]];
+    default:
+      if (known && text.empty()) return;
+      effects_.writes.push_back(known ? *value : Value{.known = false, .span = span});
   }
 }
 
@@ -266,7 +366,7 @@ void EffectReader::expand(const Word& word, std::vector<Value>& out) {
 }
 
 Value EffectReader::value(const Word& word) {
-  Value value{.span = word.span};
+  Value value{.number = !word.parts.empty() && isNumber(word), .span = word.span};
   for (const Part& one : word.parts) {
     if (word.braces && value.known && one.kind == Part::Kind::kText && !one.quoted &&
         one.text.contains('{')) {

@@ -20,14 +20,16 @@ namespace cloister::policy {
 struct Value {
   std::string text = {};  // all of it, or its known beginning
   bool known = true;
-  bool many = false;  // it becomes any number of words
-  bool glob = false;  // a pattern of names, or braces: each word begins with `text`
+  bool many = false;    // it becomes any number of words
+  bool glob = false;    // a pattern of names, or braces: each word begins with `text`
+  bool number = false;  // digits, whichever
   Span span = {};
 };
 
 // Whether options may be among the words that it becomes. A pattern's names are taken for names.
 inline bool mayHideOptions(const Value& word) {
-  return !word.known && !word.glob && (word.many || word.text.empty() || word.text == "-");
+  return !word.known && !word.glob && !word.number &&
+         (word.many || word.text.empty() || word.text == "-");
 }
 
 struct Execution {
@@ -59,7 +61,8 @@ struct Finding {
 struct Effects {
   std::vector<Execution> executions = {};
   std::vector<Finding> findings = {};
-  std::vector<Value> writes = {};    // files that redirections write
+  std::vector<Value> writes = {};    // files that redirections, scripts and variables name to write
+  std::vector<Value> connects = {};  // /dev/tcp/… and /dev/udp/… of redirections
   std::vector<Value> assigned = {};  // what variables are given
   // Where relative names may begin: first where the command itself does, then wherever it goes.
   std::vector<std::string> directories = {};

@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "model/yaml.h"
 #include "policy/command/programs.h"
+#include "policy/command/writes.h"
 
 namespace cloister::policy {
 
@@ -31,6 +32,8 @@ std::string_view adviceFor(std::string_view kind) {
       {"too_deep", "split the command"},
       {"written_and_run", "write the file in one command, and run it in another"},
       {"forbidden_path", "use a path under the workspace"},
+      {"not_temporary", "write below /tmp, or ask for a higher level"},
+      {"network", "send what it needs as files, or ask for a higher level"},
       {"not_allowed", "use a command that the level allows, or ask for a higher level"},
   };
   for (const auto& [name, advice] : kAdvice) {
@@ -44,55 +47,6 @@ std::string_view adviceFor(std::string_view kind) {
 
 std::string_view lastPart(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-// Which operands of a program are files that it makes, changes or removes.
-enum class Changes : uint8_t {
-  kAll,
-  kButFirst,  // which is a mode or an owner
-  kLast,      // the others are read
-  kInPlace,   // all but the script, with -i
-  kOutput,    // of=
-};
-
-std::optional<Changes> changesOf(std::string_view program) {
-  using enum Changes;
-  constexpr std::pair<std::string_view, Changes> kPrograms[] = {
-      {"mv", kAll},         {"rm", kAll},      {"rmdir", kAll},      {"unlink", kAll},
-      {"shred", kAll},      {"tee", kAll},     {"touch", kAll},      {"truncate", kAll},
-      {"mkfifo", kAll},     {"patch", kAll},   {"chmod", kButFirst}, {"chown", kButFirst},
-      {"chgrp", kButFirst}, {"cp", kLast},     {"ln", kLast},        {"install", kLast},
-      {"rsync", kLast},     {"sed", kInPlace}, {"dd", kOutput}};
-  for (const auto& [name, changes] : kPrograms) {
-    if (name == program) return changes;
-  }
-  return std::nullopt;
-}
-
-struct Operands {
-  std::vector<Value> words;  // those of long options too
-  bool in_place = false;     // -i, --in-place
-  bool into = false;         // -t, --target-directory: the last is not where it goes
-};
-
-Operands operandsOf(const Execution& one) {
-  Operands out;
-  bool options = true;
-  for (const Value& word : std::span(one.argv).subspan(1)) {
-    if (!options || word.text.size() < 2 || !word.text.starts_with('-')) {
-      out.words.push_back(word);
-      continue;
-    }
-    options = word.text != "--";
-    const bool letters = !word.text.starts_with("--");
-    out.in_place |= letters ? word.text.contains('i') : word.text.starts_with("--in");
-    out.into |= letters ? word.text.contains('t') : word.text.starts_with("--t");
-    const size_t equals = letters ? std::string::npos : word.text.find('=');
-    if (equals == std::string::npos) continue;
-    out.words.push_back(word);
-    out.words.back().text.erase(0, equals + 1);
-  }
-  return out;
 }
 
 class Judge {
@@ -118,6 +72,7 @@ class Judge {
     }
     for (const Value& value : effects_.assigned)
       mention(value, "a variable");
+    connects();
     writtenAndRun();
     return finish();
   }
@@ -255,24 +210,9 @@ class Judge {
     }
   }
 
-  // The files that programs make, change or remove by their operands.
+  // The files that programs make, change or remove by their words.
   void changes(const Execution& one) {
-    const std::optional<Changes> which = changesOf(one.program);
-    if (!which) return;
-    Operands given = operandsOf(one);
-    if (*which == Changes::kOutput) {
-      std::erase_if(given.words, [](const Value& word) { return !word.text.starts_with("of="); });
-      for (Value& word : given.words)
-        word.text.erase(0, 3);
-    }
-    const size_t count = given.words.size();
-    const size_t first = *which == Changes::kButFirst  ? 1
-                         : *which == Changes::kInPlace ? (given.in_place ? 1 : count)
-                         : *which == Changes::kLast
-                             ? (given.into ? 0 : std::max(count, size_t{1}) - 1)
-                             : 0;
-    std::ranges::copy(std::span(given.words).subspan(std::min(first, count)),
-                      std::back_inserter(changed_));
+    std::ranges::move(writesOf(one), std::back_inserter(changed_));
   }
 
   // As a file, or as a directory in which something is.
@@ -282,6 +222,7 @@ class Judge {
 
   // How sure it is that what is written is what the rule names.
   [[nodiscard]] Match written(const PathRule& rule, const Value& target) const {
+    if (rule.path == "*") return target.known ? Match::kYes : Match::kMaybe;
     const bool absolute = target.text.starts_with('/');
     if (!target.text.empty() && names(rule.path, plainPath(target.text))) return Match::kYes;
     const std::vector<std::string>& all = effects_.directories;
@@ -296,6 +237,8 @@ class Judge {
   }
 
   void write(const Value& target) {
+    if (target.known && plainPath(target.text) == "/dev/null") return;
+    temporary(target);
     for (const PathRule& rule : level_.forbidden_paths) {
       const Match match = written(rule, target);
       if (match == Match::kNo) continue;
@@ -307,6 +250,29 @@ class Judge {
       verdict_.risks.back().rule = rule.path;
       verdict_.risks.back().why = rule.why;
     }
+  }
+
+  // A level with `write_temp` and nothing more that writes has /tmp for that.
+  void temporary(const Value& target) {
+    const auto is = [](std::string_view one) { return one != "read" && one != "write_temp"; };
+    const std::vector<std::string>& operations = level_.file_operations;
+    const bool only = std::ranges::find(operations, "write_temp") != operations.end() &&
+                      std::ranges::none_of(operations, is);
+    if (!only) return;
+    const bool beneath = !target.text.starts_with('/') && effects_.directories.size() == 1;
+    const std::string path =
+        plainPath(beneath ? effects_.directories[0] + "/" + target.text : target.text);
+    if (path.starts_with("/tmp/") || path.starts_with("/var/tmp/")) return;
+    add(target.known ? Outcome::kDeny : Outcome::kEscalate, "not_temporary",
+        "the command writes to " + (target.text.empty() ? "a file" : target.text) +
+            ", and this level writes in /tmp only",
+        target.span);
+  }
+
+  void connects() {
+    if (level_.network_access != "denied") return;
+    for (const Value& target : effects_.connects)
+      add(Outcome::kDeny, "network", "the shell connects to " + target.text, target.span);
   }
 
   // A file that is made and run by one command is not the project's.

@@ -4,6 +4,7 @@
 // Source: the manual pages of Debian 12. Immutable; thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct Program {
     kDeclare,
     kArithmetic,  // let
     kAssigns,     // read, getopts ...: its operands are names of variables
+    kWait,        // wait -p NAME
     kTestBuiltin,
   };
   std::string_view names = {};
@@ -67,8 +69,23 @@ enum class Variable : uint8_t {
   kChanges,  // which program runs, or how the text is read
   kCommand,  // its value is run
   kCode,     // code is loaded from where it points
+  kFlags,    // options, of which some run a program or write a file
+  kFile,     // a file that is written, or a directory in which files are made
+  kTrace,    // so, if it is an absolute path; a switch otherwise
+  kNumber,   // the shell reads it as arithmetic, which runs commands in subscripts
 };
 Variable variableNamed(std::string_view name);
+
+// f(word) for each of a list parted by spaces; true from it ends the walk.
+template <class Fn>
+bool anyWord(std::string_view list, Fn&& f) {
+  while (!list.empty()) {
+    const size_t end = std::min(list.find(' '), list.size());
+    if (end > 0 && f(list.substr(0, end))) return true;
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return false;
+}
 
 // Whether `option` (in the manner of Program::options) is in the list, and takes a value.
 enum class Option : uint8_t { kAbsent, kFlag, kValue };

@@ -35,9 +35,15 @@ class EffectReader {
   std::optional<Value> redirects(const Command& command);
   void assignment(const Assignment& assignment);
   void assigns(std::string_view name, const Value* value, Span span);
+  void assignsFile(std::string_view name, const Value* value, Span span);
+  void declaresArrays(const Command& command, std::string_view declaration);
   void arithmetic(std::string_view text, Span span);
   void test(const Command& command);
-  void notePlainNumbers(const Script& script, std::set<std::string>& others);
+  void notePlainNumbers(const Script& script, std::set<std::string>& found,
+                        std::set<std::string>& others);
+  void noteArrays(const Command& command);
+  [[nodiscard]] bool isNumber(const Word& word) const;
+  [[nodiscard]] bool listsJobs(const Script& script) const;
   void expand(const Word& word, std::vector<Value>& out);
   Value value(const Word& word);
   void part(const Part& part, Value& value);
@@ -51,8 +57,10 @@ class EffectReader {
   void interpreter(Words argv, const Program& program, Execution& execution);
   void module(Words argv, size_t at, Execution& execution);
   void plain(Words argv, const Program& program);
+  void unknown(Words argv);
   void builtin(Words argv, const Program& program, Execution& execution);
   void testWords(Words argv);
+  void wait(Words argv);
   void declare(Words argv);
   void assignsNames(Words argv, const Program& program);
   void setOptions(Words argv);
@@ -66,10 +74,12 @@ class EffectReader {
 
   // Programs with rules of their own (wrappers.cc).
   void env(Words argv);
+  void ip(Words argv);
   void xargs(Words argv);
   void find(Words argv);
   bool findExec(Words argv, size_t& at, const std::vector<Value>& where);
   void git(Words argv);
+  void gitWrites(Words argv, const std::string& directory);
   void gitConfig(Words argv, size_t at);
   void gitSetting(std::string_view key, const Value& value);
   void sed(Words argv);
@@ -92,8 +102,10 @@ class EffectReader {
   Effects effects_;
   Dialect dialect_ = Dialect::kBash;
   std::string via_;
-  std::set<std::string> numbers_;  // variables that are only ever given numbers
-  const Value* input_ = nullptr;   // the text of the here-document that the command reads
+  std::set<std::string> numbers_;    // variables that are only ever given numbers
+  std::set<std::string> arrays_;     // variables that may be arrays
+  std::set<std::string> functions_;  // of the text
+  const Value* input_ = nullptr;     // the text of the here-document that the command reads
   bool moved_ = false;
   bool script_file_ = false;  // the shell just read was given a file
   int depth_ = 0;
@@ -103,5 +115,7 @@ class EffectReader {
 bool plainSed(std::string_view script);
 // Whether an awk program runs nothing; false when it is not understood.
 bool plainAwk(std::string_view program);
+// The files that it writes: as written, or "" for one that is not plain.
+std::vector<std::string> awkFiles(std::string_view program);
 
 }  // namespace cloister::policy

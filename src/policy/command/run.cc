@@ -84,7 +84,7 @@ void EffectReader::judge(Words argv, Execution& execution, const Program& progra
   }
   switch (program.kind) {
     case kUnknown:
-      return;
+      return unknown(argv);
     case kPlain:
       return plain(argv, program);
     case kOpaque:
@@ -264,6 +264,8 @@ void EffectReader::shellText(const Value& text, std::string_view via, Dialect di
 
 void EffectReader::shell(Words argv) {
   const std::string_view name = lastPart(argv[0].text);
+  const bool known = name == "sh" || name == "bash" || name == "dash" || name == "ash" ||
+                     name == "rbash" || name == "busybox";
   const Dialect dialect = name == "bash" ? Dialect::kBash : Dialect::kPosix;
   bool text_follows = false;
   size_t at = 1;
@@ -293,6 +295,10 @@ void EffectReader::shell(Words argv) {
   }
   if (text_follows) {
     if (at >= argv.size()) return;
+    if (!known) {
+      doubt("other_shell", "text of a shell whose language is not read here: " + std::string(name),
+            argv[at].span);
+    }
     return shellText(argv[at], argv[0].text, dialect);
   }
   if (at < argv.size()) {
@@ -303,9 +309,32 @@ void EffectReader::shell(Words argv) {
   doubt("standard_input", "a shell that runs what it reads", argv[0].span);
 }
 
+// What is not in the table stays for the rules of the level, unless a word says that it is run.
+void EffectReader::unknown(Words argv) {
+  constexpr std::string_view kRuns = " --eval --exec --execute --rsh --pre-command --post-command ";
+  for (const Value& word : argv.subspan(1)) {
+    const std::string option = word.text.substr(0, word.text.find('='));
+    if (option.size() > 2 && kRuns.contains(" " + option + " ")) {
+      return doubt("runs_its_option",
+                   std::string(lastPart(argv[0].text)) + " may run what this word says", word.span);
+    }
+  }
+}
+
 void EffectReader::plain(Words argv, const Program& program) {
   if (program.executes.empty()) return;
+  const bool files = program.group == "build" || program.names.starts_with("nm ");
+  const bool cargo = program.names.starts_with("cargo");
+  bool past = false;  // behind --, where the options of rustc are
   for (const Value& word : argv.subspan(1)) {
+    const bool linker = word.text.contains(cargo ? "linker=" : "extld") ||
+                        (cargo && word.text.contains("codegen-backend="));
+    if (files && (linker || word.text.starts_with('@'))) {
+      return doubt("runs_its_option",
+                   std::string(lastPart(argv[0].text)) + " may run what this word says", word.span);
+    }
+    past = past || (cargo && word.known && word.text == "--");
+    if (past) continue;
     if (word.known && word.text == "--" && program.names != "fd fdfind") break;
     const bool hidden = mayHideOptions(word);
     const bool build = program.kind == Program::Kind::kProject;  // whose options are not bundled
@@ -318,6 +347,7 @@ void EffectReader::plain(Words argv, const Program& program) {
                    std::string(lastPart(argv[0].text)) + " may run what this word says", word.span);
     }
   }
+  if (lastPart(argv[0].text) == "ip") return ip(argv);
   // The oldest way to give tar its options.
   const bool bundle =
       program.names.starts_with("tar") && argv.size() > 1 && argv[1].text.find_first_of("IF") == 0;

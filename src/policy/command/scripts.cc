@@ -155,10 +155,106 @@ bool plainAwk(std::string_view program) {
       if (either) ++at;
     }
   }
-  // Files that it writes are not followed.
-  return program.find("print >") == std::string_view::npos &&
-         program.find("/dev/tcp") == std::string_view::npos &&
+  return program.find("/dev/tcp") == std::string_view::npos &&
          program.find("/inet/") == std::string_view::npos;
+}
+
+namespace {
+
+// A cursor over an awk program, for the redirections of print. Where strings begin is not certain
+// once a / or # was outside of one: then each > behind a print may be a redirection.
+class Awk {
+ public:
+  explicit Awk(std::string_view program) : program_(program) {}
+
+  std::vector<std::string> files() {
+    while (at_ < program_.size() && files_.size() < kMost)
+      step();
+    return std::move(files_);
+  }
+
+ private:
+  static constexpr size_t kMost = 64;
+  static bool nameChar(char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  }
+
+  void step() {
+    const char c = program_[at_];
+    if (nameChar(c)) return name();
+    if (c == '"') {
+      string();
+      return;
+    }
+    ++at_;
+    if (c == '\\') {
+      ++at_;
+    } else if (c == '/' || c == '#') {
+      certain_ = false;
+    } else if (c == '(' || c == '[') {
+      ++depth_;
+    } else if (c == ')' || c == ']') {
+      --depth_;
+    } else if (c == ';' || c == '{' || c == '}') {
+      printing_ = false;
+      depth_ = 0;
+    } else if (c == '>') {
+      if ((printing_ && depth_ <= 0) || (printed_ && !certain_)) target();
+    }
+  }
+
+  void name() {
+    const size_t begin = at_;
+    while (at_ < program_.size() && nameChar(program_[at_]))
+      ++at_;
+    const std::string_view word = program_.substr(begin, at_ - begin);
+    if (word != "print" && word != "printf") return;
+    printing_ = printed_ = true;
+    depth_ = 0;
+  }
+
+  std::string string() {
+    std::string text;
+    for (++at_; at_ < program_.size() && program_[at_] != '"' && program_[at_] != '\n'; ++at_) {
+      if (program_[at_] == '\\') return {};  // the rest is read as if it were outside
+      text += program_[at_];
+    }
+    ++at_;
+    return text;
+  }
+
+  void skip() {
+    while (at_ < program_.size() && (program_[at_] == ' ' || program_[at_] == '\t'))
+      ++at_;
+  }
+
+  // Behind the first >.
+  void target() {
+    if (at_ < program_.size() && program_[at_] == '>') ++at_;
+    skip();
+    const bool plain = at_ < program_.size() && program_[at_] == '"';
+    std::string file = plain ? string() : std::string();
+    skip();
+    const bool ends = at_ >= program_.size() || std::string_view(";}\n").contains(program_[at_]);
+    if (!ends) file.clear();
+    if (file != "/dev/stderr" && file != "/dev/stdout" && file != "-")
+      files_.push_back(std::move(file));
+    if (!certain_) files_.emplace_back();
+  }
+
+  const std::string_view program_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  bool printing_ = false;  // in a statement of print
+  bool printed_ = false;
+  bool certain_ = true;
+  std::vector<std::string> files_;
+};
+
+}  // namespace
+
+std::vector<std::string> awkFiles(std::string_view program) {
+  return program.contains('>') ? Awk(program).files() : std::vector<std::string>{};
 }
 
 }  // namespace cloister::policy

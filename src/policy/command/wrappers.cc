@@ -90,6 +90,11 @@ void EffectReader::env(Words argv) {
   const auto past = pastOptions(argv, kEnvOptions);
   if (!past) return;
   size_t at = *past;
+  for (size_t i = 1; i < at; ++i) {
+    const std::string& text = argv[i].text;
+    const bool moves = text.starts_with("--c") || (!text.starts_with("--") && text.contains('C'));
+    if (moves) moved_ = effects_.anywhere = true;
+  }
   if (at < argv.size() && argv[at].text == "-") ++at;
   for (; at < argv.size() && argv[at].text.contains('='); ++at) {
     const size_t equals = argv[at].text.find('=');
@@ -99,6 +104,21 @@ void EffectReader::env(Words argv) {
     assigns(argv[at].text.substr(0, equals), &value, argv[at].span);
   }
   nested(argv.subspan(at), "env");
+}
+
+// ip netns exec NAME COMMAND, each of whose words may be shortened.
+void EffectReader::ip(Words argv) {
+  bool spaces = false;
+  for (const Value& word : argv.subspan(1)) {
+    const std::string_view text = word.text;
+    const auto may = [&](std::string_view whole) {
+      return !text.empty() && whole.starts_with(text);
+    };
+    if (spaces && (may("exec") || !word.known)) {
+      return doubt("runs_its_option", "ip runs what follows this word", word.span);
+    }
+    spaces = spaces || may("netns") || may("vrf") || (!word.known && text.empty());
+  }
 }
 
 void EffectReader::xargs(Words argv) {
@@ -183,6 +203,7 @@ void EffectReader::find(Words argv) {
     } else if (text == "-files0-from") {
       return doubt("unknown_option", "names that find reads from a file", word.span);
     } else if (text == "-exec" || text == "-execdir" || text == "-ok" || text == "-okdir") {
+      if (text.ends_with("dir")) moved_ = effects_.anywhere = true;
       if (!findExec(argv, at, where)) return;
     }
   }
@@ -225,6 +246,42 @@ void EffectReader::gitConfig(Words argv, size_t at) {
   }
 }
 
+// What a command of git writes beside its repository, as far as its words name it: what it takes
+// from the history or a patch is not followed. `argv` begins with the command's name; relative
+// names begin in `directory`.
+void EffectReader::gitWrites(Words argv, const std::string& directory) {
+  constexpr std::string_view kAll = " mv rm restore checkout bundle ";
+  constexpr std::string_view kLast = " clone init worktree ";
+  const std::string name = " " + argv[0].text + " ";
+  const bool letter = name == " archive " || name == " format-patch ";
+  bool named = false;
+  const auto write = [&](Value file) {
+    if (!directory.empty() && !file.text.starts_with('/')) file.text.insert(0, directory + "/");
+    effects_.writes.push_back(std::move(file));
+    named = true;
+  };
+  for (size_t at = 1; at < argv.size(); ++at) {
+    const std::string& text = argv[at].text;
+    const bool lengthy = text.starts_with("--ou") && !text.starts_with("--output-i");
+    const bool output = lengthy || (letter && text.starts_with("-o"));
+    const size_t value = !lengthy             ? (text.size() > 2 ? 2 : std::string::npos)
+                         : text.contains('=') ? text.find('=') + 1
+                                              : std::string::npos;
+    if (output && value != std::string::npos) {
+      Value file = argv[at];
+      file.text.erase(0, value);
+      write(std::move(file));
+    } else if (output && at + 1 < argv.size()) {
+      write(argv[++at]);
+    } else if (!text.starts_with('-') &&
+               (kAll.contains(name) || (kLast.contains(name) && at + 1 == argv.size()))) {
+      if (argv[at].known || name != " checkout ") write(argv[at]);  // mostly the name of a branch
+    }
+  }
+  const bool here = name == " format-patch " || name == " clone ";
+  if (here && !named) effects_.writes.push_back({.known = false, .span = argv[0].span});
+}
+
 void EffectReader::git(Words argv) {
   size_t at = 1;
   while (at < argv.size() && argv[at].known &&
@@ -254,6 +311,11 @@ void EffectReader::git(Words argv) {
     return doubt("git_command", "a command of git that may be an alias or run others: " + name.text,
                  name.span);
   }
+  std::string directory;
+  for (size_t i = 1; i + 1 < at; ++i) {
+    if (argv[i].text == "-C") directory = argv[i + 1].text;
+  }
+  gitWrites(argv.subspan(at), directory);
   bool value = false;  // what follows -m is text
   for (const Value& word : argv.subspan(at + 1)) {
     if (word.known && word.text == "--") return;
@@ -340,6 +402,10 @@ void EffectReader::awk(Words argv) {
                    word.span);
     }
     if (!plainAwk(text)) doubt("awk_program", "a program of awk that may run commands", word.span);
+    for (std::string& file : awkFiles(text)) {
+      const bool plain = !file.empty();
+      effects_.writes.push_back({.text = std::move(file), .known = plain, .span = word.span});
+    }
     return;
   }
 }

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files a program makes, changes or removes, as far as its words tell. The table of writes.cc
+// holds it as data. Redirections and scripts (sed, awk, find, git) are effects.h's.
+// Pure; thread-safe.
+#pragma once
+
+#include "policy/command/effects.h"
+
+namespace cloister::policy {
+
+// A file that the words do not name is a Value without text that is not known. A change of the
+// machine's own settings (date -s, hostname NAME) is one of /proc/sys.
+std::vector<Value> writesOf(const Execution& execution);
+
+}  // namespace cloister::policy
