@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shell commands from a seed: what a filter must see through, and what it must leave alone."""
 
+import collections
+import pathlib
 import random
 import shlex
 
@@ -65,3 +67,81 @@ def command(choice, depth=None):
 def commands(seed, count):
     choice = random.Random(seed)
     return [command(choice) for _ in range(count)]
+
+
+# --- programs with options of their manuals
+
+OPTIONS = pathlib.Path(__file__).resolve().parent.parent / "data/command_options.tsv"
+# Programs that the jail cannot run in a way that says something: they want a terminal, or a system of their own.
+LEFT_OUT = {"man", "less", "more", "watch", "cloc", "busybox", "bash:suspend", "bash:logout", "bash:kill"}
+VALUES = ["out", "out", "f", "1", "x", "/tmp/o", "sudo", "'sudo x'", "'a[$(sudo x)]'", "-", "./out", "'%s'", "a=1"]
+OPERANDS = ["f", "f", "f", "g", "out", "out", "out", "-", "1", "x", "*", "'a[$(sudo x)]'", "/tmp/o", "HEAD", "sudo", "--"]
+WRAPPERS = {"env", "nice", "nohup", "setsid", "stdbuf", "timeout", "ionice", "taskset", "time", "flock", "script", "xargs", "chrt",
+            "bash:command", "bash:builtin", "bash:exec"}
+INNER = ["ls", "cat f", "sudo x", "uniq f out"]
+
+
+def manuals():
+    """{program: ([(option, whether it takes an argument)], [variable])}"""
+    found = collections.defaultdict(lambda: ([], []))
+    for line in OPTIONS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        program, option, takes = line.split("\t")
+        if program not in LEFT_OUT:
+            found[program][option.startswith("$")].append(option[1:] if option.startswith("$") else (option, takes))
+    return dict(sorted(found.items()))
+
+
+def written(option, takes, value):
+    """An option as a command has it."""
+    if takes == "-" or (takes == "optional" and value is None):
+        return option
+    if takes == "optional":
+        return option + ("=" if option.startswith("--") else "") + value
+    return f"{option}={value}" if option.startswith("--") else f"{option} {value}"
+
+
+def name(program):
+    """`git-log` and `bash:wait` as a command has them."""
+    return program.replace("git-", "git ").removeprefix("bash:")
+
+
+def with_options(choice, programs):
+    """One command: a program with some of its options, each with some value, and some operands."""
+    program = choice.choice(list(programs))
+    options, variables = programs[program]
+    words = []
+    if variables and choice.random() < 0.3:
+        words.append(f"{choice.choice(variables)}={choice.choice(VALUES)}")
+    words.append(name(program))
+    for option, takes in choice.sample(options, min(len(options), choice.choice((0, 1, 1, 1, 2, 2, 3)))):
+        value = choice.choice(VALUES)
+        if takes != "-" and choice.random() < 0.2 and not option.startswith("--"):
+            words.append(option + value)
+        else:
+            words.append(written(option, takes, None if choice.random() < 0.3 else value))
+    words += choice.choices(OPERANDS, k=choice.choice((0, 1, 1, 2, 2, 3)))
+    if program in WRAPPERS:
+        words += [choice.choice(INNER)]
+    text = " ".join(words)
+    shape = choice.choice(("@", "@", "@", "@", "ls | @", "@ | cat", "true & @", "set -- x; @ \"$1\"", "@ < f", "sh -c '"))
+    return shape.replace("@", text) if "@" in shape else shape[:-1] + shlex.quote(text)
+
+
+def option_commands(seed, count):
+    choice = random.Random(seed)
+    programs = manuals()
+    return [with_options(choice, programs) for _ in range(count)]
+
+
+def each_option():
+    """[(program, option, takes, command)]: every option of the manuals once, with a file that is not there yet as its value."""
+    rows = []
+    for program, (options, variables) in manuals().items():
+        inner = " ls" if program in WRAPPERS else ""
+        for option, takes in options:
+            rows.append((program, option, takes, f"{name(program)} {written(option, takes, 'out')} f{inner}"))
+        for variable in variables:
+            rows.append((program, "$" + variable, "value", f"{variable}=/tmp/o {name(program)} f{inner}"))
+    return rows
