@@ -3,6 +3,7 @@
 
 import json
 import re
+import sys
 import unittest
 
 import yaml
@@ -32,6 +33,13 @@ def rules(value, path=""):
 
 
 class Docs(unittest.TestCase):
+    def test_the_audit_of_commands_is_the_page_of_its_data(self):
+        sys.path.insert(0, str(tree.REPO / "tests"))
+        import audit_commands
+
+        self.assertEqual(audit_commands.PAGE.read_text(encoding="utf-8"), audit_commands.page(),
+                         "run tests/audit_commands.py page")
+
     def test_links(self):
         dead = []
         for path in tree.with_suffix(".md"):

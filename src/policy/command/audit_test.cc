@@ -137,6 +137,21 @@ TEST(CommandAudit, HoldsWhatWrites) {
   }
 }
 
+// tests/data/command_findings.tsv: what the traces of docs/COMMAND_AUDIT.md saw.
+TEST(CommandAudit, HoldsWhatTheTracesSaw) {
+  size_t count = 0;
+  for (const std::string& line : linesOf("command_findings.tsv")) {
+    const size_t last = line.rfind('\t');
+    const size_t before = line.rfind('\t', last - 1);
+    const std::string command = line.substr(before + 1, last - before - 1);
+    const std::string saw = line.substr(last + 1);
+    if (saw.starts_with("runs ") && !saw.contains(';')) continue;  // judged by what it runs
+    ++count;
+    EXPECT_NE(verdictAt("isolated", command).outcome, Outcome::kAllow) << command << ": " << saw;
+  }
+  EXPECT_GT(count, 30U);
+}
+
 TEST(CommandAudit, HoldsWhatConnects) {
   expectHeld("net", "", {"isolated", "training"}, true);
   EXPECT_EQ(verdictAt("standard", "echo > /dev/tcp/localhost/80").outcome, Outcome::kAllow);
