@@ -2,6 +2,7 @@
 #include "policy/agent/validate.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/glob.h"
 #include "policy/agent/categories.h"
@@ -101,7 +102,8 @@ std::string wordsOf(std::string_view text, Span span) {
 // Whether a person may allow it for a time. What a rule forbids by name is not for that.
 bool asks(const Level& level, const Risk& risk) {
   if (risk.outcome == Outcome::kEscalate) return true;
-  if (risk.kind != "forbidden_path") return risk.kind == "not_allowed" || risk.kind == "parameter";
+  constexpr std::string_view kLacks[] = {"not_allowed", "parameter", "not_temporary"};
+  if (risk.kind != "forbidden_path") return std::ranges::find(kLacks, risk.kind) != std::end(kLacks);
   return std::ranges::none_of(level.forbidden_paths, [&](const PathRule& rule) {
     return rule.path == risk.rule && !rule.escalation;
   });

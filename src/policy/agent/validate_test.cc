@@ -196,6 +196,7 @@ TEST(ValidateCommands, FourOutcomes) {
   EXPECT_EQ(denied.kind, Kind::kDenied);
   EXPECT_TRUE(denied.escalation_available);
   EXPECT_FALSE(denied.human_approval) << "restricted approves what is safe by itself";
+  EXPECT_TRUE(command(rulesAt("training"), "touch a").human_approval) << "outside of /tmp";
   const Validation doubt = command(rulesAt("standard"), "$x");
   EXPECT_EQ(doubt.kind, Kind::kUnsafeCommand);
   EXPECT_TRUE(doubt.escalation_available);
