@@ -280,7 +280,7 @@ class Sessions(HostileTest):
         """Many small pieces wait for a program that does not read: they are bounded by their bytes, not their number."""
         session = self.open()
         beside = self.echo(session)
-        execution = session.start(command=["sleep", "29"], keep_input=True)
+        execution = session.start(command=["sleep", "600"], keep_input=True, timeout_seconds=600)
         path = f"/v1/executions/{execution}/events"
         with WebSocket(self.server.host, self.server.port, path, {"Authorization": f"Bearer {self.server.key}"}) as client:
             for _ in range(5):  # what its pipe and its runner take

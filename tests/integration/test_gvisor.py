@@ -204,6 +204,10 @@ class Share(share_case.ShareCase, ApiTest):
         self.assertEqual((shown["processors"], shown["memory_bytes"]), (1, 256 << 20), planned)
 
 
+# A program that writes, and of which the filter knows nothing.
+UNREAD = ["fallocate *"]
+
+
 @needs_runsc
 class Levels(AgentCase):
     """The kernel in the sandbox refuses what a level forbids; the filter sees a Python program and no more."""
@@ -224,28 +228,28 @@ class Levels(AgentCase):
         self.levels_are_held(runtime="gvisor")
 
     def test_a_program_that_reads_for_the_filter_writes_nothing(self):
-        self.give("isolated")
-        done = self.run_as(self.secret(), command="uniq /etc/passwd /workspace/o3", runtime="gvisor")
+        self.give("isolated", allowed_commands=UNREAD)
+        done = self.run_as(self.secret(), command="fallocate -l 1 /workspace/o3", runtime="gvisor")
         self.assertEqual(done["exit_code"], 1, done)
         self.assertIn("Permission denied", done["stderr"])
 
     def test_an_approval_opens_the_path_that_it_names(self):
-        self.give("isolated")
+        self.give("isolated", allowed_commands=UNREAD)
         key = self.secret()
         self.approve(key, "file_write", "/workspace/out/*")
         session = self.call("POST", "/v1/sessions", {"language": "bash", "runtime": "gvisor"}, key=key, status=201).json()["id"]
         path = f"/v1/sessions/{session}"
 
-        def uniq(to):
-            done = self.call("POST", f"{path}/exec?wait=60", {"command": f"uniq /etc/hostname {to}"}, key=key, status=200).json()
+        def lengthen(what):
+            done = self.call("POST", f"{path}/exec?wait=60", {"command": f"fallocate -l 3 {what}"}, key=key, status=200).json()
             return done["exit_code"]
 
         self.assertEqual(self.call("PUT", f"{path}/files/out/brought", b"x", key=key).status, 200)
         self.assertProblem(self.call("PUT", f"{path}/files/other", b"x", key=key), 403, "PERMISSION_DENIED")
-        self.assertEqual([uniq(to) for to in ("out/new", "out/brought", "other", "/tmp/x")], [0, 0, 1, 1])
-        self.assertEqual(self.call("GET", f"{path}/files/out/brought", key=key, status=200).body, b"cloister\n")
+        self.assertEqual([lengthen(what) for what in ("out/new", "out/brought", "other", "/tmp/x")], [0, 0, 1, 1])
+        self.assertEqual(self.call("GET", f"{path}/files/out/brought", key=key, status=200).body, b"x\0\0")
         for kernel in ({}, {"kernel": "none"}):
-            ask = {"code": "uniq /etc/hostname out/more || echo no\nuniq /etc/hostname other || echo other", **kernel}
+            ask = {"code": "fallocate -l 3 out/more || echo no\nfallocate -l 3 other || echo other", **kernel}
             done = self.call("POST", f"{path}/exec?wait=60", ask, key=key, status=200).json()
             self.assertEqual(done["stdout"], "other\n", done)
         self.call("DELETE", path, key=key)
