@@ -103,7 +103,8 @@ std::string wordsOf(std::string_view text, Span span) {
 bool asks(const Level& level, const Risk& risk) {
   if (risk.outcome == Outcome::kEscalate) return true;
   constexpr std::string_view kLacks[] = {"not_allowed", "parameter", "not_temporary"};
-  if (risk.kind != "forbidden_path") return std::ranges::find(kLacks, risk.kind) != std::end(kLacks);
+  if (risk.kind != "forbidden_path")
+    return std::ranges::find(kLacks, risk.kind) != std::end(kLacks);
   return std::ranges::none_of(level.forbidden_paths, [&](const PathRule& rule) {
     return rule.path == risk.rule && !rule.escalation;
   });
