@@ -153,6 +153,7 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
   EXPECT_EQ(lines().back().seq, kWrites + 1U);
   EXPECT_LE(lines().size(), 3U);
   EXPECT_EQ(anchor_syncs, static_cast<int>(lines().size()));
+  store_.reset();  // it calls `sync`
 }
 
 TEST_F(AnchorTest, WhatCannotBeAnchoredIsNotAcknowledgedAndMadeGoodLater) {
@@ -172,6 +173,7 @@ TEST_F(AnchorTest, WhatCannotBeAnchoredIsNotAcknowledgedAndMadeGoodLater) {
   write();
   EXPECT_EQ(lines().back().seq, 5U) << "the entry that nobody was told of is in the log";
   EXPECT_TRUE(store_->health());
+  store_.reset();  // it calls `sync`
 }
 
 TEST_F(AnchorTest, ACutEndIsNamedAndStaysVisible) {
