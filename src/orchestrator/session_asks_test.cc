@@ -113,11 +113,11 @@ TEST_F(SessionAsksTest, ThoseThatAreAlikeWaitForOneEscalation) {
   config_.escalation.pending_per_agent = 2;
   start();
   const model::Session one = blocked("a");
-  const model::Session two = blocked("b");
-  EXPECT_EQ(idIn(one), idIn(two)) << "metadata makes no other session";
+  const model::Session two = blocked("a");
+  EXPECT_EQ(idIn(one), idIn(two));
   EXPECT_EQ(escalation(idIn(one)).waiting, 2U);
-  const model::Session other = blocked("", "1");
-  EXPECT_NE(idIn(other), idIn(one));
+  const model::Session other = blocked("b");
+  EXPECT_NE(idIn(other), idIn(one)) << "its metadata is another";
   const auto more = create("", "2");
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, Code::kDenied);
@@ -131,7 +131,7 @@ TEST_F(SessionAsksTest, ThoseThatAreAlikeWaitForOneEscalation) {
 TEST_F(SessionAsksTest, ARestartLosesNone) {
   start();
   const model::Session one = blocked("a", "1");
-  const model::Session two = blocked("b", "1");
+  const model::Session two = blocked("a", "1");
   restart();
   EXPECT_EQ(shown(one.id).status, SessionStatus::kBlocked);
   ASSERT_TRUE(vote(approver(), idIn(one)));
