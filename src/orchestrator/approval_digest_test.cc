@@ -20,6 +20,10 @@ using model::ExecRequest;
 
 class ApprovalDigestTest : public ServiceTest {
  protected:
+  void SetUp() override {
+    ServiceTest::SetUp();
+    languages_ = model::LanguageSet::load(CLOISTER_SOURCE_DIR "/languages").value();
+  }
   std::string digest(const json::object& request, const std::string& session = "ses_1") {
     const auto bound = boundOf(base::toJson(request), session, languages_);
     EXPECT_TRUE(bound) << bound.error().message;
@@ -111,6 +115,8 @@ TEST_F(ApprovalDigestTest, EachMemberOfARequestIsInIt) {
 
 TEST_F(ApprovalDigestTest, CodeContentAndNamesAreInIt) {
   ExecRequest code;
+  code.run = request({});
+  code.run.command = std::monostate();
   code.run.language = "python";
   code.run.code = "print(1)";
   ExecRequest other = code;
