@@ -71,7 +71,8 @@ void runSql(const std::string& path, const std::string& sql) {
 
 // Takes a ledger back to before its schema of encryption, and of what came later.
 std::string withoutEncryption() {
-  std::string sql = "DROP TABLE session_memory; DROP TABLE encryption;";
+  std::string sql =
+      "DROP TABLE escalation_requests; DROP TABLE session_memory; DROP TABLE encryption;";
   for (const std::string table : {"executions", "requests", "specs", "outputs", "sessions",
                                   "violations", "escalations", "audit_sealed"}) {
     sql += "DROP INDEX " + table + "_plain; ALTER TABLE " + table + " DROP COLUMN encrypted;";
@@ -234,7 +235,8 @@ TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
     session = memory::running(*store);
   }
   runSql(dir.file("ledger.db"),
-         "ALTER TABLE artifacts DROP COLUMN full_size; DROP TABLE session_memory;"
+         "ALTER TABLE artifacts DROP COLUMN full_size; DROP TABLE escalation_requests; DROP TABLE "
+         "session_memory;"
          "PRAGMA user_version=13");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto kept = memory::put(*store, session, "k", "1");
