@@ -225,6 +225,8 @@ constexpr Key kKeys[] = {
     {SAME(escalation.grant_seconds), "seconds", 1, 30 * kDay},
     {SAME(escalation.pending_per_tenant), "escalations", 1, 100'000},
     {SAME(escalation.pending_per_agent), "escalations", 1, 500},
+    {SAME(escalation.workspace_mb), "MiB", 1, 1024 * 1024},
+    {SAME(escalation.workspace_files), "files", 1, 1'000'000},
     {SAME(escalation.roles)},
     {SAME(escalation.safe_operations)},
     {SAME(escalation.notification_queue), "notifications", 1, 1'000'000},

@@ -236,6 +236,8 @@ struct Config {
     uint32_t grant_seconds = 7200;      // an approval is good
     uint32_t pending_per_tenant = 256;  // blocked executions among them
     uint32_t pending_per_agent = 20;    // that its sandbox refused
+    uint64_t workspace_mb = 1024;       // of a session in which an approval is asked for
+    uint32_t workspace_files = 100'000;
     uint32_t notification_queue = 10'000;
     uint32_t notification_attempts = 10;    // then it is given up
     uint32_t notification_pause_ms = 2000;  // before the second, doubling from there

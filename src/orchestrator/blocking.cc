@@ -170,7 +170,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
     return fail(Code::kUnavailable,
                 "asking for approval: the node has not said yet which image it has; try again");
   }
-  run.bound = TRY(boundOf(record.request_json, execution.session_id, parts.languages));
+  run.bound = TRY(boundNow(run, record.request_json));
   const std::string person = TRY(personOf(parts.store, execution.principal));
   std::optional<Escalation> alike;
   if (run.asks) {
@@ -227,6 +227,9 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     auto open = run->home->admit();
     if (!open && open.error().code == Code::kConflict)
       co_return earlierOr(*run, std::move(record), std::move(open).error());
+  }
+  if (auto read = co_await readWorkspace(run); !read) {
+    co_return earlierOr(*run, std::move(record), std::move(read).error());
   }
   const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
   if (auto within = countRun(*run, memory); !within) {
@@ -324,7 +327,7 @@ Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const 
 Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
   TRY(checkAsAccepted(pending));
   run.spec = TRY(wire::decodeExecSpec(pending.spec));
-  run.bound = TRY(boundOf(pending.request_json, run.execution.session_id, parts.languages));
+  run.bound = TRY(boundNow(run, pending.request_json));
   if (run.home) return {};  // the rest is as it was: no session outlives the service
   const base::json::object request = TRY(parseStored(pending.request_json));
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
@@ -418,13 +421,19 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
 Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   const auto done = co_await unblock(run, std::move(e));
+  if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
   if (done && run->cause == Cause::kNone) {
     run->log->publish(run->execution);
-    if (run->home) co_return co_await startInSession(run);
+    if (run->home) {
+      run->let_in = false;
+      occupy(*run);
+      co_return co_await execute(run);
+    }
     queue.take(run->execution.principal.tenant, run->bytes);
     queue.push(run->execution.principal.tenant, run);
     co_return startWaiting();
   }
+  letGo(*run);
   if (run->cause != Cause::kNone) {
     applyCause(run->execution, run->cause);
   } else if (!model::isTerminal(run->execution.status)) {
@@ -465,6 +474,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     applyFault(run->execution, disk.error(), Cause::kNone, false);
     co_return disk;
   }
+  if (run->home) CO_TRY(co_await enterAndHold(run));
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();
@@ -488,34 +498,6 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   }));
   run->execution = std::move(queued);
   co_return Result<>{};
-}
-
-// Its turn comes when its session lets it in. What it was approved with may take another sandbox.
-Task<void> RunService::Impl::startInSession(LivePtr run) {
-  const auto self = shared_from_this();
-  constexpr Millis kLookAgain{500};
-  const auto over = [&] {
-    return run->cause != Cause::kNone || run->host->cause() != Cause::kNone || draining;
-  };
-  Result<> let_in = fail(Code::kUnavailable, "");
-  while (!over()) {
-    let_in = co_await run->enter(run->opened, run->by_rules);
-    const bool passes = !let_in && (let_in.error().code == Code::kQuota ||
-                                    let_in.error().code == Code::kUnavailable);
-    if (!passes || base::wallMicros() >= run->approval->grant_expires_at) break;
-    co_await changed.wait(base::monotonicNow() + kLookAgain);
-  }
-  if (let_in) {
-    occupy(*run);
-    co_return co_await execute(run);
-  }
-  if (!over()) {
-    applyFault(run->execution, let_in.error(), Cause::kNone, false);
-  } else {
-    const Cause of_session = draining ? Cause::kStopping : run->host->cause();
-    applyCause(run->execution, run->cause != Cause::kNone ? run->cause : of_session);
-  }
-  co_await endBlocked(run);
 }
 
 Task<void> RunService::Impl::endBlocked(LivePtr run) {

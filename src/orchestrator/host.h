@@ -39,6 +39,9 @@ class Host {
   virtual void occupy() = 0;
   virtual void vacate() = 0;
 
+  // Of the program for which its session's workspace is held, and of what belongs to that: it does
+  // not wait for the end of that.
+  virtual void pass() {}
   // Gets what the program needs to run; nothing runs yet.
   virtual Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                                      const model::ExecSpec& spec) = 0;
@@ -87,6 +90,8 @@ class Home {
   [[nodiscard]] virtual Cause cause() const = 0;  // as Host
   // When a program of an ended session is not waited for any longer; otherwise never.
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
+  // Resumes when its workspace is held for no program, or its end has begun.
+  virtual Task<void> unheld() = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;

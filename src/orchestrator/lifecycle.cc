@@ -141,6 +141,7 @@ void RunService::Impl::vacate(Live& run) {
 Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(run);
+  run->hold.reset();  // before anybody hears of its end
   conclude(*run, outcome);
   runtime::spawn(executor, tearDown(run));
   co_await recordEnd(*run);

@@ -159,7 +159,13 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void settle(const model::Escalation& escalation);
   Task<void> resume(LivePtr live, model::Escalation escalation);
   Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
-  Task<void> startInSession(LivePtr live);
+  // A program of a session, whose workspace is held (run_hold.cc).
+  Task<Result<>> readWorkspace(LivePtr live);
+  [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
+  Task<Result<>> letIn(LivePtr live);
+  Task<Result<>> enterAndHold(LivePtr live);
+  static void letGo(Live& live);
+  Task<void> denyForEffect(model::Escalation escalation, std::string why);
   Task<void> endBlocked(LivePtr live);
   Task<void> withdraw(model::Principal of, std::string execution_id);
 

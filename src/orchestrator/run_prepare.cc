@@ -71,6 +71,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.depth = asked.site.depth;
   run->home = asked.home;
   run->enter = asked.enter;
+  run->access = asked.workspace;
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->accepted_at = base::monotonicNow();
   execution.principal = std::move(principal);

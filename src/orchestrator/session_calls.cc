@@ -54,6 +54,19 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
   if (!asked.refusal) CO_TRY(toKernel(session, asked));
+  asked.workspace.read = [weak = weak_from_this(), session]() -> Task<Result<WorkspacePtr>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    co_return co_await sessions->readWorkspace(session);
+  };
+  asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
+                             WorkspacePtr as_asked,
+                             std::function<void()> lost) -> Task<Result<std::shared_ptr<void>>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    co_return co_await sessions->holdWorkspace(session, kernel, std::move(as_asked),
+                                               std::move(lost));
+  };
   const bool calls = !asked.refusal && !apart;
   if (calls) session->deepest = std::max(session->deepest, asked.site.depth);
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));

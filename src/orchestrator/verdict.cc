@@ -229,6 +229,12 @@ void applyCause(Execution& execution, Cause cause) {
     case Cause::kSessionLost:
       return set(execution, Status::kFailed, error_type::kRunnerLost,
                  "its session's sandbox was lost; the program may have run in part", true);
+    case Cause::kHoldLost:
+      set(execution, Status::kFailed, error_type::kPermissionDenied,
+          "its session's workspace could not be held to its end; the program may have run in part",
+          false);
+      execution.error->details["reason"] = "workspace_not_held";
+      return;
     case Cause::kRevoked:
       set(execution, Status::kFailed, error_type::kPermissionDenied,
           "a permission of its agent ended while it ran; the program may have run in part", false);

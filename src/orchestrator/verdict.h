@@ -28,6 +28,7 @@ enum class Cause : uint8_t {
   kSessionLocks,    // for the locks on files of its sandbox
   kSessionQuota,    // its processes used more than a quota of processor time
   kSessionLost,     // with its sandbox's runner
+  kHoldLost,        // the workspace that it was approved with was no longer held
   kRevoked,         // its agent may no longer do what its sandbox lets it do
 };
 

@@ -146,19 +146,39 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
   return {};
 }
 
+namespace {
+
+model::EscalationDecision byRule(const Escalation& e, bool approve, const std::string& reason,
+                                 int64_t now) {
+  return {.by = {.tenant = e.requester.tenant,
+                 .app = "cloister",
+                 .agent = "",
+                 .user = "",
+                 .roles = {},
+                 .key_id = ""},
+          .person = "",
+          .approve = approve,
+          .automatic = true,
+          .reason = reason,
+          .at = now};
+}
+
+}  // namespace
+
+Result<> denyByRule(Escalation& e, const std::string& reason, int64_t now) {
+  if (e.status != EscalationStatus::kApproved) {
+    return fail(Code::kConflict, e.id + " is " + std::string(model::statusName(e.status)));
+  }
+  const int64_t at = std::max(now, latestTime(e));
+  e.decisions.push_back(byRule(e, false, reason, at));
+  e.status = EscalationStatus::kDenied;
+  e.decided_at = e.ended_at = at;
+  return {};
+}
+
 void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
   const int64_t at = std::max(now, latestTime(e));
-  e.decisions.push_back({.by = {.tenant = e.requester.tenant,
-                                .app = "cloister",
-                                .agent = "",
-                                .user = "",
-                                .roles = {},
-                                .key_id = ""},
-                         .person = "",
-                         .approve = true,
-                         .automatic = true,
-                         .reason = reason,
-                         .at = at});
+  e.decisions.push_back(byRule(e, true, reason, at));
   e.status = EscalationStatus::kApproved;
   e.decided_at = at;
   e.grant_expires_at = at + e.grant_us;

@@ -43,6 +43,10 @@ Result<> vote(model::Escalation& escalation, const Ballot& ballot);
 // By a rule, where nobody has to be asked.
 void approveByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
+// Takes an approval back that was not used: what would run now is not what was approved. kConflict:
+// it is not approved.
+Result<> denyByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
+
 // What is about to run.
 struct Use {
   model::Principal by;
