@@ -367,10 +367,7 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
   query.status = model::EscalationStatus::kApproved;
   query.agent = agent.agent;
   query.limit = kMost;
-  model::Principal owner;  // one that sees its tenant alone, whoever asks
-  owner.tenant = agent.tenant;
-  owner.roles = {};
-  const auto approved = TRY(store_.escalations().list(store::Scope::of(owner), query));
+  const auto approved = TRY(store_.escalations().list(store::Scope::ofTenant(agent.tenant), query));
   const int64_t now = base::wallMicros();
   std::vector<model::TemporaryPermission> grants;
   for (const model::Escalation& e : approved) {

@@ -322,11 +322,8 @@ Result<std::string> personOf(store::Store& store, const model::Principal& who) {
 std::optional<model::AgentEscalation> agentSettings(store::Store& store,
                                                     const model::Principal& of) {
   if (of.agent.empty()) return std::nullopt;
-  model::Principal owner;  // one that sees its tenant alone, whoever asks
-  owner.tenant = of.tenant;
-  owner.roles = {};
-  auto sandbox =
-      store.agents().sandbox(store::Scope::of(owner), {.tenant = of.tenant, .agent = of.agent});
+  auto sandbox = store.agents().sandbox(store::Scope::ofTenant(of.tenant),
+                                        {.tenant = of.tenant, .agent = of.agent});
   if (!sandbox) return std::nullopt;
   return std::move(sandbox->escalation);
 }

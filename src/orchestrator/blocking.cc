@@ -134,7 +134,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
   }
   auto found = [&]() -> Result<Escalation> {
-    // Its own tenant's, for an administrator too: it asks in its own name.
+    // Its own agent's, for an administrator too: it asks in its own name.
     model::Principal who = run.execution.principal;
     who.roles = {};
     Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
@@ -283,7 +283,7 @@ Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution
   if (own || !execution.error) return own;
   const auto* id = execution.error->details.if_contains("escalation_id");
   if (id == nullptr || !id->is_string()) return own;
-  return TRY(parts.store.escalations().get(store::Scope::of(ownerOf(execution.principal.tenant)),
+  return TRY(parts.store.escalations().get(store::Scope::ofTenant(execution.principal.tenant),
                                            std::string(id->get_string())));
 }
 
@@ -511,7 +511,7 @@ Task<void> RunService::Impl::endBlocked(LivePtr run) {
 // Nothing waits for it any more: it is neither to be decided nor of use.
 Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
   const auto self = shared_from_this();
-  const store::Scope tenant = store::Scope::of(ownerOf(of.tenant));
+  const store::Scope tenant = store::Scope::ofTenant(of.tenant);
   for (const std::string& id : unfollow(of, execution_id)) {
     const auto left = parts.store.escalations().get(tenant, id);
     if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);

@@ -33,9 +33,6 @@ namespace cloister::orchestrator {
 
 class RulesNow;
 
-// One that sees its tenant alone, whoever asks.
-model::Principal ownerOf(const std::string& tenant);
-
 // Error::field of the bound of what one agent may have waiting.
 inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
 // What helps then, whether something waits for the escalations or they were asked for by hand.

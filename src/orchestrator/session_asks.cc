@@ -141,8 +141,8 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
 // As its own, whichever of those that share it was the first.
 Result<Escalation> Sessions::Impl::escalationOf(const LiveSession& session) const {
   const std::string& tenant = session.record.principal.tenant;
-  Escalation e = TRY(runs->parts.store.escalations().get(
-      store::Scope::of(orchestrator::ownerOf(tenant)), session.escalation));
+  Escalation e =
+      TRY(runs->parts.store.escalations().get(store::Scope::ofTenant(tenant), session.escalation));
   e.session_id = session.record.id;
   return e;
 }

@@ -13,10 +13,7 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
                                               model::ExecRequest request,
                                               std::string idempotency_key) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "running in a session"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "running in a session: it is another tenant's");
-  }
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "running in a session"));
   co_return co_await impl->exec(std::move(principal), session, std::move(request),
                                 std::move(idempotency_key));
 }

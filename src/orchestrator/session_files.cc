@@ -61,9 +61,12 @@ model::AuditEvent eventOf(const FileRequest& request, const std::string& session
 Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
-  CO_TRY(co_await impl->withinScope(session, principal, filesNeed(request.argv),
-                                    "using a session's files"));
+  const std::string doing = "using a session's files";
+  const std::vector<std::string> needs = filesNeed(request.argv);
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, doing));
+  const bool reads = needs == filesNeed({"read"});
+  if (!reads) CO_TRY(mustReach(principal, session->record.principal, doing));
+  CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
   CO_TRY(co_await impl->mayUseFiles(principal, id, request.argv));
   CO_TRY(session->admit());
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
@@ -80,7 +83,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
     ~Saving() { session->saving = false; }
   };
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's files"));
   if (session->saving) {
     co_return fail(Code::kConflict,
                    "taking a snapshot: another one of this session is being taken");
@@ -97,7 +100,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
 Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's port"));
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's port"));
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
                                     "using a session's port"));
   CO_TRY(session->admit());
@@ -127,6 +130,14 @@ Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal, co
   SessionPtr session = TRY(findLive(principal, id, doing));
   if (principal.tenant == session->record.principal.tenant) return session;
   return fail(Code::kDenied, doing + ": it is another tenant's");
+}
+
+Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,
+                                             const std::string& id,
+                                             const std::string& doing) const {
+  SessionPtr session = TRY(findOwn(principal, id, doing));
+  TRY(mustReach(principal, session->record.principal, doing));
+  return session;
 }
 
 Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr session,

@@ -154,10 +154,8 @@ Result<std::vector<KernelState>> Sessions::kernels(const model::Principal& princ
 Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, std::string id,
                                                   std::string name) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "restarting a session's kernel"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "restarting a session's kernel: it is another tenant's");
-  }
+  const SessionPtr session =
+      CO_TRY(impl->findToUse(principal, id, "restarting a session's kernel"));
   const auto found = session->kernels.find(name);
   if (found == session->kernels.end()) {
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");

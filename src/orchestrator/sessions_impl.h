@@ -14,6 +14,7 @@
 #include "base/record_clock.h"
 #include "orchestrator/lease.h"
 #include "orchestrator/rate_bucket.h"
+#include "orchestrator/reach.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/session_events.h"
 #include "orchestrator/session_meter.h"
@@ -278,9 +279,11 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
                               const std::string& doing) const;
-  // The same, and kDenied for another tenant's.
+  // The same, and kDenied for another tenant's; and to do more than read, for who only sees it.
   Result<SessionPtr> findOwn(const model::Principal& principal, const std::string& id,
                              const std::string& doing) const;
+  Result<SessionPtr> findToUse(const model::Principal& principal, const std::string& id,
+                               const std::string& doing) const;
   void count() const;
 
   std::shared_ptr<RunService::Impl> runs;

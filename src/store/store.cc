@@ -5,16 +5,6 @@
 
 namespace cloister::store {
 
-Scope Scope::of(const model::Principal& principal) {
-  Scope scope;
-  if (!principal.isAdmin()) scope.tenant_ = principal.tenant;
-  return scope;
-}
-
-Scope Scope::allTenants() {
-  return {};
-}
-
 Result<> stillHolds(Store& store, const model::Principal& principal) {
   const auto key = store.key(Scope::of(principal), principal.key_id);
   if (!key && key.error().code == Code::kNotFound) return {};

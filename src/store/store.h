@@ -33,24 +33,13 @@
 #include "store/key_record.h"
 #include "store/policy_version.h"
 #include "store/query.h"
+#include "store/scope.h"
 
 namespace cloister::store {
 
 enum class Durability {
   kProcess,  // survives kill -9 of every process of ours
   kPower,    // fdatasync before any acknowledgement
-};
-
-// Names the rows a caller may see. There is no query without one.
-class Scope {
- public:
-  static Scope of(const model::Principal& principal);  // its tenant; every tenant for an admin
-  static Scope allTenants();                           // our own start-up and retention only
-  [[nodiscard]] const std::optional<std::string>& tenant() const { return tenant_; }
-
- private:
-  Scope() = default;
-  std::optional<std::string> tenant_;
 };
 
 // A start that is recorded together with the acceptance: the record as it is then (kRunning).

@@ -19,6 +19,7 @@
 #include "api/rest/requests.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/reach.h"
 
 namespace cloister::api {
 namespace {
@@ -325,9 +326,7 @@ Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   const auto seconds = CO_TRY(reader.integer("expires_seconds", 1, kMaxLinkSeconds));
   CO_TRY(reader.finish());
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  if (session.principal.tenant != request.principal.tenant) {
-    co_return fail(Code::kDenied, "making a link: the session is another tenant's");
-  }
+  CO_TRY(orchestrator::mustUse(request.principal, session.principal, "making a link"));
   if (session.end) co_return fail(Code::kConflict, "making a link: the session has ended");
   constexpr int64_t kMicros = 1'000'000;
   const int64_t expires_at = base::wallMicros() / kMicros + seconds.value_or(kLinkSeconds);
