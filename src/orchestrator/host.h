@@ -71,6 +71,8 @@ class Host {
 // A sandbox of its own, on the node there is then, with a place among its `places`.
 std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need need);
 
+struct Within;
+
 // The sandbox of a session, as the programs in it see it.
 class Home {
  public:
@@ -78,6 +80,8 @@ class Home {
   [[nodiscard]] virtual const std::string& id() const = 0;
   // Of its sandbox, as permits name it.
   [[nodiscard]] virtual const std::string& runtimeName() const = 0;
+  // Who made it, and what of its rules its sandbox holds (agent_guard.h).
+  [[nodiscard]] virtual Within within() const = 0;
   // A program is about to be accepted, or its refusal recorded: counts it, by the rate that the
   // session has. kQuota says when there is more.
   virtual Result<> count() = 0;

@@ -77,6 +77,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                            std::string_view runtime) const;
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
+  // kDenied: its session is another agent's, and has a sandbox that is too open for its own agent.
+  [[nodiscard]] Result<> mayEnter(const Live& run) const;
+  // kDenied: the program is another agent's, and `by` is held to rules.
+  [[nodiscard]] Result<> mayType(const model::Principal& by, const Live& run) const;
   // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
   Result<std::optional<AgentRefusal>> heldBackNow(Live& run, const store::Pending& pending) const;
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);

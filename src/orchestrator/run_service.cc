@@ -112,6 +112,7 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
         run->lasts_for, std::chrono::seconds(std::max<uint64_t>(1, *judged.time_seconds)));
   }
   co_await consult(*run);
+  CO_TRY(mayEnter(*run));
   settleLimits(*run);
   CO_TRY(resolve(*run, std::move(asked), record));
   co_return co_await take(run, std::move(record));
@@ -505,8 +506,8 @@ Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, st
 Task<Result<>> RunService::input(model::Principal principal, std::string id,
                                  model::ProgramInput input) {
   const std::shared_ptr<Impl> impl = impl_;
-  const LivePtr run =
-      CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "sending input"));
+  const LivePtr run = CO_TRY(co_await impl->programOf(principal, std::move(id), "sending input"));
+  CO_TRY(impl->mayType(principal, *run));
   if (!input.data.empty()) CO_TRY(co_await run->host->input(std::move(input.data)));
   if (input.eof) CO_TRY(co_await run->host->input({}));
   co_return Result<>{};

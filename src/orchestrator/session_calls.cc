@@ -14,6 +14,7 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
                                               std::string idempotency_key) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "running in a session"));
+  CO_TRY(co_await impl->mayRun(principal, session));
   co_return co_await impl->exec(std::move(principal), session, std::move(request),
                                 std::move(idempotency_key));
 }
@@ -50,6 +51,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   asked.site = CO_TRY(siteOf(principal, *session, asked.request));
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
+  if (!asked.refusal) asked.refusal = CO_TRY(beyondVisitors(*session, asked.request));
   if (!asked.refusal) CO_TRY(toKernel(session, asked));
   asked.workspace.read = [weak = weak_from_this(), session]() -> Task<Result<WorkspacePtr>> {
     const auto sessions = weak.lock();

@@ -67,7 +67,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   const bool reads = needs == filesNeed({"read"});
   if (!reads) CO_TRY(mustReach(principal, session->record.principal, doing));
   CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
-  CO_TRY(co_await impl->mayUseFiles(principal, id, request.argv));
+  CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
   CO_TRY(session->admit());
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
 }
@@ -90,6 +90,9 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   }
   const std::string verb = memory ? wire::files::kCheckpoint : "save";
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
+  if (!sameAgent(principal, session->record.principal)) {
+    CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
+  }
   CO_TRY(session->admit());
   const auto saving = std::make_shared<Saving>(session);
   saving->call =

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "orchestrator/rules_now.h"
 #include "orchestrator/sessions_impl.h"
-#include "policy/agent/revoked.h"
 #include "runtime/spawn.h"
 
 namespace cloister::orchestrator {
@@ -84,8 +83,7 @@ Task<Result<>> Sessions::Impl::enter(SessionPtr session, Held opened, Held by_ru
   const auto self = shared_from_this();
   CO_TRY(session->admit());
   const Held& has = session->held;
-  const bool lacks = opened && has &&
-                     ((opened->runs && !has->runs) || policy::takesAway(opened->walls, has->walls));
+  const bool lacks = opened && has && letsMore(opened, *has);
   if (!lacks) co_return Result<>{};
   if (session->programs > 0) {
     co_return fail(Code::kUnavailable, "running in a session: it waits for its other programs");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/record_clock.h"
+#include "orchestrator/agent_guard.h"
 #include "orchestrator/lease.h"
 #include "orchestrator/rate_bucket.h"
 #include "orchestrator/reach.h"
@@ -36,6 +37,7 @@ struct LiveSession final : Home {
 
   [[nodiscard]] const std::string& id() const override { return record.id; }
   [[nodiscard]] const std::string& runtimeName() const override { return runtime; }
+  [[nodiscard]] Within within() const override { return {record.principal, held}; }
   Result<> count() override;
   void uncount() override { rate.giveBack(); }
   Result<> admit() override;
@@ -177,8 +179,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<std::shared_ptr<FileCall>>> askForArtifact(SessionPtr session,
                                                          model::Principal principal,
                                                          FileRequest request);
-  Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
+  Task<Result<>> mayUseFiles(model::Principal principal, SessionPtr session,
                              const std::vector<std::string>& argv);
+  // Whether another agent than its own may run anything in it (AgentGuard::tooOpen()).
+  Task<Result<>> mayRun(model::Principal principal, SessionPtr session);
+  [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
+      const LiveSession& session, const model::ExecRequest& request) const;
   void addUse(const model::Principal* principal, AgentUse& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another agent of the same tenant made does not exist: every route, list, stream and tool."""
+"""What another agent of the same tenant made does not exist: every route, list, stream and tool. And whose rules hold
+where two meet."""
 
 import contextlib
 import json
@@ -266,6 +267,59 @@ class Boundary(Crew):
                 with self.subTest(f"{field} to {path}"):
                     self.assertProblem(self.call("POST", path, {**body, field: "alice"}, key=self.bob), 422, field=field)
         self.call("POST", "/v1/keys", {"agent": "alice", "roles": ["agent"]}, key=self.bob, status=403)
+
+
+class Rules(Crew):
+    """The caller's own rules hold wherever it runs something."""
+    tenant = "ruled"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for agent, level in (("alice", "standard"), ("bob", "isolated"), ("carol", "standard")):
+            cls.made("POST", f"/v1/agents/{agent}/sandbox", {"level": level}, cls.boss)
+        cls.made("POST", "/v1/agents/carol/sandbox:update", {"add": {"forbidden_paths": ["/workspace/carols"]}}, cls.boss)
+        cls.carol = cls.key("agent", "operator", agent="carol")
+        cls.session = cls.made("POST", "/v1/sessions", {"language": "bash"})["id"]
+        cls.addClassCleanup(cls.server.request, "DELETE", f"/v1/sessions/{cls.session}", key=cls.alice)
+
+    def exec(self, key, **request):
+        return self.call("POST", f"/v1/sessions/{self.session}/exec?wait=60", request, key=key)
+
+    def refused_entries(self):
+        entries = self.call("GET", "/v1/audit?action=session.refused&order=newest", key=self.boss, status=200).json()
+        return [each for each in entries["entries"] if each["subject"] == self.session]
+
+    def test_stricter_rules_than_the_sandbox_holds(self):
+        for request in ({"command": "echo x"}, {"command": ["echo", "x"]}, {"code": "echo x"},
+                        {"code": "echo x", "kernel": "none"}, {"command": "echo x", "sandbox": "fresh"}):
+            with self.subTest(request):
+                problem = self.assertProblem(self.exec(self.bob_operates, **request), 403, "PERMISSION_DENIED")
+                self.assertIn("the session was made by agent alice, and its sandbox lets programs do what agent bob may "
+                              "not; make a session of your own (POST /v1/sessions)", problem["detail"])
+        self.assertEqual(self.refused_entries()[0]["details"]["reason"], "agent_boundary")
+        for key in (self.alice, self.carol):
+            self.assertEqual(self.exec(key, command="echo x").json()["stdout"], "x\n")
+        bobs = self.made("POST", "/v1/sessions", {"language": "bash"}, self.bob)["id"]
+        self.addCleanup(self.call, "DELETE", f"/v1/sessions/{bobs}", key=self.bob)
+        self.call("GET", f"/v1/sessions/{bobs}", key=self.carol, status=200)
+
+    def test_files_are_held_to_both(self):
+        path = f"/v1/sessions/{self.session}/files/"
+        self.call("PUT", path + "carols", b"x", key=self.alice, status=201)
+        self.call("GET", path + "carols", key=self.alice, status=200)
+        refused = self.call("GET", path + "carols", key=self.carol, status=403)
+        self.assertIn("the rules of both hold", refused.json()["detail"])
+        self.call("PUT", path + "free", b"x", key=self.carol, status=201)
+        self.call("PUT", path + "free", b"y", key=self.bob_operates, status=403)
+
+    def test_nobody_types_for_another(self):
+        waits = self.call("POST", f"/v1/sessions/{self.session}/exec",
+                          {"command": "cat", "keep_input": True, "background": True}, key=self.alice)
+        self.assertEqual(waits.status, 202, waits.text)
+        path = f"/v1/executions/{waits.json()['id']}/input"
+        self.assertProblem(self.call("POST", path, {"data": "x"}, key=self.bob_operates), 403, "PERMISSION_DENIED")
+        self.call("POST", path, {"eof": True}, key=self.alice, status=200)
 
 
 if __name__ == "__main__":

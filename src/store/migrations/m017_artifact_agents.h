@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 16: artifacts and snapshots belong to the agent that made them.
+// Schema 17: artifacts and snapshots belong to the agent that made them.
 #pragma once
 
 namespace cloister::store {
