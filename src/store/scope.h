@@ -26,7 +26,7 @@ class Scope {
     scope.tenant_ = std::move(tenant);
     return scope;
   }
-  // For our own start-up and retention only.
+  // For our own start-up, retention and credentials only.
   static Scope allTenants() { return {}; }
 
   // Absent: every tenant; every agent. Keys, the audit log and quotas go by the tenant alone: only

@@ -273,8 +273,13 @@ class Store {
   virtual Result<> health() = 0;
 };
 
-// Whether the credential of `principal` is still good, for what outlasts the request that it came
-// with; kDenied: it is revoked or expired. One that is no key, as a token, was good at the start.
-Result<> stillHolds(Store& store, const model::Principal& principal);
+// Whether a credential is still good, for what outlasts the request that it came with; kDenied: it
+// is revoked, or has expired without a successor that is good. One that is no key, as a token, was
+// good at the start.
+Result<> stillHolds(Store& store, const std::string& credential);
+Result<> stillHolds(Store& store, const model::Principal& principal);  // its own
+// Whether it was revoked; of a key that expired after its rotation: its successors. Expiry alone
+// takes back nothing that was said before.
+Result<bool> isRevoked(Store& store, const std::string& credential);
 
 }  // namespace cloister::store
