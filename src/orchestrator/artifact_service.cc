@@ -394,17 +394,20 @@ ArtifactService::Task<Result<std::string>> ArtifactService::read(
       background_, [reader, offset, length] { return reader->read(offset, length); });
 }
 
-Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at) {
+Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at,
+                                          const std::string& made_with) {
   const auto keys = TRY(keys_.of(artifact.tenant));
-  return artifacts::signLink(*keys, {artifact.tenant, artifact.ref.id, expires_at});
+  return artifacts::signLink(*keys, {artifact.tenant, artifact.ref.id, expires_at, made_with});
 }
 
 Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t expires_at,
+                                                const std::string& made_with,
                                                 const std::string& signature) {
   const auto artifact = store_.artifact(store::Scope::allTenants(), id);
   const auto keys = artifact ? keys_.find(artifact->tenant) : nullptr;
-  if (keys && artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at}, signature) &&
-      expires_at * 1'000'000 > base::wallMicros()) {
+  if (keys &&
+      artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at, made_with}, signature) &&
+      expires_at * 1'000'000 > base::wallMicros() && store::stillHolds(store_, made_with)) {
     return *artifact;
   }
   return fail(Code::kUnauthorized, "the link is not good, or no longer");
