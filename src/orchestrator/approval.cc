@@ -449,6 +449,17 @@ model::AuditEvent refusedVoteEvent(const Escalation& e, const model::Principal& 
                 {"roles_of_approver", model::toText(by.roles)}});
 }
 
+model::AuditEvent struckEvent(const Escalation& e) {
+  json::array credentials;
+  for (const model::EscalationDecision& each : e.decisions) {
+    if (each.revoked) credentials.emplace_back(each.by.key_id);
+  }
+  return about("escalation.votes_revoked", e, e.requester,
+               {{"approvals", e.approvals()},
+                {"quorum", e.quorum},
+                {"credentials", std::move(credentials)}});
+}
+
 model::AuditEvent usedEvent(const Escalation& e) {
   return about("escalation.used", e, e.requester, {{"approvals", e.approvals()}});
 }

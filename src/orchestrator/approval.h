@@ -117,6 +117,8 @@ model::AuditEvent votedEvent(const model::Escalation& escalation, const model::P
                              bool approve, const std::string& reason);
 model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const model::Principal& by,
                                    bool approve, const std::string& why);
+// Votes do not count any more: their credentials are revoked.
+model::AuditEvent struckEvent(const model::Escalation& escalation);
 model::AuditEvent usedEvent(const model::Escalation& escalation);
 model::AuditEvent expiredEvent(const model::Escalation& escalation);
 // What waited for it has ended.

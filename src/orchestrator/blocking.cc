@@ -105,6 +105,7 @@ policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_i
   policy::Decision decision = policy::decide(policy, asked);
   if (std::holds_alternative<policy::Denied>(decision)) return decision;
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  if (!run.refusal && run.approval) strikeVotes(run);
   if (!run.refusal && run.approval) {
     auto standing = policy::stands(*run.approval, useOf(run), wanted);
     if (!standing) run.refusal = std::move(standing).error();
@@ -139,6 +140,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     who.roles = {};
     Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
     run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
+    policy::strike(e, TRY(revokedOf(e)));
     TRY(policy::use(e, useOf(run)));
     return e;
   }();
@@ -420,7 +422,14 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
 
 Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
-  const auto done = co_await unblock(run, std::move(e));
+  auto approved = co_await released(run, std::move(e));
+  if (approved && !*approved) co_return;
+  Result<> done;
+  if (approved) {
+    done = co_await unblock(run, **approved);
+  } else {
+    done = std::unexpected(approved.error());
+  }
   if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
   if (done && run->cause == Cause::kNone) {
     run->log->publish(run->execution);
@@ -453,13 +462,14 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Pending pending =
       CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
   CO_TRY(reload(*run, pending));
-  CO_TRY(store::stillHolds(parts.store, run->execution.principal));
+  CO_TRY(requesterStands(run->execution.principal));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
   // One of those that waited together uses it up: its own run, or where that has ended, the first.
   const bool shares = e.execution_id != run->execution.id;
   const bool orphan = shares && !live.contains(e.execution_id);
   if (shares) e = CO_TRY(sharedApproval(*run, e.id));
+  if (shares) policy::strike(e, CO_TRY(revokedOf(e)));
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {

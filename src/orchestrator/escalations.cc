@@ -332,7 +332,9 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
     co_return std::unexpected(opens.error());
   }
   store::EscalationChange change = impl->changeOf(found);
-  change.apply = [ballot](Escalation& e) -> Result<model::AuditEvent> {
+  const auto revoked = CO_TRY(impl->runs->revokedOf(found));
+  change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
+    policy::strike(e, revoked);  // it does not complete a quorum with these
     TRY(policy::vote(e, ballot));
     return votedEvent(e, ballot.by, ballot.approve, ballot.reason);
   };

@@ -92,6 +92,16 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Of a run that waited.
   Task<Result<>> holdAsOfNow(Live& run);
   Task<void> recordRevoked(LivePtr run);
+  // Whose votes count (run_credentials.cc).
+  // Of those who approved: the credentials that are revoked.
+  [[nodiscard]] Result<std::set<std::string>> revokedOf(const model::Escalation& e) const;
+  // As it is without their votes; the ledger has that then. kPending: it waits for others.
+  Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
+  // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
+  Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
+  void strikeVotes(Live& live) const;
+  // Of who asked for what waited. kDenied, with the reason in `field`.
+  [[nodiscard]] Result<> requesterStands(const model::Principal& requester) const;
   // Null: by all.
   [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);

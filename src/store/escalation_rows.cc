@@ -120,6 +120,12 @@ model::AuditEvent bindTo(model::AuditEvent event, const model::Escalation& e,
   return event;
 }
 
+// One that waits again is to be decided like a new one.
+std::string newsOf(model::EscalationStatus status) {
+  if (status == model::EscalationStatus::kPending) return "escalation.requested";
+  return "escalation." + std::string(model::statusName(status));
+}
+
 std::optional<std::string> waitedOf(const model::Escalation& e) {
   const bool by_person = std::ranges::any_of(
       e.decisions, [](const model::EscalationDecision& each) { return !each.automatic; });
@@ -180,10 +186,9 @@ Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationCh
   // A vote that does not settle it is nobody's news.
   const bool settled = before != e.status && !change.notification.empty();
   const uint64_t left_out =
-      settled ? TRY(addNotifications(tx.db, e, change.channels,
-                                     "escalation." + std::string(model::statusName(e.status)),
-                                     change.notifications))
-              : 0;
+      settled
+          ? TRY(addNotifications(tx.db, e, change.channels, newsOf(e.status), change.notifications))
+          : 0;
   const uint64_t audit_row = TRY(tx.chain.append(tx.db, bindTo(event, e, record, left_out)));
   Statement update = TRY(tx.db.use(kUpdate));
   TRY(update

@@ -130,6 +130,29 @@ TEST_P(StoreSuite, AnEscalationHasOneEnd) {
   EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
 }
 
+// A vote that was struck is kept as such, and who decides is told as of a new request.
+TEST_P(StoreSuite, AnApprovalMayWaitAgain) {
+  const auto made = add(*store_, wanted());
+  EscalationChange voted = to(*made, model::EscalationStatus::kApproved);
+  voted.apply = [next = voted.apply](model::Escalation& e) {
+    e.decisions.emplace_back().person = "ops/user:root";
+    return next(e);
+  };
+  ASSERT_TRUE(change(*store_, voted));
+  EscalationChange struck = to(*made, model::EscalationStatus::kPending);
+  struck.apply = [next = struck.apply](model::Escalation& e) {
+    e.decisions.at(0).revoked = true;
+    return next(e);
+  };
+  ASSERT_TRUE(change(*store_, struck));
+  const auto found = store_->escalations().get(of("acme"), made->id);
+  EXPECT_EQ(found->status, model::EscalationStatus::kPending);
+  EXPECT_TRUE(found->decisions.at(0).revoked);
+  const auto told = store_->escalations().dueNotifications("webhook", INT64_MAX, 10);
+  EXPECT_EQ(told->back().event, "escalation.requested");
+  EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
+}
+
 TEST_P(StoreSuite, BoundsWhatWaits) {
   NewEscalation asked = wanted();
   asked.bounds.pending_per_tenant = 1;
