@@ -495,7 +495,10 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
-  parts.authenticator.onChange([&] { server.lookAtCredentials(); });
+  parts.authenticator.onChange([&] {
+    server.lookAtCredentials();
+    parts.service.lookAtCredentials();
+  });
   untilStopped(io, server, parts.service, parts.sessions, *mcp, options, [&] {
     server.start(router);
     sayReady(options.ready_fd, address);

@@ -168,6 +168,7 @@ Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
   run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
   run.end_revoked = config.agents.end_revoked;
+  run.end_on_revoke = config.auth.on_revoke == model::OnRevoke::kEnd;
   return run;
 }
 

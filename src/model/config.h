@@ -20,6 +20,8 @@
 namespace cloister::model {
 
 enum class Durability : uint8_t { kProcess, kPower };  // see store/store.h
+// What becomes of sessions and programs whose credential is revoked.
+enum class OnRevoke : uint8_t { kFinish, kEnd };
 
 // The uid and gid that cloisterd takes when it is started as root and `user` does not exist.
 inline constexpr uint32_t kFallbackId = 64'750;
@@ -204,6 +206,7 @@ struct Config {
   } metrics;
 
   struct Auth {
+    OnRevoke on_revoke = OnRevoke::kFinish;
     uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
     // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
     struct Oidc {

@@ -62,6 +62,8 @@ struct Live {
   std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
   Quotas::Use use;                   // while it has a place
   bool revoked = false;              // its agent may no longer do what its sandbox lets it do
+  bool lost_credential = false;      // it ends with the credential that began it
+  bool terminal = false;             // its program has one
   uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
   std::string weaker;       // policy::weakerOf(), as it was started
   Ruling ruling;            // of the engine, when it was asked last: decide() goes by it

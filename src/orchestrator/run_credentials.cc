@@ -1,11 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Votes end with the credential that they were given with: an approval that had its quorum by them
-// waits for others.
+// What a credential began ends with it, as far as the configuration says so: terminals always,
+// sessions and other programs with `auth.on_revoke: end`. And its votes end with it: an approval
+// that had its quorum by them waits for others.
+#include <map>
+
+#include "base/log.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
 #include "policy/approval.h"
+#include "runtime/spawn.h"
 
 namespace cloister::orchestrator {
+
+void RunService::lookAtCredentials() {
+  impl_->lookAtCredentials();
+}
+
+// Of a ledger that cannot be read nothing is concluded: it is looked at again soon.
+void RunService::Impl::lookAtCredentials() {
+  std::map<std::string, bool> known;
+  const auto stands = [&](const std::string& credential) {
+    const auto [found, is_new] = known.try_emplace(credential, true);
+    if (!is_new) return found->second;
+    const auto holds = store::stillHolds(parts.store, credential);
+    return found->second = holds || holds.error().code != Code::kDenied;
+  };
+  const auto runs = live;
+  for (const auto& [id, run] : runs) {
+    const bool ends = run->terminal || config.end_on_revoke;
+    if (!ends || run->lost_credential || stands(run->execution.principal.key_id)) continue;
+    run->lost_credential = true;
+    if (run->cause == Cause::kNone) run->cause = Cause::kCredential;  // before its session's end
+    runtime::spawn(executor, endLive(run, Cause::kCredential));
+  }
+  if (config.end_on_revoke && credentials_looked) credentials_looked(stands);
+}
 
 Result<std::set<std::string>> RunService::Impl::revokedOf(const model::Escalation& e) const {
   std::set<std::string> revoked;

@@ -92,7 +92,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Of a run that waited.
   Task<Result<>> holdAsOfNow(Live& run);
   Task<void> recordRevoked(LivePtr run);
-  // Whose votes count (run_credentials.cc).
+  // What ends with the credential that began it, and whose votes count (run_credentials.cc).
+  void lookAtCredentials();
   // Of those who approved: the credentials that are revoked.
   [[nodiscard]] Result<std::set<std::string>> revokedOf(const model::Escalation& e) const;
   // As it is without their votes; the ledger has that then. kPending: it waits for others.
@@ -212,6 +213,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void forgetOldest();
 
   Task<void> cancelLive(LivePtr live, model::Principal by);
+  Task<void> endLive(LivePtr live, Cause cause);
   void endFromOutside(Live& live, Cause cause);
   // With those that wait for an approval or to be let in, or without.
   void endPrograms(const std::string& session_id, Cause cause, bool waiting_too);
@@ -264,6 +266,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;
   std::function<void()> charge_sessions;  // for what their programs are not charged for
+  // Tells the sessions; whether a credential still stands.
+  std::function<void(const std::function<bool(const std::string&)>&)> credentials_looked;
   // Of sessions that wait for escalations.
   std::function<void(const model::Escalation&)> settle_sessions;
   std::function<void()> look_at_sessions;

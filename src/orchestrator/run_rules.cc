@@ -13,6 +13,7 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.rules_every);
     if (stopped) break;
+    lookAtCredentials();
     if (charge_sessions) charge_sessions();
     if (parts.agents == nullptr) continue;
     RulesNow now(*parts.agents);

@@ -196,11 +196,13 @@ class ServiceTest : public testing::Test {
     }));
     return key.id;
   }
+  // And tells the service, as the API does.
   void revokeKey(const std::string& id) {
     EXPECT_TRUE(written([&](store::Done<void> done) {
       store_->revokeKey(store::Scope::allTenants(), id, keyEvent("key.revoked", id),
                         std::move(done));
     }));
+    service_->lookAtCredentials();
   }
   // By another, from now on.
   void replaceKey(const std::string& id) {
@@ -211,6 +213,7 @@ class ServiceTest : public testing::Test {
       store_->rotateKey(store::Scope::allTenants(), next, base::wallMicros() - 1,
                         keyEvent("key.rotated", next.id), std::move(done));
     }));
+    service_->lookAtCredentials();
   }
   static model::AuditEvent keyEvent(std::string action, const std::string& id) {
     return {.action = std::move(action), .subject = id, .principal = principal(), .details = {}};

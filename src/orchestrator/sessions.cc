@@ -44,6 +44,9 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->imageVerified();
   };
+  runs.impl_->credentials_looked = [weak = std::weak_ptr(impl_)](const auto& stands) {
+    if (const auto self = weak.lock()) self->lookAtCredentials(stands);
+  };
   runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
     if (const auto impl = weak.lock()) impl->lookAtRules(now);
   };

@@ -240,6 +240,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] FileRequest stateRequest(bool hold) const;
   static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
 
+  // Those whose credential no longer stands end.
+  void lookAtCredentials(const std::function<bool(const std::string&)>& stands);
+
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();
   Task<void> recordImage(SessionPtr session);

@@ -240,6 +240,19 @@ void applyCause(Execution& execution, Cause cause) {
           "a permission of its agent ended while it ran; the program may have run in part", false);
       execution.error->details["reason"] = "revoked";
       return;
+    case Cause::kCredential:
+      set(execution, Status::kFailed, error_type::kPermissionDenied,
+          "the credential that began it, " + execution.principal.key_id +
+              ", was revoked or has expired; the program may have run in part",
+          false);
+      execution.error->details["reason"] = "credential_revoked";
+      execution.error->details["credential"] = execution.principal.key_id;
+      return;
+    case Cause::kSessionCredential:
+      set(execution, Status::kFailed, error_type::kPermissionDenied,
+          "its session ended: the credential that made it was revoked or has expired", false);
+      execution.error->details["reason"] = "credential_revoked";
+      return;
   }
 }
 
