@@ -29,6 +29,7 @@ MAY_ASK_ABOUT_ALL = {
     "src/orchestrator/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/run_service.cc": "recovery after a start",
     "src/orchestrator/session_end.cc": "recovery after a start",
+    "src/store/store.cc": "the standing of a credential, whoever has it",
 }
 # The same of Scope::ofTenant(): all agents of a tenant, whichever of them asks.
 MAY_ASK_ABOUT_AGENTS = {
@@ -39,6 +40,7 @@ MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/run_asks.cc": "the escalation that runs share",
     "src/orchestrator/session_asks.cc": "the escalation that a blocked session waits for",
+    "src/store/store.cc": "the keys that a key was rotated to",
 }
 TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h",
                 "suite/boundary.h", "suite/escalations.h", "suite/fixture.h", "suite/images.h",
