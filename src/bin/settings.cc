@@ -123,7 +123,7 @@ orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
 
 orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   constexpr int64_t kMicros = 1'000'000;
-  const model::Config::Escalation& from = config.escalation;
+  const model::EscalationSettings& from = config.escalation;
   orchestrator::EscalationConfig to;
   to.grant_us = from.grant_seconds * kMicros;
   to.ttl_us = from.ttl_seconds * kMicros;
@@ -139,7 +139,7 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   return to;
 }
 
-orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config) {
+orchestrator::NotifierConfig notifierConfig(const model::EscalationSettings& config) {
   orchestrator::NotifierConfig notifier;
   notifier.attempts = config.notification_attempts;
   notifier.first_pause = Millis(config.notification_pause_ms);

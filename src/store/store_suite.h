@@ -5,6 +5,7 @@
 
 #include "store/suite/accept.h"
 #include "store/suite/agents.h"
+#include "store/suite/approvals.h"
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
 #include "store/suite/boundary.h"

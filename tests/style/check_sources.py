@@ -42,7 +42,7 @@ MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/session_asks.cc": "the escalation that a blocked session waits for",
     "src/store/store.cc": "the keys that a key was rotated to",
 }
-TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/audit.h",
+TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/approvals.h", "suite/audit.h",
                 "suite/boundary.h", "suite/escalations.h", "suite/fixture.h", "suite/images.h",
                 "suite/lifecycle.h", "suite/sessions.h", "session_testing.h", "store_testing.h")
 COMMENT = re.compile(r"//.*$")
