@@ -71,7 +71,8 @@ void runSql(const std::string& path, const std::string& sql) {
 
 // Takes a ledger back to before its schema of encryption, and of what came later.
 std::string withoutEncryption() {
-  std::string sql = "DROP TABLE session_memory; DROP TABLE encryption;";
+  std::string sql =
+      "DROP TABLE escalation_requests; DROP TABLE session_memory; DROP TABLE encryption;";
   for (const std::string table : {"executions", "requests", "specs", "outputs", "sessions",
                                   "violations", "escalations", "audit_sealed"}) {
     sql += "DROP INDEX " + table + "_plain; ALTER TABLE " + table + " DROP COLUMN encrypted;";
@@ -236,7 +237,8 @@ TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
   }
   runSql(dir.file("ledger.db"),
          "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
-         "ALTER TABLE artifacts DROP COLUMN full_size; DROP TABLE session_memory;"
+         "ALTER TABLE artifacts DROP COLUMN full_size;"
+         "DROP TABLE escalation_requests; DROP TABLE session_memory;"
          "PRAGMA user_version=13");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto kept = memory::put(*store, session, "k", "1");
@@ -278,7 +280,7 @@ TEST(SqliteStore, FindsWhoMadeTheArtifactsOfAnOlderLedger) {
   }
   runSql(dir.file("ledger.db"),
          "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
-         "PRAGMA user_version=15");
+         "PRAGMA user_version=16");
   const auto store = openSqlite(optionsIn(dir)).value();
   EXPECT_EQ(store->artifact(Scope::allTenants(), "art_run")->agent, "alice");
   EXPECT_EQ(store->artifact(Scope::allTenants(), "art_up")->agent, "carol");
