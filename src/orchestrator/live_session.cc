@@ -63,7 +63,7 @@ Result<> LiveSession::admit() {
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
-  if (held) {
+  if (workspace_held) {
     Error busy{Code::kUnavailable,
                "running in a session: its workspace is held for a program that was approved", ""};
     busy.retry_after_seconds = 1;
@@ -101,7 +101,7 @@ std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
 }
 
 Task<void> LiveSession::unheld() {
-  while (held && !ending)
+  while (workspace_held && !ending)
     co_await changed.wait();
 }
 

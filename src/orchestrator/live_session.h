@@ -97,12 +97,12 @@ struct LiveSession final : Home {
   uint32_t connecting = 0;
   // By the directory, and whether with those beneath it; a few may be closed.
   std::map<std::pair<std::string, bool>, std::shared_ptr<FileWatch>> watches;
-  bool begun = false;          // it is known whether there is a sandbox
-  bool abandoned = false;      // its end did not wait for that
-  bool start_refused = false;  // by the ledger
-  bool saving = false;         // its workspace is read for a snapshot
-  bool reading = false;        // its workspace, for one that is asked to be approved
-  bool held = false;           // its workspace, for a program that was approved (session_hold.cc)
+  bool begun = false;           // it is known whether there is a sandbox
+  bool abandoned = false;       // its end did not wait for that
+  bool start_refused = false;   // by the ledger
+  bool saving = false;          // its workspace is read for a snapshot
+  bool reading = false;         // its workspace, for one that is asked to be approved
+  bool workspace_held = false;  // its workspace, for a program that was approved (session_hold.cc)
   const Kernel* held_kernel = nullptr;  // whose cell that is
   bool arrived = false;                 // its place is there
   bool moving = false;                  // to another sandbox

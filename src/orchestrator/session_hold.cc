@@ -16,14 +16,14 @@ namespace cloister::orchestrator {
 struct Sessions::Impl::Holding {
   Holding(Impl& sessions, SessionPtr of, const Kernel* kernel)
       : runs(sessions.runs), session(std::move(of)) {
-    session->held = true;
+    session->workspace_held = true;
     session->held_kernel = kernel;
   }
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
   ~Holding() {
     call.reset();  // which ends it
-    session->held = false;
+    session->workspace_held = false;
     session->held_kernel = nullptr;
     session->changed.notify();
     runs->changed.notify();
@@ -98,7 +98,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
                                                                   std::function<void()> lost) {
   const auto self = shared_from_this();
   CO_TRY(session->opened ? Result<>() : session->admit());
-  if (session->held) co_return fail(Code::kUnavailable, "its workspace is held for another");
+  if (session->workspace_held) co_return fail(Code::kUnavailable, "its workspace is held for another");
   const auto holding = std::make_shared<Holding>(*this, session, kernel.get());
   if (kernel && kernel->state().cells > 0) {
     co_return fail(Code::kUnavailable, "running in a session: other cells of its kernel go first");

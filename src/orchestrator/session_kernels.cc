@@ -136,7 +136,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
       quotas->charge(by, cpu_ms);
     };
   }
-  if (session->held && session->held_kernel == kernel.get()) begun.host->pass();
+  if (session->workspace_held && session->held_kernel == kernel.get()) begun.host->pass();
   const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
   CO_TRY(co_await begun.host->prepare(permit, begun.spec));
   co_return begun;

@@ -380,9 +380,8 @@ Task<void> FakeProgram::sleep(Run& run) {
 
 Task<void> FakeProgram::hold(Run& run) {
   const auto until = base::monotonicNow() + run.spec.run.timeout;
-  while (!stopped() && !state_->released && base::monotonicNow() < until) {
+  while (!stopped() && !state_->released && base::monotonicNow() < until)
     co_await state_->changed.wait(until);
-  }
   if (!state_->released) interrupted(run, !cancelled_);
 }
 
@@ -460,7 +459,7 @@ Task<void> FakeProgram::serve(Run& run) {
   std::string out;
   const bool holds = run.argv[0] == wire::files::kHold;  // answers before its input ends
   int error = holds ? serveFakeFiles(home_->files, run.argv, input, out) : 0;
-  co_await run.observer.onOutput(model::Stream::kStdout, std::exchange(out, {}));
+  if (holds) co_await run.observer.onOutput(model::Stream::kStdout, std::exchange(out, {}));
   while (error == 0 && !stopped() && (!pending_.empty() || !input_ended_)) {
     input += std::exchange(pending_, {});
     changed_.notify();
