@@ -74,7 +74,7 @@ bool anyOther() {
   return table.count == ProcessTable::kMax ||
          std::any_of(table.rows, table.rows + table.count, [](const Process& process) {
            const bool own = process.pid == 1 || process.pid == getpid();
-           const pid_t* const end = servers + server_count;
+           pid_t* const end = servers + server_count;
            return !own && !process.ended() && std::find(servers, end, process.pid) == end;
          });
 }
