@@ -105,7 +105,7 @@ TEST_P(StoreSuite, ListsEscalationsByStatusAndAgent) {
   ASSERT_TRUE(add(*store_, other));
   ASSERT_TRUE(change(*store_, to(*first, model::EscalationStatus::kDenied)));
   const auto list = [&](const EscalationQuery& query) {
-    return store_->escalations().list(of("acme"), query).value();
+    return store_->escalations().list(Scope::ofTenant("acme"), query).value();
   };
   EXPECT_EQ(list({.status = model::EscalationStatus::kPending, .agent = ""}).size(), 1U);
   EXPECT_EQ(list({.status = std::nullopt, .agent = "bob"}).at(0).id, "ESC-2026-002");
