@@ -128,7 +128,7 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   to.grant_us = from.grant_seconds * kMicros;
   to.ttl_us = from.ttl_seconds * kMicros;
   to.pending_per_agent = from.pending_per_agent;
-  to.workspace_bytes = from.workspace_mb * kMiB;
+  to.workspace_bytes = from.workspace_mb << 20;
   to.workspace_files = from.workspace_files;
   to.bounds = {.pending_per_tenant = from.pending_per_tenant,
                .notifications = from.notification_queue};
