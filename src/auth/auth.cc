@@ -38,6 +38,10 @@ bool looksLikeKey(std::string_view credential) {
   return credential.starts_with(kPrefix) && credential.size() == kPrefix.size() + 2 * kSecretBytes;
 }
 
+Result<Identity> identityOf(Result<model::Principal> of_key) {
+  return Identity{.principal = TRY(std::move(of_key))};
+}
+
 std::unexpected<Error> tooMany(int seconds) {
   Error error{Code::kQuota, "too many wrong credentials came from this address", ""};
   error.retry_after_seconds = seconds;
@@ -83,9 +87,7 @@ Task<Result<Identity>> Authenticator::identify(std::string_view credential,
   if (token) {
     who = co_await options_.tokens->verify(std::string(credential));
   } else {
-    who = authenticate(credential, peer).transform([](model::Principal principal) {
-      return Identity{.principal = std::move(principal)};
-    });
+    who = identityOf(authenticate(credential, peer));
   }
   if (who || who.error().code != Code::kUnauthorized || !peer) co_return who;
   attempts_.failed(*peer, now);

@@ -51,7 +51,9 @@ class TokensTest : public ::testing::Test {
     return who.get();
   }
   Result<model::Principal> verify(const std::string& token) {
-    return identify(token).transform([](const Identity& who) { return who.principal; });
+    auto who = identify(token);
+    if (!who) return std::unexpected(std::move(who).error());
+    return std::move(who)->principal;
   }
   Code codeOf(const std::string& token) {
     const auto who = verify(token);

@@ -66,11 +66,11 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
       .channels = channelsFor(parts.store, e.requester, config.escalation),
       .notification = "waits again",
       .notifications = config.escalation.bounds.notifications};
-  auto changed = co_await committed<model::Escalation>([&](store::Done<model::Escalation> done) {
+  auto struck = co_await committed<model::Escalation>([&](store::Done<model::Escalation> done) {
     parts.store.escalations().change(change, std::move(done));
   });
-  if (changed && escalated) escalated();
-  co_return changed;
+  if (struck && escalated) escalated();
+  co_return struck;
 }
 
 Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePtr run,
