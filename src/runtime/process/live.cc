@@ -200,13 +200,13 @@ bool Live::canFreeze() const {
 Task<Result<>> Live::freeze() {
   const auto self = shared_from_this();
   asio::steady_timer pause(executor_);
-  const auto groups = split_;
   for (Part& part : split_)
     part.frozen = true;
   for (auto wait = std::chrono::milliseconds(1); wait < kFreezeFor; wait *= 2) {
     bool all = true;
-    for (const Part& part : groups)
-      all = CO_TRY(part.group->freeze()) && all;
+    for (const Part& part : split_) {  // one that was empty may have gone
+      if (part.frozen) all = CO_TRY(part.group->freeze()) && all;
+    }
     if (all) co_return Result<>{};
     pause.expires_after(wait);
     co_await pause.async_wait(kUse);
