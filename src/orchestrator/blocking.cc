@@ -484,7 +484,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     applyFault(run->execution, disk.error(), Cause::kNone, false);
     co_return disk;
   }
-  if (run->home) CO_TRY(co_await enterAndHold(run));
+  if (run->home) CO_TRY(co_await enterAndHold(run, e));
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();

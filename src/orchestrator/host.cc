@@ -124,7 +124,9 @@ class SessionHost final : public Host {
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
-    if (!passes_) co_await home_->unheld();
+    const std::shared_ptr<Home> home = home_;  // which outlives the next
+    std::shared_ptr<void> opening;
+    if (!passes_) opening = co_await home->unheld();
     const std::shared_ptr<runtime::Sandbox> sandbox = home_->sandbox();
     if (!sandbox) co_return fail(Code::kConflict, "running in a session: it has ended");
     auto exec = CO_TRY(co_await sandbox->open(permit, spec));

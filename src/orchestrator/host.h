@@ -94,8 +94,9 @@ class Home {
   [[nodiscard]] virtual Cause cause() const = 0;  // as Host
   // When a program of an ended session is not waited for any longer; otherwise never.
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
-  // Resumes when its workspace is held for no program, or its end has begun.
-  virtual Task<void> unheld() = 0;
+  // Resumes when its workspace is held for no program, or its end has begun. It is not held for one
+  // until what is returned goes.
+  virtual Task<std::shared_ptr<void>> unheld() = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;

@@ -100,9 +100,14 @@ std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
   return ending ? nullptr : box;
 }
 
-Task<void> LiveSession::unheld() {
+Task<std::shared_ptr<void>> LiveSession::unheld() {
   while (workspace_held && !ending)
     co_await changed.wait();
+  ++opening;
+  co_return std::shared_ptr<void>(nullptr, [this](void*) {
+    --opening;
+    changed.notify();
+  });
 }
 
 Task<void> LiveSession::ended(base::Monotonic deadline) {

@@ -42,7 +42,7 @@ struct LiveSession final : Home {
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
-  Task<void> unheld() override;
+  Task<std::shared_ptr<void>> unheld() override;
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
@@ -103,6 +103,7 @@ struct LiveSession final : Home {
   bool saving = false;          // its workspace is read for a snapshot
   bool reading = false;         // its workspace, for one that is asked to be approved
   bool workspace_held = false;  // its workspace, for a program that was approved (session_hold.cc)
+  uint32_t opening = 0;         // programs that the node is being asked for
   const Kernel* held_kernel = nullptr;  // whose cell that is
   bool arrived = false;                 // its place is there
   bool moving = false;                  // to another sandbox

@@ -41,7 +41,7 @@ Task<Result<>> RunService::Impl::letIn(LivePtr run) {
 }
 
 // Its turn comes when its session lets it in. What it was approved with may take another sandbox.
-Task<Result<>> RunService::Impl::enterAndHold(LivePtr run) {
+Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   constexpr Millis kLookAgain{500};
   const auto over = [&] {
@@ -50,7 +50,7 @@ Task<Result<>> RunService::Impl::enterAndHold(LivePtr run) {
   Result<> done = fail(Code::kUnavailable, "");
   while (!over()) {
     done = co_await letIn(run);
-    if (done && !over()) co_return Result<>{};
+    if (done && !over()) co_return stillApproved(*run, std::move(e));
     letGo(*run);
     const bool passes =
         !done && (done.error().code == Code::kQuota || done.error().code == Code::kUnavailable);
@@ -65,6 +65,13 @@ Task<Result<>> RunService::Impl::enterAndHold(LivePtr run) {
   }
   if (run->cause == Cause::kNone) run->cause = draining ? Cause::kStopping : run->host->cause();
   co_return fail(Code::kConflict, "it was ended while it waited for its session");
+}
+
+// Its session may have let it wait for long: votes and its own credential may have been revoked.
+Result<> RunService::Impl::stillApproved(const Live& run, Escalation e) const {
+  TRY(requesterStands(run.execution.principal));
+  policy::strike(e, TRY(revokedOf(e)));
+  return policy::use(e, useOf(run));
 }
 
 void RunService::Impl::letGo(Live& run) {

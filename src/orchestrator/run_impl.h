@@ -175,7 +175,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> readWorkspace(LivePtr live);
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
-  Task<Result<>> enterAndHold(LivePtr live);
+  Task<Result<>> enterAndHold(LivePtr live, model::Escalation escalation);
+  [[nodiscard]] Result<> stillApproved(const Live& live, model::Escalation escalation) const;
   static void letGo(Live& live);
   Task<void> denyForEffect(model::Escalation escalation, std::string why);
   Task<void> endBlocked(LivePtr live);

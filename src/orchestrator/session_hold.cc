@@ -98,8 +98,11 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
                                                                   std::function<void()> lost) {
   const auto self = shared_from_this();
   CO_TRY(session->opened ? Result<>() : session->admit());
-  if (session->workspace_held) co_return fail(Code::kUnavailable, "its workspace is held for another");
+  if (session->workspace_held)
+    co_return fail(Code::kUnavailable, "its workspace is held for another");
   const auto holding = std::make_shared<Holding>(*this, session, kernel.get());
+  while (session->opening > 0 && !session->ending)
+    co_await session->changed.wait();
   if (kernel && kernel->state().cells > 0) {
     co_return fail(Code::kUnavailable, "running in a session: other cells of its kernel go first");
   }

@@ -14,6 +14,7 @@ class Closed {
   Closed(std::shared_ptr<Live> live, std::shared_ptr<HoldGate> gate)
       : live_(std::move(live)), gate_(std::move(gate)) {
     gate_->closed = true;
+    ++gate_->count;
   }
   Closed(const Closed&) = delete;
   Closed& operator=(const Closed&) = delete;

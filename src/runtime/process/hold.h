@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace cloister::runtime {
 struct HoldGate {
   explicit HoldGate(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
   bool closed = false;
+  uint64_t count = 0;  // how often it was closed
   // Programs that the runner has been told to start and has not: it waits until each executes, so
   // that none of them may be frozen before.
   size_t starting = 0;

@@ -49,7 +49,8 @@ SessionRun::SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> 
       spec_(std::move(spec)),
       limits_(limits),
       line_(std::move(attached)),
-      gate_(gate && gate->closed ? nullptr : std::move(gate)),
+      gate_(std::move(gate)),
+      passes_(gate_ && gate_->closed ? gate_->count : 0),
       attached_(line_ != nullptr),
       wall_timer_(live_->executor()),
       usage_timer_(live_->executor()),
@@ -236,15 +237,17 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
 // What the turn lets it do, its group can be stopped for, and the workspace be read after.
 Task<Switchboard::Turn> SessionRun::turn() {
   constexpr std::chrono::milliseconds kLook{200};
+  const auto waits = [this] {
+    return gate_ && gate_->closed && gate_->count != passes_ && !cause_ && !board_->ended();
+  };
   for (;;) {
     auto turn = co_await board_->turn();
-    const bool waits = gate_ && gate_->closed && !cause_ && !board_->ended();
-    if (!waits) co_return turn;
+    if (!waits()) co_return turn;
     {
       const auto given_back = std::move(turn);
     }
     wall_timer_.cancel();  // it has not begun
-    while (gate_->closed && !cause_ && !board_->ended())
+    while (waits())
       co_await gate_->changed.wait(base::monotonicNow() + kLook);
     if (!cause_) armWall(wall_ + live_->startGrace());
   }

@@ -26,7 +26,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
  public:
   // Of `limits` those of a single program are its own: time, and processor time.
   // `attached`: that of a kernel which runs already, in what goes on from a memory image. `gate`:
-  // it starts nothing while that is closed, unless it is when this is made.
+  // it starts nothing while that is closed, unless it is already when this is made.
   SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
              model::Limits limits, std::shared_ptr<Line> attached = nullptr,
              std::shared_ptr<HoldGate> gate = nullptr);
@@ -101,6 +101,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::optional<Meter> cell_;
   std::shared_ptr<Line> line_;  // of the command that runs
   std::shared_ptr<HoldGate> gate_;
+  uint64_t passes_;                 // at which closing of it; 0: at none
   std::shared_ptr<void> starting_;  // counted in `gate_`
   bool attached_ = false;           // which did before this
   bool begun_ = false;              // something of the command was sent
