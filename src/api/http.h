@@ -16,6 +16,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "auth/certificates.h"
+#include "auth/credential.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/network.h"
@@ -90,12 +91,15 @@ struct Request {
   std::string_view route;           // the pattern that matched, for logs and metrics
   std::vector<std::string> params;  // what the pattern's {…} stand for, in order
   model::Principal principal;       // of a route that needs a key
+  auth::Credential credential;      // its own, or that a link was made with
   std::shared_ptr<void> place;      // among those of its tenant that are under way
 
   // What was in `body` has been read: it takes no room from other bodies while the answer is made.
   std::function<void()> body_read = [] {};
   // From now on, close the connection when the peer goes away. For answers that take long.
   std::function<void()> watch_peer = [] {};
+  // The answer is for `credential`: it ends when that no longer stands (HttpHandler::stands).
+  std::function<void()> answer_for_credential = [] {};
   // Calls this when the connection ends before the answer does.
   std::function<void(std::function<void()>)> when_closed = [](const auto&) {};
 

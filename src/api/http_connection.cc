@@ -186,6 +186,7 @@ Connection::~Connection() {
     unwait();
     --shared_->open;
   }
+  answered();
   releaseBody();
 }
 
@@ -204,6 +205,7 @@ Task<void> Connection::run() {
     request.local = local_;
     request.peer = peer_;
     request.certificate = certificate_;
+    request.answer_for_credential = [this, &request] { answerFor(request); };
     keep_alive_ = request.keep_alive && !shared_->stopping;
     const base::Monotonic begin = base::monotonicNow();
     Response response = co_await answer(request);
@@ -213,6 +215,7 @@ Task<void> Connection::run() {
     const std::chrono::duration<double> took = base::monotonicNow() - begin;
     shared_->handler->answered(request, status, took.count());
     when_closed_ = nullptr;
+    answered();
     releaseBody();
     if (!sent) break;
   }
@@ -351,6 +354,7 @@ Task<Response> Connection::callHandler(Request& request) {
 }
 
 Task<bool> Connection::respond(const Request& request, Response response) {
+  if (!mayGoOn(response)) co_return false;
   if (response.websocket) {
     co_await upgrade(request, response);
     co_return false;
@@ -405,7 +409,8 @@ Task<void> Connection::upgrade(const Request& request, Response& response) {
   Stream stream = std::exchange(stream_, Stream(Socket(stream_.get_executor())));
   std::string what;
   try {
-    co_await serveWebSocket(std::move(stream), request, shared_->limits, response);
+    co_await serveWebSocket(std::move(stream), request, shared_->limits, response,
+                            end_conversation_);
   } catch (const std::exception& e) {
     what = e.what();
   }

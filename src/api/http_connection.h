@@ -29,6 +29,7 @@ struct Shared {
   std::vector<std::string> host_names;
   HttpHandler* handler = nullptr;
   std::list<Connection*> waiting;         // no complete head yet; the longest first
+  std::list<Connection*> answering;       // to a credential
   size_t open = 0;                        // sockets
   orchestrator::FairShare bodies{{}, 0};  // bytes of bodies held
   // Bytes of large answers on their way, by tenant.
@@ -49,6 +50,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> run();
   // At once, whatever is going on; run() ends soon after.
   void close();
+  // What it answers to, while it is among Shared::answering.
+  [[nodiscard]] const auth::Credential& credential() const { return credential_; }
+  // That no longer stands. Ends what goes on, and the rest after HttpServer::kAnswerGrace; called
+  // until then.
+  void credentialLost();
 
  private:
   class Body;
@@ -77,6 +83,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void releaseBody();
   void wait();  // joins Shared::waiting
   void unwait();
+  void answerFor(const Request& request);  // joins Shared::answering
+  void answered();
+  bool mayGoOn(const Response& response);  // false: it is closed
   void expireIn(Millis time);
   void watchPeer();
   void watchAgain();
@@ -96,6 +105,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool ended_ = false;    // the peer has sent its last
   std::function<void()> when_closed_;
   std::optional<std::list<Connection*>::iterator> waiting_;
+  std::optional<std::list<Connection*>::iterator> answering_;
+  auth::Credential credential_;
+  std::optional<base::Monotonic> lost_since_;  // `credential_` no longer stands
+  bool goes_on_ = false;                       // the answer is a stream, a WebSocket or a tunnel
+  std::function<void()> end_conversation_;     // of the WebSocket that it has become
   size_t held_ = 0;
   std::string held_for_;  // the tenant
   std::string tenant_;    // whose request is answered
@@ -109,7 +123,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 };
 
 // Speaks WebSocket (RFC 6455) on `stream` for as long as `response` does. `request` asked for it.
+// `end`, which it sets, ends it before: with the status code 1008, and without a farewell if the
+// client does not answer that.
 Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
-                          const Response& response);
+                          const Response& response, std::function<void()>& end);
 
 }  // namespace cloister::api

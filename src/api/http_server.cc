@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -15,6 +16,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "api/http_connection.h"
@@ -125,8 +127,32 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::shared_ptr<Shared> shared = std::make_shared<Shared>();
   std::vector<std::unique_ptr<Listener>> listeners;
   std::unique_ptr<ServerTls> tls;
+  asio::steady_timer look_timer;
 
-  explicit Impl(asio::any_io_executor e) : executor(std::move(e)) {}
+  explicit Impl(asio::any_io_executor e) : executor(std::move(e)), look_timer(executor) {}
+
+  // Ends what is answered to credentials that no longer stand.
+  void lookAtCredentials() {
+    std::map<std::pair<std::string, int64_t>, bool> known;
+    std::vector<std::shared_ptr<Connection>> lost;
+    for (Connection* connection : shared->answering) {
+      const auth::Credential& credential = connection->credential();
+      const auto [found, is_new] = known.try_emplace({credential.id, credential.ends_at}, true);
+      if (is_new) found->second = shared->handler->stands(credential);
+      if (!found->second) lost.push_back(connection->shared_from_this());
+    }
+    for (const auto& connection : lost)
+      connection->credentialLost();
+  }
+
+  Task<void> lookRegularly() {
+    const auto self = shared_from_this();
+    while (!shared->stopping) {
+      look_timer.expires_after(kCredentialLook);
+      const auto [error] = co_await look_timer.async_wait(kTuple);
+      if (!error) lookAtCredentials();
+    }
+  }
 
   Result<std::string> add(std::unique_ptr<Listener> listener) {
     boost::system::error_code error;
@@ -202,6 +228,7 @@ HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits,
 
 HttpServer::~HttpServer() {
   impl_->shared->stopping = true;
+  impl_->look_timer.cancel();
   boost::system::error_code ignored;
   for (auto& listener : impl_->listeners)
     listener->acceptor.close(ignored);
@@ -252,11 +279,17 @@ void HttpServer::start(HttpHandler& handler) {
   for (auto& listener : impl_->listeners) {
     asio::co_spawn(impl_->executor, impl_->acceptLoop(*listener), asio::detached);
   }
+  asio::co_spawn(impl_->executor, impl_->lookRegularly(), asio::detached);
+}
+
+void HttpServer::lookAtCredentials() {
+  if (impl_->shared->handler != nullptr) impl_->lookAtCredentials();
 }
 
 Task<void> HttpServer::stop(Millis grace) {
   const auto impl = impl_;
   impl->shared->stopping = true;
+  impl->look_timer.cancel();
   boost::system::error_code ignored;
   for (auto& listener : impl->listeners)
     listener->acceptor.close(ignored);

@@ -33,6 +33,8 @@ class HttpHandler {
   // After each answer, refusals included.
   virtual void answered(const Request& request, int status, double seconds) = 0;
   virtual void connections(size_t open) = 0;
+  // Whether answers to `credential` may go on; see HttpServer::lookAtCredentials().
+  virtual bool stands(const auth::Credential& credential) = 0;
 };
 
 // Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.
@@ -62,6 +64,13 @@ class HttpServer {
 
   // When its certificate expires, in seconds since the epoch; nothing without one.
   [[nodiscard]] std::optional<int64_t> certificateExpires() const;
+
+  // Credentials changed. Streams, WebSockets and tunnels that were begun with one that no longer
+  // stands end at once, other answers have kAnswerGrace to be sent. The server itself looks every
+  // kCredentialLook, for those that expire.
+  void lookAtCredentials();
+  static constexpr Millis kCredentialLook{400};
+  static constexpr Millis kAnswerGrace{250};
 
   // Begins to accept on all listeners. `handler` outlives the server.
   void start(HttpHandler& handler);

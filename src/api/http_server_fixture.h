@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <set>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -28,7 +29,8 @@ using asio::ip::tcp;
 inline constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 // /echo gives the body back, /stream writes without end, /three three pieces, /slow waits for
-// `release`, /throw throws, /inject tries to smuggle a header, /ws is a WebSocket.
+// `release`, /throw throws, /inject tries to smuggle a header, /ws is a WebSocket. X-API-Key is the
+// id of a credential.
 class Handler : public HttpHandler {
  public:
   explicit Handler(asio::any_io_executor executor)
@@ -38,6 +40,8 @@ class Handler : public HttpHandler {
     if (request.path[0] == "refused") co_return problem(401, "no");
     if (request.path[0] == "upload" || request.path[0] == "ignore") request.stream_limit = 1 << 20;
     if (!request.query.empty()) request.principal.tenant = request.query[0].second;
+    request.credential.id = request.header("x-api-key");
+    request.answer_for_credential();
     co_return std::nullopt;
   }
 
@@ -56,8 +60,10 @@ class Handler : public HttpHandler {
     if (path == "inject") response.with("X-Name", "a\r\nX-Evil: 1");
     if (path == "stream") response.stream = [this](BodyWriter& out) { return flood(out); };
     if (path == "three") response.stream = [](BodyWriter& out) { return three(out); };
+    if (path == "ws-long") response.websocket = [this](WebSocket& out) { return converse(out); };
     if (path == "ws") response.websocket = [](WebSocket& out) { return greet(out); };
-    if (path == "slow") {
+    if (path == "slow-stream") response.stream = [this](BodyWriter& out) { return flood(out); };
+    if (path == "slow" || path == "slow-stream") {
       request.body_read();
       request.watch_peer();
       co_await gate_.async_wait(kTuple);
@@ -67,12 +73,17 @@ class Handler : public HttpHandler {
 
   void answered(const Request&, int status, double) override { statuses.push_back(status); }
   void connections(size_t n) override { open = n; }
+  bool stands(const auth::Credential& credential) override {
+    return !revoked.contains(credential.id);
+  }
   void release() { gate_.cancel(); }
 
   std::deque<int> statuses;
+  std::set<std::string> revoked;
   size_t open = 0;
   size_t handling = 0;  // requests that got here
   size_t flooded = 0;
+  size_t conversing = 0;  // over WebSockets, until `release`
 
   size_t taken = 0;  // of an upload's bytes
   size_t largest_piece = 0;
@@ -98,6 +109,11 @@ class Handler : public HttpHandler {
     for (const std::string_view piece : {"one", "two", "three"}) {
       if (!co_await out.write(piece)) co_return;
     }
+  }
+  Task<void> converse(WebSocket& out) {
+    std::ignore = co_await out.send("hello");
+    ++conversing;
+    co_await gate_.async_wait(kTuple);
   }
   static Task<void> greet(WebSocket& out) {
     for (const std::string text : {"hello", "bye"}) {

@@ -265,6 +265,103 @@ TEST_F(HttpServerTest, SpeaksWebSocket) {
   });
 }
 
+constexpr std::string_view kWithKey = "X-API-Key: key_1\r\n";
+constexpr std::string_view kHandshake =
+    "X-API-Key: key_1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+// At once, once the server is told to look.
+TEST_F(HttpServerTest, AStreamEndsWithItsCredential) {
+  serve({}, [&]() -> Task<void> {
+    tcp::socket mine = co_await connect();
+    tcp::socket other = co_await connect();
+    co_await send(mine, get("/stream", kWithKey));
+    co_await send(other, get("/stream", "X-API-Key: key_2\r\n"));
+    EXPECT_THAT(co_await readSome(mine, 12), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(co_await readSome(other, 12), StartsWith("HTTP/1.1 200"));
+    server_->lookAtCredentials();
+    EXPECT_EQ((co_await readSome(mine, 65'536)).size(), 65'536U) << "it stands";
+    handler_.revoked = {"key_1"};
+    server_->lookAtCredentials();
+    EXPECT_THAT(co_await drain(mine), Not(EndsWith("0\r\n\r\n"))) << "and says it is cut short";
+    EXPECT_EQ((co_await readSome(other, 1 << 20)).size(), 1U << 20) << "another's goes on";
+    context_.stop();
+  });
+}
+
+// By the server's own look: nobody tells it of an expiry.
+TEST_F(HttpServerTest, AStreamEndsAtTheEndOfItsCredential) {
+  serve({}, [&]() -> Task<void> {
+    tcp::socket socket = co_await connect();
+    co_await send(socket, get("/stream", kWithKey));
+    EXPECT_THAT(co_await readSome(socket, 12), StartsWith("HTTP/1.1 200"));
+    handler_.revoked = {"key_1"};
+    std::ignore = co_await drain(socket);
+    EXPECT_EQ(handler_.open, 0U);
+    context_.stop();
+  });
+}
+
+TEST_F(HttpServerTest, AWebSocketSaysThatItsCredentialIsLost) {
+  serve({}, [&]() -> Task<void> {
+    tcp::socket socket = co_await connect();
+    co_await send(socket, get("/ws-long", kHandshake));
+    EXPECT_THAT(co_await readSome(socket, 12), StartsWith("HTTP/1.1 101"));
+    while (handler_.conversing == 0)
+      co_await pause(Millis(1));
+    handler_.revoked = {"key_1"};
+    server_->lookAtCredentials();
+    const std::string rest = co_await drain(socket);  // it does not answer the farewell
+    EXPECT_THAT(rest, HasSubstr(std::string("\x03\xf0the credential is expired or revoked")));
+    handler_.release();
+    context_.stop();
+  });
+}
+
+// Whoever revokes its own key is answered; what takes longer is not waited for.
+TEST_F(HttpServerTest, AnAnswerHasAMomentAfterItsCredential) {
+  serve({}, [&]() -> Task<void> {
+    handler_.revoked = {"key_1"};
+    tcp::socket quick = co_await connect();
+    tcp::socket slow = co_await connect();
+    for (tcp::socket* socket : {&quick, &slow})
+      co_await send(*socket, get("/slow", kWithKey));
+    while (handler_.handling < 2)
+      co_await pause(Millis(1));
+    server_->lookAtCredentials();
+    handler_.release();
+    EXPECT_THAT(co_await readSome(quick, 12), StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(co_await readSome(slow, 12), StartsWith("HTTP/1.1 200"));
+    co_await send(slow, get("/slow", kWithKey));
+    EXPECT_THAT(co_await drain(slow), Not(HasSubstr("HTTP/1.1"))) << "nobody let it go on";
+    handler_.release();
+    context_.stop();
+  });
+}
+
+// What is being sent to the service, and what begins when it is lost.
+TEST_F(HttpServerTest, UploadsAndLateStreamsEndWithTheirCredential) {
+  serve({}, [&]() -> Task<void> {
+    tcp::socket upload = co_await connect();
+    co_await send(upload, "POST /upload HTTP/1.1\r\nHost: localhost\r\n" + std::string(kWithKey) +
+                              "Content-Length: 1000\r\n\r\nhalf");
+    while (handler_.taken == 0)
+      co_await pause(Millis(1));
+    handler_.revoked = {"key_1"};
+    server_->lookAtCredentials();
+    std::ignore = co_await drain(upload);
+    tcp::socket late = co_await connect();
+    co_await send(late, get("/slow-stream", kWithKey));
+    while (handler_.handling < 2)
+      co_await pause(Millis(1));
+    server_->lookAtCredentials();
+    handler_.release();
+    EXPECT_EQ(co_await drain(late), "");
+    EXPECT_EQ(handler_.flooded, 0U);
+    context_.stop();
+  });
+}
+
 TEST_F(HttpServerTest, StopsInOrder) {
   serve({}, [&]() -> Task<void> {
     tcp::socket idle = co_await connect();

@@ -22,6 +22,8 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 // Where nothing is expected from the client but control frames, and where its messages are taken.
 constexpr size_t kMaxControl = 4096;
 constexpr size_t kMaxMessage = 131'072;
+// For a client to answer that its credential no longer stands.
+constexpr Millis kFarewell{500};
 
 class Conversation : public WebSocket, public std::enable_shared_from_this<Conversation> {
  public:
@@ -88,7 +90,25 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     co_await stream_.async_close(websocket::close_code::normal, kTuple);
   }
 
+  // Whoever listens may not any longer.
+  void end() {
+    if (!std::exchange(open_, false)) return abandon();
+    asio::co_spawn(stream_.get_executor(), farewell(), asio::detached);
+  }
+
  private:
+  Task<void> farewell() {
+    const auto self = shared_from_this();
+    asio::steady_timer patience(stream_.get_executor(), kFarewell);
+    patience.async_wait([weak = weak_from_this()](boost::system::error_code error) {
+      const auto waits = weak.lock();
+      if (!error && waits) waits->abandon();
+    });
+    co_await stream_.async_close(
+        {websocket::close_code::policy_error, "the credential is expired or revoked"}, kTuple);
+    abandon();
+  }
+
   Task<bool> receiveOne() {
     beast::flat_buffer buffer(input_ ? kMaxMessage : kMaxControl);
     const auto [error, n] = co_await stream_.async_read(buffer, kTuple);
@@ -121,9 +141,12 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
 }  // namespace
 
 Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
-                          const Response& response) {
+                          const Response& response, std::function<void()>& end) {
   auto conversation =
       std::make_shared<Conversation>(std::move(stream), limits, response.websocket_input);
+  end = [weak = std::weak_ptr(conversation)] {
+    if (const auto live = weak.lock()) live->end();
+  };
   if (!co_await conversation->accept(request)) co_return;
   asio::co_spawn(
       co_await asio::this_coro::executor, [conversation] { return conversation->receive(); },

@@ -42,7 +42,7 @@ class PartsTest : public orchestrator::SessionsTest {
     snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
-    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_);
+    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_, *store_);
     escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,

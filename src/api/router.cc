@@ -149,20 +149,22 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   if (port && request.params.at(1).contains('~')) co_return std::nullopt;
   const std::string_view shown =
       port && request.count("x-api-key") > 0 ? request.header("x-api-key") : credential(request);
-  Result<model::Principal> principal = auth::refused();
+  Result<auth::Identity> identity = auth::refused();
   if (shown.empty() && request.certificate) {
-    principal = authenticator_.identify(*request.certificate);
+    identity = authenticator_.identify(*request.certificate);
   } else {
-    principal = co_await authenticator_.identify(shown, request.peer);
+    identity = co_await authenticator_.identify(shown, request.peer);
   }
-  if (!principal) {
-    metrics_.refused(principal.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");
-    Response refused = problem(principal.error(), request);
+  if (!identity) {
+    metrics_.refused(identity.error().code == Code::kUnauthorized ? "unauthorized" : "forbidden");
+    Response refused = problem(identity.error(), request);
     challenge(request, refused);
     co_return refused;
   }
-  request.principal = std::move(*principal);
+  request.credential = identity->credential();
+  request.principal = std::move(identity->principal);
   request.principal.request = request.id;
+  request.answer_for_credential();
   if (!request.principal.may(*needed)) {
     metrics_.refused("forbidden");
     if (request.matched->lacking) co_await request.matched->lacking(request);
@@ -203,6 +205,10 @@ void Router::answered(const Request& request, int status, double seconds) {
 
 void Router::connections(size_t open) {
   metrics_.connections(open);
+}
+
+bool Router::stands(const auth::Credential& credential) {
+  return authenticator_.stands(credential);
 }
 
 std::optional<std::string> queryText(const Request& request, std::string_view name) {

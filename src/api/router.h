@@ -87,6 +87,7 @@ class Router : public HttpHandler {
   Task<Response> handle(Request& request) override;
   void answered(const Request& request, int status, double seconds) override;
   void connections(size_t open) override;
+  bool stands(const auth::Credential& credential) override;
 
  private:
   std::optional<Response> match(Request& request) const;

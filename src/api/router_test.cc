@@ -169,6 +169,26 @@ TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", admin_}}), 0);
 }
 
+TEST_F(RouterTest, AnAnswerIsForItsCredential) {
+  int told = 0;
+  for (const bool with_key : {true, false}) {
+    request_ = Request{};
+    request_.method = "GET";
+    request_.local = true;
+    if (with_key) request_.headers = {{"x-api-key", agent_}};
+    request_.answer_for_credential = [&] { ++told; };
+    EXPECT_TRUE(parseTarget(with_key ? "/v1/things" : "/open", request_));
+    asio::io_context context;
+    auto refused = asio::co_spawn(context, router_->admit(request_), asio::use_future);
+    context.run();
+    EXPECT_FALSE(refused.get());
+    EXPECT_EQ(told, 1) << "a route that needs none is for nobody's";
+    EXPECT_EQ(request_.credential.id, request_.principal.key_id);
+    EXPECT_TRUE(router_->stands(request_.credential));
+  }
+  EXPECT_FALSE(router_->stands({"jwt_1", 1}));
+}
+
 TEST_F(RouterTest, FindsRoutesByAVerb) {
   const std::vector<Header> key = {{"x-api-key", agent_}};
   EXPECT_EQ(admit("POST", "/v1/things/a:poke", key), 0);

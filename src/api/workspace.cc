@@ -29,6 +29,7 @@ std::string_view typeName(files::Kind kind) {
     case files::Kind::kEnd:
     case files::Kind::kOther:
     case files::Kind::kChange:
+    case files::Kind::kState:
       break;
   }
   return "other";

@@ -401,13 +401,15 @@ TEST_F(LocalBlobs, ALinkIsGoodForWhatItNamesAlone) {
   open();
   const auto keys = local_->keyring->of("acme").value();
   const auto others = local_->keyring->of("rival").value();
-  const Link link{"acme", "art_1", 1000};
+  const Link link{"acme", "art_1", 1000, "key_1"};
   const std::string signature = signLink(*keys, link);
   EXPECT_TRUE(verifyLink(*keys, link, signature));
   EXPECT_FALSE(verifyLink(*others, link, signature));
-  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_2", 1000}, signature));
-  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_1", 1001}, signature));
-  EXPECT_FALSE(verifyLink(*keys, {"rival", "art_1", 1000}, signature));
+  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_2", 1000, "key_1"}, signature));
+  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_1", 1000, "key_2"}, signature));
+  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_1", 1000, ""}, signature));
+  EXPECT_FALSE(verifyLink(*keys, {"acme", "art_1", 1001, "key_1"}, signature));
+  EXPECT_FALSE(verifyLink(*keys, {"rival", "art_1", 1000, "key_1"}, signature));
   EXPECT_FALSE(verifyLink(*keys, link, ""));
   EXPECT_FALSE(verifyLink(*keys, link, signature + "0"));
   for (size_t at = 0; at < signature.size(); ++at) {
@@ -415,6 +417,10 @@ TEST_F(LocalBlobs, ALinkIsGoodForWhatItNamesAlone) {
     forged[at] = forged[at] == '0' ? '1' : '0';
     EXPECT_FALSE(verifyLink(*keys, link, forged));
   }
+  const PortLink port{"acme", "ses_1", 80, 1000, "key_1"};
+  const std::string of_port = signPortLink(*keys, port);
+  EXPECT_TRUE(verifyPortLink(*keys, port, of_port));
+  EXPECT_FALSE(verifyPortLink(*keys, {"acme", "ses_1", 80, 1000, "key_2"}, of_port));
 }
 
 class TenantCipherTest : public ::testing::Test {

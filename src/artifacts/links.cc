@@ -23,13 +23,15 @@ std::string sign(const TenantKeys& keys, const std::string& text) {
 }  // namespace
 
 std::string signLink(const TenantKeys& keys, const Link& link) {
-  return sign(keys, "cloister artifact link v1\n" + link.artifact + "\n" +
-                        std::to_string(link.expires_at) + "\n" + link.tenant);
+  return sign(keys, "cloister artifact link v2\n" + link.artifact + "\n" +
+                        std::to_string(link.expires_at) + "\n" + link.made_with + "\n" +
+                        link.tenant);
 }
 
 std::string signPortLink(const TenantKeys& keys, const PortLink& link) {
-  return sign(keys, "cloister port link v1\n" + link.session + "\n" + std::to_string(link.port) +
-                        "\n" + std::to_string(link.expires_at) + "\n" + link.tenant);
+  return sign(keys, "cloister port link v2\n" + link.session + "\n" + std::to_string(link.port) +
+                        "\n" + std::to_string(link.expires_at) + "\n" + link.made_with + "\n" +
+                        link.tenant);
 }
 
 bool verifyPortLink(const TenantKeys& keys, const PortLink& link, std::string_view signature) {

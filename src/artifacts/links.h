@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links: whoever has one may read one artifact, or reach one port of one session, until it expires,
 // without a key. The signature is an HMAC-SHA256 under a key of the tenant, so it goes with that.
+// It covers which credential made the link; whether that is still good is for the caller.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@ struct Link {
   std::string tenant;
   std::string artifact;    // id
   int64_t expires_at = 0;  // Unix seconds
+  std::string made_with;   // id of a credential
 };
 
 // Lets whoever has it reach one port of one session.
@@ -23,6 +25,7 @@ struct PortLink {
   std::string session;  // id
   uint16_t port = 0;
   int64_t expires_at = 0;  // Unix seconds
+  std::string made_with;   // id of a credential
 };
 
 // 64 hex digits.

@@ -55,6 +55,7 @@ json::array approvalsOf(const store::Recorded& recorded) {
   if (!recorded.approval) return out;
   const model::Escalation& escalation = *recorded.approval;
   for (const model::EscalationDecision& decision : escalation.decisions) {
+    if (decision.revoked) continue;  // it let nothing go on
     out.push_back({{"escalation", escalation.id},
                    {"bound_to", escalation.digest},
                    {"by", toJsonObject(decision.by)},

@@ -38,6 +38,10 @@ bool looksLikeKey(std::string_view credential) {
   return credential.starts_with(kPrefix) && credential.size() == kPrefix.size() + 2 * kSecretBytes;
 }
 
+Result<Identity> identityOf(Result<model::Principal> of_key) {
+  return Identity{.principal = TRY(std::move(of_key))};
+}
+
 std::unexpected<Error> tooMany(int seconds) {
   Error error{Code::kQuota, "too many wrong credentials came from this address", ""};
   error.retry_after_seconds = seconds;
@@ -72,27 +76,28 @@ NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at)
 Authenticator::Authenticator(store::Store& store, AuthOptions options)
     : store_(store), options_(std::move(options)), attempts_(options_.failures_per_minute) {}
 
-Task<Result<model::Principal>> Authenticator::identify(std::string_view credential,
-                                                       std::optional<base::Address> peer) {
+Task<Result<Identity>> Authenticator::identify(std::string_view credential,
+                                               std::optional<base::Address> peer) {
   if (credential.empty()) co_return refused();  // no guess
   const bool token = options_.tokens != nullptr && looksLikeToken(credential);
   const base::Monotonic now = base::monotonicNow();
   const int wait = peer ? attempts_.waitSeconds(*peer, now) : 0;
   if (wait > 0 && !token && !looksLikeKey(credential)) co_return tooMany(wait);
-  Result<model::Principal> principal = refused();
+  Result<Identity> who = refused();
   if (token) {
-    principal = co_await options_.tokens->verify(std::string(credential));
+    who = co_await options_.tokens->verify(std::string(credential));
   } else {
-    principal = authenticate(credential, peer);
+    who = identityOf(authenticate(credential, peer));
   }
-  if (principal || principal.error().code != Code::kUnauthorized || !peer) co_return principal;
+  if (who || who.error().code != Code::kUnauthorized || !peer) co_return who;
   attempts_.failed(*peer, now);
   if (wait > 0) co_return tooMany(wait);
-  co_return principal;
+  co_return who;
 }
 
-Result<model::Principal> Authenticator::identify(const ClientCertificate& certificate) const {
-  return options_.certificates.identify(certificate, base::wallMicros());
+Result<Identity> Authenticator::identify(const ClientCertificate& certificate) const {
+  return Identity{.principal = TRY(options_.certificates.identify(certificate, base::wallMicros())),
+                  .ends_at = certificate.not_after};
 }
 
 Result<model::Principal> Authenticator::authenticate(std::string_view secret,
@@ -135,6 +140,13 @@ void Authenticator::noteUse(const store::KeyRecord& record, int64_t now) {
 
 void Authenticator::forget() {
   cache_.clear();
+  changed_();
+}
+
+bool Authenticator::stands(const Credential& credential) const {
+  if (credential.id.empty()) return true;
+  if (isOver(credential.ends_at, base::wallMicros())) return false;
+  return store::stillHolds(store_, credential.id).has_value();
 }
 
 }  // namespace cloister::auth

@@ -14,6 +14,7 @@
 
 #include "auth/attempts.h"
 #include "auth/certificates.h"
+#include "auth/credential.h"
 #include "base/network.h"
 #include "base/result.h"
 #include "model/principal.h"
@@ -43,7 +44,7 @@ class TokenVerifier {
   virtual ~TokenVerifier() = default;
   // kUnauthorized, in the one constant message, for whatever is wrong with the token; kDenied, told
   // plainly, for a good token whose claims give nothing here.
-  virtual Task<Result<model::Principal>> verify(std::string token) = 0;
+  virtual Task<Result<Identity>> verify(std::string token) = 0;
 };
 
 struct AuthOptions {
@@ -67,15 +68,19 @@ class Authenticator {
   // wrong ones gets kQuota for further wrong ones, and for what somebody could have guessed without
   // its being looked at. A key or token of full strength is looked at all the same: whoever shares
   // an address with a guesser (a proxy's, loopback) is not shut out by that.
-  Task<Result<model::Principal>> identify(std::string_view credential,
-                                          std::optional<base::Address> peer);
+  Task<Result<Identity>> identify(std::string_view credential, std::optional<base::Address> peer);
   // The principal of a client's certificate, which TLS has verified; else refused().
-  [[nodiscard]] Result<model::Principal> identify(const ClientCertificate& certificate) const;
+  [[nodiscard]] Result<Identity> identify(const ClientCertificate& certificate) const;
   // The principal of a key that is known, not expired, not revoked and good for that peer; else
   // refused(). Answers are cached for a second; revocation calls forget().
   Result<model::Principal> authenticate(std::string_view secret,
                                         std::optional<base::Address> peer = std::nullopt);
   void forget();
+  // Called by forget(): what was begun with credentials is to be looked at.
+  void onChange(std::function<void()> changed) { changed_ = std::move(changed); }
+  // Whether what was begun with `credential` may go on: it is neither revoked nor at its end, or
+  // was rotated to one that is not. Asks the ledger; if that cannot be read, no.
+  [[nodiscard]] bool stands(const Credential& credential) const;
   [[nodiscard]] const AuthOptions& options() const { return options_; }
 
  private:
@@ -91,6 +96,7 @@ class Authenticator {
   store::Store& store_;
   AuthOptions options_;
   Attempts attempts_;
+  std::function<void()> changed_ = [] {};
   std::map<std::string, Entry, std::less<>> cache_;  // by hash; bounded
 };
 

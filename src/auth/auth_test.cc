@@ -126,6 +126,23 @@ TEST_F(AuthenticatorTest, ARevokedKeyIsRefusedOnceForgotten) {
   EXPECT_FALSE(authenticator.authenticate(key.secret));
 }
 
+TEST_F(AuthenticatorTest, WhatWasBegunStandsAsLongAsItsCredential) {
+  const NewKey key = makeKey(tenant("t"), "", 0);
+  put(key.record);
+  Authenticator authenticator(*store_);
+  int changes = 0;
+  authenticator.onChange([&] { ++changes; });
+  EXPECT_TRUE(authenticator.stands({key.record.id}));
+  EXPECT_TRUE(authenticator.stands({})) << "none was needed";
+  revoke(key.record.id);
+  authenticator.forget();
+  EXPECT_EQ(changes, 1);
+  EXPECT_FALSE(authenticator.stands({key.record.id}));
+  const int64_t now = base::wallMicros();
+  EXPECT_TRUE(authenticator.stands({"jwt_1", now + 60'000'000}));
+  EXPECT_FALSE(authenticator.stands({"jwt_1", now}));
+}
+
 TEST_F(AuthenticatorTest, ACachedAnswerEndsWithItsKey) {
   const int64_t soon = base::wallMicros() + 50'000;
   const NewKey key = makeKey(tenant("t"), "", soon);

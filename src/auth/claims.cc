@@ -206,6 +206,11 @@ Result<> checkClaims(const json::object& claims, const TokenRules& rules, int64_
   return {};
 }
 
+int64_t endOf(const json::object& claims, const TokenRules& rules) {
+  const auto expires = seconds(claims, "exp");
+  return expires && *expires ? **expires + rules.leeway : 0;
+}
+
 Result<model::Principal> principalOf(const json::object& claims, const TokenRules& rules) {
   for (const Requirement& rule : rules.require) {
     if (meets(claims, rule)) continue;

@@ -92,7 +92,7 @@ OidcTokens::OidcTokens(asio::any_io_executor executor, TokenRules rules, KeyTime
       times_(times),
       state_(std::make_shared<State>(State{std::move(executor), std::move(fetch)})) {}
 
-Task<Result<model::Principal>> OidcTokens::verify(std::string token) {
+Task<Result<Identity>> OidcTokens::verify(std::string token) {
   const auto jwt = parseJwt(token);
   if (!jwt) co_return refused();
   if (std::ranges::count(rules_.algorithms, jwt->algorithm) == 0) co_return refused();
@@ -105,8 +105,9 @@ Task<Result<model::Principal>> OidcTokens::verify(std::string token) {
       !key->second.verify(jwt->signed_text, jwt->signature)) {
     co_return refused();
   }
-  auto who = principalOf(jwt->claims, rules_);
-  if (who) who->key_id = "jwt_" + base::sha256Hex(token).substr(0, kNameDigits);
+  Identity who{.principal = CO_TRY(principalOf(jwt->claims, rules_)),
+               .ends_at = endOf(jwt->claims, rules_) * kMicros};
+  who.principal.key_id = "jwt_" + base::sha256Hex(token).substr(0, kNameDigits);
   co_return who;
 }
 

@@ -41,7 +41,7 @@ class OidcTokens final : public TokenVerifier {
 
   OidcTokens(boost::asio::any_io_executor executor, TokenRules rules, KeyTimes times, Fetch fetch);
 
-  Task<Result<model::Principal>> verify(std::string token) override;
+  Task<Result<Identity>> verify(std::string token) override;
 
  private:
   struct State;

@@ -44,11 +44,16 @@ class TokensTest : public ::testing::Test {
             {"roles", "runner"}};
   }
 
-  Result<model::Principal> verify(const std::string& token) {
+  Result<Identity> identify(const std::string& token) {
     io_.restart();
     auto who = asio::co_spawn(io_, tokens_->verify(token), asio::use_future);
     io_.run();
     return who.get();
+  }
+  Result<model::Principal> verify(const std::string& token) {
+    auto who = identify(token);
+    if (!who) return std::unexpected(std::move(who).error());
+    return std::move(who)->principal;
   }
   Code codeOf(const std::string& token) {
     const auto who = verify(token);
@@ -72,6 +77,16 @@ TEST_F(TokensTest, AreVerifiedByKeysThatAreAskedForOnce) {
     EXPECT_EQ(who->key_id, "jwt_" + base::sha256Hex(token).substr(0, 16));
   }
   EXPECT_EQ(asked_, 1);
+}
+
+// As checkClaims() has it: the clocks may differ.
+TEST_F(TokensTest, EndWithTheirExpiryAndTheLeeway) {
+  open();
+  json::object made = claims();
+  const auto who = identify(key_.token(made));
+  ASSERT_TRUE(who) << who.error().message;
+  EXPECT_EQ(who->ends_at, (made.at("exp").as_int64() + 30) * 1'000'000);
+  EXPECT_EQ(who->credential().id, who->principal.key_id);
 }
 
 TEST_F(TokensTest, WorthNothingAreRefusedWithoutAQuestion) {

@@ -8,7 +8,7 @@
 namespace cloister {
 
 Result<Channels> openChannels(const model::Config& config) {
-  const model::Config::Escalation& escalation = config.escalation;
+  const model::EscalationSettings& escalation = config.escalation;
   Channels channels{
       .people = {},
       .delivery = notifierConfig(escalation),

@@ -495,6 +495,10 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
+  parts.authenticator.onChange([&] {
+    server.lookAtCredentials();
+    parts.service.lookAtCredentials();
+  });
   untilStopped(io, server, parts.service, parts.sessions, *mcp, options, [&] {
     server.start(router);
     sayReady(options.ready_fd, address);
@@ -545,7 +549,7 @@ Result<> serve(const Options& options) {
                                           artifactConfig(config, quotas.get()), scanner.get());
   orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
                                           snapshotConfig(config, quotas.get()));
-  const orchestrator::PortLinks port_links(*keyring);
+  const orchestrator::PortLinks port_links(*keyring, *store);
   api::RestParts parts{.service = service,
                        .sessions = sessions,
                        .artifacts = artifacts,

@@ -123,11 +123,13 @@ orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
 
 orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   constexpr int64_t kMicros = 1'000'000;
-  const model::Config::Escalation& from = config.escalation;
+  const model::EscalationSettings& from = config.escalation;
   orchestrator::EscalationConfig to;
   to.grant_us = from.grant_seconds * kMicros;
   to.ttl_us = from.ttl_seconds * kMicros;
   to.pending_per_agent = from.pending_per_agent;
+  to.workspace_bytes = from.workspace_mb << 20;
+  to.workspace_files = from.workspace_files;
   to.bounds = {.pending_per_tenant = from.pending_per_tenant,
                .notifications = from.notification_queue};
   if (!from.webhook.url.empty()) to.channels.emplace_back("webhook");
@@ -137,7 +139,7 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config) {
   return to;
 }
 
-orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config) {
+orchestrator::NotifierConfig notifierConfig(const model::EscalationSettings& config) {
   orchestrator::NotifierConfig notifier;
   notifier.attempts = config.notification_attempts;
   notifier.first_pause = Millis(config.notification_pause_ms);
@@ -166,6 +168,7 @@ Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
   run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
   run.end_revoked = config.agents.end_revoked;
+  run.end_on_revoke = config.auth.on_revoke == model::OnRevoke::kEnd;
   return run;
 }
 

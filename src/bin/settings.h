@@ -28,7 +28,7 @@ orchestrator::ArtifactConfig artifactConfig(const model::Config& config,
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
                                             const orchestrator::Quotas* quotas);
 orchestrator::EscalationConfig escalationConfig(const model::Config& config);
-orchestrator::NotifierConfig notifierConfig(const model::Config::Escalation& config);
+orchestrator::NotifierConfig notifierConfig(const model::EscalationSettings& config);
 orchestrator::PolicyConfig policyConfig(const model::Config& config);
 orchestrator::QuotaConfig quotaConfig(const model::Config& config);
 Result<orchestrator::RunConfig> runConfig(const model::Config& config);

@@ -41,6 +41,7 @@ constexpr std::array kPhrases = {
     Phrase{"escalation.requested", "requested", "operation what"},
     Phrase{"escalation.used", "used", "operation what"},
     Phrase{"escalation.vote_refused", "may not decide on", "decision operation what reason"},
+    Phrase{"escalation.votes_revoked", "lost votes on", "approvals quorum credentials"},
     Phrase{"escalation.withdrawn", "no longer needs", "operation what"},
     Phrase{"execution.accepted", "began", "language rule"},
     Phrase{"execution.blocked", "has to wait for approval of", "rule"},

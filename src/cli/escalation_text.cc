@@ -63,8 +63,9 @@ std::string decisionsText(const json::object& escalation) {
     const std::string user = textOf(by, "user");
     const std::string who = boolOf(one, "automatic") ? "a rule" : user.empty() ? nameOf(by) : user;
     const std::string reason = textOf(one, "reason");
+    const std::string revoked = boolOf(one, "revoked") ? " (does not count: revoked)" : "";
     text += line("Decision", textOf(one, "decision") + " by " + who + " at " + textOf(one, "at") +
-                                 (reason.empty() ? "" : ": " + reason));
+                                 revoked + (reason.empty() ? "" : ": " + reason));
   }
   return text;
 }

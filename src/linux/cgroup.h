@@ -78,6 +78,12 @@ class Cgroup {
   [[nodiscard]] virtual bool countsWithin() const = 0;
   // Opens what those two read, for as long as the group is held: each reading is one call then.
   virtual void openCounters() = 0;
+  // Whether freeze() is possible here.
+  [[nodiscard]] virtual bool canFreeze() const = 0;
+  // Stops every process of the group, and whatever joins it, until thaw(). True once all are
+  // stopped; false: ask again.
+  virtual Result<bool> freeze() = 0;
+  virtual void thaw() = 0;
   // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
   virtual void kill() = 0;
   // A group within this one, for some of its processes: they are counted and killed together. Its

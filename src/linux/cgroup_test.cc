@@ -229,6 +229,38 @@ TEST_F(CgroupTest, APartIsCountedAndKilledByItself) {
   EXPECT_TRUE(removeSoon(**group));
 }
 
+TEST_F(CgroupTest, APartIsFrozenAgainstItsOwnSignalsAndGoesOn) {
+  auto group = tree_->create("whole", {uint64_t{64} << 20, 1000, 10});
+  ASSERT_TRUE(group) << group.error().message;
+  auto part = (*group)->split("part");
+  ASSERT_TRUE(part) << part.error().message;
+  if (!(*part)->canFreeze()) return;  // before Linux 5.2, or v1 without its freezer
+  const Cloned child = startIn(**part, [] {
+    for (;;) {
+    }
+  });
+  while ((*part)->usage().cpu_micros == 0)
+    ::usleep(1000);
+  Result<bool> frozen = false;
+  while (frozen && !*frozen)
+    frozen = (*part)->freeze();
+  ASSERT_TRUE(frozen) << frozen.error().message;
+  ::kill(child.pid, SIGCONT);
+  const uint64_t used = (*part)->usage().cpu_micros;
+  ::usleep(20'000);
+  EXPECT_EQ((*part)->usage().cpu_micros, used);
+  (*part)->thaw();
+  while ((*part)->usage().cpu_micros == used)
+    ::usleep(1000);
+  while (frozen && !*(frozen = (*part)->freeze())) {
+  }
+  (*part)->kill();
+  EXPECT_TRUE(reapPidfd(child.pidfd.get())) << "what is frozen can be killed";
+  (*part)->thaw();
+  EXPECT_TRUE(removeSoon(**part));
+  EXPECT_TRUE(removeSoon(**group));
+}
+
 TEST_F(CgroupTest, AGroupWithinHasLimitsOfItsOwnBesideTheWholes) {
   auto group = tree_->create("outer", {uint64_t{64} << 20, 1000, 10});
   ASSERT_TRUE(group) << group.error().message;

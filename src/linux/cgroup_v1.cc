@@ -171,6 +171,20 @@ class CgroupV1 : public Cgroup {
     }
   }
 
+  [[nodiscard]] bool canFreeze() const override { return find(dirs_, "freezer") != nullptr; }
+
+  Result<bool> freeze() override {
+    const GroupDir* freezer = find(dirs_, "freezer");
+    if (freezer == nullptr) return fail(Code::kUnsupported, "the freezer is not mounted");
+    TRY(freezer->write("freezer.state", "FROZEN"));
+    return TRY(freezer->read("freezer.state")).starts_with("FROZEN");
+  }
+
+  void thaw() override {
+    const GroupDir* freezer = find(dirs_, "freezer");
+    if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "THAWED");
+  }
+
   void kill() override {
     const GroupDir* freezer = find(dirs_, "freezer");
     if (freezer != nullptr) std::ignore = freezer->write("freezer.state", "FROZEN");

@@ -127,6 +127,16 @@ class CgroupV2 : public Cgroup {
     return {dir_.number("memory.events", "oom_kill"), dir_.number("pids.events", "max")};
   }
 
+  // From Linux 5.2 on.
+  [[nodiscard]] bool canFreeze() const override { return dir_.has("cgroup.freeze"); }
+
+  Result<bool> freeze() override {
+    TRY(dir_.write("cgroup.freeze", "1"));
+    return dir_.number("cgroup.events", "frozen") == 1;
+  }
+
+  void thaw() override { std::ignore = dir_.write("cgroup.freeze", "0"); }
+
   void kill() override {
     if (dir_.write("cgroup.kill", "1")) return;
     // Before 5.14: nothing can be added to a frozen group's processes while they are killed.

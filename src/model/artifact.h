@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Artifact: a stored file of a tenant, which a run left behind or a client uploaded.
+// Artifact: a stored file of an agent of a tenant, which a run left behind or a client uploaded.
 #pragma once
 
 #include <compare>
@@ -22,6 +22,7 @@ struct BlobName {
 struct Artifact {
   ArtifactRef ref;
   std::string tenant;
+  std::string agent = {};    // of the tenant, that made it; not shown
   std::string execution_id;  // "" for an upload
   int64_t created_at = 0;    // wall-clock microseconds
 

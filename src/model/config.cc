@@ -19,8 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
 // Where a value goes; the type says how it is written in the file.
-using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm*, bool*, uint32_t*,
-                            uint64_t*, milliseconds*>;
+using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm*, OnRevoke*, bool*,
+                            uint32_t*, uint64_t*, milliseconds*>;
 
 struct Key {
   std::string_view path;
@@ -201,6 +201,7 @@ constexpr Key kKeys[] = {
     {SAME(retention.every_seconds), "seconds", 1, kDay},
     {SAME(metrics.open)},
     {SAME(auth.failures_per_minute), "attempts", 1, 1'000'000},
+    {SAME(auth.on_revoke)},
     {SAME(auth.oidc.issuer)},
     {SAME(auth.oidc.audience)},
     {SAME(auth.oidc.resource)},
@@ -225,6 +226,8 @@ constexpr Key kKeys[] = {
     {SAME(escalation.grant_seconds), "seconds", 1, 30 * kDay},
     {SAME(escalation.pending_per_tenant), "escalations", 1, 100'000},
     {SAME(escalation.pending_per_agent), "escalations", 1, 500},
+    {SAME(escalation.workspace_mb), "MiB", 1, 1024 * 1024},
+    {SAME(escalation.workspace_files), "files", 1, 1'000'000},
     {SAME(escalation.roles)},
     {SAME(escalation.safe_operations)},
     {SAME(escalation.notification_queue), "notifications", 1, 1'000'000},
@@ -277,6 +280,8 @@ constexpr Word<Vmm> kVmms[] = {{"auto", Vmm::kAuto},
                                {"firecracker", Vmm::kFirecracker},
                                {"libkrun", Vmm::kLibkrun}};
 constexpr char kVmmWords[] = "auto, qemu, firecracker or libkrun";
+constexpr Word<OnRevoke> kOnRevoke[] = {{"finish", OnRevoke::kFinish}, {"end", OnRevoke::kEnd}};
+constexpr char kOnRevokeWords[] = "finish or end";
 
 class Setter {
  public:
@@ -305,6 +310,7 @@ class Setter {
     return oneOf(target, kAccelerators, kAcceleratorWords);
   }
   Result<> operator()(Vmm* target) const { return oneOf(target, kVmms, kVmmWords); }
+  Result<> operator()(OnRevoke* target) const { return oneOf(target, kOnRevoke, kOnRevokeWords); }
   Result<> operator()(bool* target) const {
     const std::string word = TRY(text(node_));
     if (word != "true" && word != "false") return wrong("true or false");
@@ -479,6 +485,7 @@ struct Describer {
   void operator()(const Durability*) const { set("process or power", "process"); }
   void operator()(const Accelerator*) const { set(kAcceleratorWords, "auto"); }
   void operator()(const Vmm*) const { set(kVmmWords, "auto"); }
+  void operator()(const OnRevoke*) const { set(kOnRevokeWords, "finish"); }
   void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
   void operator()(const uint32_t* value) const { number(*value); }
   void operator()(const uint64_t* value) const { number(*value); }

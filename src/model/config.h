@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/escalation_settings.h"
 #include "model/guest_settings.h"
 #include "model/image.h"
 #include "model/limits.h"
@@ -20,6 +21,8 @@
 namespace cloister::model {
 
 enum class Durability : uint8_t { kProcess, kPower };  // see store/store.h
+// What becomes of sessions and programs whose credential is revoked.
+enum class OnRevoke : uint8_t { kFinish, kEnd };
 
 // The uid and gid that cloisterd takes when it is started as root and `user` does not exist.
 inline constexpr uint32_t kFallbackId = 64'750;
@@ -204,6 +207,7 @@ struct Config {
   } metrics;
 
   struct Auth {
+    OnRevoke on_revoke = OnRevoke::kFinish;
     uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
     // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
     struct Oidc {
@@ -230,34 +234,7 @@ struct Config {
     } oidc;
   } auth;
 
-  // Requests to exceed what policy allows, and who hears of them; docs/ESCALATIONS.md.
-  struct Escalation {
-    uint32_t ttl_seconds = 3600;        // one made by hand waits so long; others by their rule
-    uint32_t grant_seconds = 7200;      // an approval is good
-    uint32_t pending_per_tenant = 256;  // blocked executions among them
-    uint32_t pending_per_agent = 20;    // that its sandbox refused
-    uint32_t notification_queue = 10'000;
-    uint32_t notification_attempts = 10;    // then it is given up
-    uint32_t notification_pause_ms = 2000;  // before the second, doubling from there
-    uint32_t notification_timeout_ms = 10'000;
-    std::vector<std::string> roles = {"approver"};  // who decides what is asked by hand
-    std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete",
-                                                "command"};
-    struct Webhook {
-      std::string url;          // "": none
-      std::string secret_file;  // signs what is sent
-      std::string ca_file;      // "" = the system's authorities
-    } webhook;
-    struct Smtp {
-      std::string relay;  // host:port; "": none
-      std::string from;
-      std::vector<std::string> to;
-      bool starttls = true;
-      std::string ca_file;
-      std::string user;  // "": without authentication
-      std::string password_file;
-    } smtp;
-  } escalation;
+  EscalationSettings escalation;
 
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries

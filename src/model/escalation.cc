@@ -28,7 +28,7 @@ const StatusRow& rowOf(EscalationStatus status) {
   using enum EscalationStatus;
   static const std::array<StatusRow, 5> table = {{
       {"pending", {kPending, kApproved, kDenied, kExpired}},
-      {"approved", {kUsed, kExpired, kDenied}},
+      {"approved", {kUsed, kExpired, kDenied, kApproved, kPending}},
       {"denied", {}},
       {"expired", {}},
       {"used", {}},
@@ -70,6 +70,7 @@ json::array toArray(const std::vector<EscalationDecision>& decisions) {
     array.push_back(json::object{{"decision", each.approve ? "approve" : "deny"},
                                  {"principal", toJsonObject(each.by)},
                                  {"automatic", each.automatic},
+                                 {"revoked", each.revoked},
                                  {"reason", textOrNull(each.reason)},
                                  {"at", timeOrNull(each.at)}});
   }
@@ -112,7 +113,7 @@ uint32_t Escalation::approvals() const {
   uint32_t count = 0;
   for (const EscalationDecision& each : decisions) {
     if (each.automatic && each.approve) return quorum;
-    if (each.approve) count++;
+    if (each.approve && !each.revoked) count++;
   }
   return count;
 }

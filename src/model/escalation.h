@@ -3,7 +3,8 @@
 // a digest to exactly what was shown to those who decide. docs/ESCALATIONS.md tells of it.
 //
 // pending → approved → used (it has let one execution run) or expired (a permission whose time is
-// over); pending → denied | expired; approved → denied (taken back before it was used).
+// over); pending → denied | expired; approved → denied (taken back before it was used) or pending
+// (a credential that approved it was revoked before it was used).
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,9 @@ struct EscalationDecision {
   bool automatic = false;  // by a rule; then `person` is "" and counts for the whole quorum
   std::string reason;
   int64_t at = 0;  // wall-clock microseconds, as all times here
+  // The credential that it was given with was revoked before what was approved began: it does not
+  // count.
+  bool revoked = false;
 };
 
 // Something that an agent's sandbox does not let it do: a kind of operation, and what with.

@@ -88,6 +88,7 @@ TEST(Escalation, EndsAreForGood) {
     EXPECT_EQ(escalationStatusFromName(statusName(end)), end);
   }
   EXPECT_FALSE(mayBecome(kPending, kUsed)) << "nothing runs without an approval";
+  EXPECT_TRUE(mayBecome(kApproved, kPending)) << "without a vote that it had";
 }
 
 TEST(Display, WithoutTheValuesOfItsEnvironment) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "model/roles.h"
 
@@ -20,6 +21,28 @@ struct Principal {
 
   [[nodiscard]] bool isAdmin() const { return roles.has(Role::kAdmin); }
   [[nodiscard]] bool may(Permission permission) const { return model::may(roles, permission); }
+
+  // Whether it may see, and whether it may change or end, what `agent` of `tenant` made (an
+  // execution, a session, an artifact …): its own; with a role above agent, its whole tenant's; an
+  // administrator, every tenant's. A viewer only sees. Credentials without an agent are one agent,
+  // "". Permissions come on top.
+  [[nodiscard]] bool sees(std::string_view of_tenant, std::string_view of_agent) const {
+    return isAdmin() || (tenant == of_tenant && (agent == of_agent || roles.hasAny(kSeeAll)));
+  }
+  [[nodiscard]] bool reaches(std::string_view of_tenant, std::string_view of_agent) const {
+    return isAdmin() || (tenant == of_tenant && (agent == of_agent || roles.hasAny(kReachAll)));
+  }
+  [[nodiscard]] bool sees(const Principal& maker) const { return sees(maker.tenant, maker.agent); }
+  [[nodiscard]] bool reaches(const Principal& maker) const {
+    return reaches(maker.tenant, maker.agent);
+  }
+  // Whether it sees one agent's things alone.
+  [[nodiscard]] bool seesItsOwn() const { return !roles.hasAny(kSeeAll); }
+
+ private:
+  static constexpr Roles kReachAll =
+      Roles(Role::kOperator).with(Role::kApprover).with(Role::kTenantAdmin).with(Role::kAdmin);
+  static constexpr Roles kSeeAll = kReachAll.with(Role::kViewer);
 };
 
 }  // namespace cloister::model

@@ -95,6 +95,34 @@ TEST(Roles, NobodyGivesMoreThanTheyHave) {
     EXPECT_TRUE(mayGive(role).empty()) << roleName(role);
 }
 
+// Whom the roles let see, and change, what another agent of the tenant made.
+TEST(Principals, ReachTheirOwnAgentsThingsUnlessARoleReachesFurther) {
+  using enum Role;
+  struct Row {
+    Roles roles;
+    bool sees;
+    bool reaches;
+  };
+  for (const Row& row :
+       {Row{{}, false, false}, Row{kAgent, false, false}, Row{kViewer, true, false},
+        Row{Roles(kAgent).with(kViewer), true, false}, Row{kOperator, true, true},
+        Row{Roles(kAgent).with(kOperator), true, true}, Row{kApprover, true, true},
+        Row{kTenantAdmin, true, true}, Row{kAdmin, true, true}}) {
+    Principal who{
+        .tenant = "acme", .app = "", .agent = "bob", .user = "", .roles = row.roles, .key_id = ""};
+    const std::string roles = toText(row.roles);
+    EXPECT_TRUE(who.sees("acme", "bob") && who.reaches("acme", "bob")) << roles;
+    EXPECT_EQ(who.sees("acme", "alice"), row.sees) << roles;
+    EXPECT_EQ(who.reaches("acme", "alice"), row.reaches) << roles;
+    EXPECT_EQ(who.sees("acme", ""), row.sees) << roles;
+    EXPECT_EQ(who.reaches("rival", "bob"), who.isAdmin()) << roles;
+    EXPECT_EQ(who.sees("rival", "bob"), who.isAdmin()) << roles;
+    who.agent.clear();
+    EXPECT_TRUE(who.reaches("acme", "")) << roles;
+    EXPECT_EQ(who.sees("acme", "alice"), row.sees) << roles;
+  }
+}
+
 // docs/IDENTITY.md has the table as the code has it.
 TEST(Permissions, AreDocumented) {
   const std::string text =

@@ -28,6 +28,7 @@ struct SnapshotMemory {
 struct Snapshot {
   std::string id;  // snap_…
   std::string tenant;
+  std::string agent = {};  // that the session belongs to; not shown
   std::string session_id;  // whose workspace it is of
   std::string name;        // "" if none
   base::json::object metadata;

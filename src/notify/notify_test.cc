@@ -111,7 +111,7 @@ TEST(Notify, AddressesAreOnlyAddresses) {
 }
 
 TEST(Notify, ConfigurationIsChecked) {
-  model::Config::Escalation config;
+  model::EscalationSettings config;
   config.smtp.relay = "mail.example.org";
   config.smtp.from = "c@x.org";
   config.smtp.to = {"a@x.org"};
@@ -135,7 +135,7 @@ TEST(Notify, NothingOfWhatWouldRunIsTold) {
 }
 
 TEST(Smtp, TheTimeLimitHoldsForTheLookUpOfTheName) {
-  model::Config::Escalation config;
+  model::EscalationSettings config;
   config.smtp.relay = "silent.test:25";
   config.smtp.from = "cloister@example.org";
   config.smtp.to = {"security@example.org"};
@@ -151,7 +151,7 @@ TEST(Smtp, TheTimeLimitHoldsForTheLookUpOfTheName) {
 }
 
 TEST(Smtp, TakesAPasswordOverTlsOnly) {
-  model::Config::Escalation config;
+  model::EscalationSettings config;
   config.smtp.relay = "mail.example.org:587";
   config.smtp.from = "cloister@example.org";
   config.smtp.to = {"security@example.org"};

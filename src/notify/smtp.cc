@@ -206,7 +206,7 @@ std::unexpected<Error> unusable(const std::string& key, const std::string& why) 
   return fail(Code::kInvalid, key + ": " + why, key);
 }
 
-Result<> checkAddresses(const model::Config::Escalation::Smtp& config) {
+Result<> checkAddresses(const model::EscalationSettings::Smtp& config) {
   if (!isMailAddress(config.from)) {
     return unusable("escalation.smtp.from", "must be a mail address, as cloister@example.org");
   }
@@ -220,7 +220,7 @@ Result<> checkAddresses(const model::Config::Escalation::Smtp& config) {
 }
 
 // "" without a user.
-Result<std::string> readPassword(const model::Config::Escalation::Smtp& config) {
+Result<std::string> readPassword(const model::EscalationSettings::Smtp& config) {
   constexpr char kKey[] = "escalation.smtp.password_file";
   if (config.user.empty() && config.password_file.empty()) return "";
   if (config.user.empty()) return unusable("escalation.smtp.user", "is required with a password");
@@ -239,7 +239,7 @@ Result<std::string> readPassword(const model::Config::Escalation::Smtp& config) 
 
 }  // namespace
 
-Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config) {
+Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config) {
   TRY(checkAddresses(config.smtp));
   // As an authority it is read like that of a URL; a port has to be said.
   const std::string& given = config.smtp.relay;

@@ -15,7 +15,7 @@
 namespace cloister::notify {
 
 // Checks the addresses and reads the authorities now; kInvalid names the key.
-Result<orchestrator::Channel> openSmtp(const model::Config::Escalation& config);
+Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config);
 
 // The message as it is sent, lines ended by CR LF, without the final dot.
 std::string mailText(const std::string& from, const std::vector<std::string>& to,

@@ -17,7 +17,7 @@ boost::asio::awaitable<Result<>> send(std::shared_ptr<SignedPost> hook,
 
 }  // namespace
 
-Result<orchestrator::Channel> openWebhook(const model::Config::Escalation& config) {
+Result<orchestrator::Channel> openWebhook(const model::EscalationSettings& config) {
   const auto hook =
       TRY(SignedPost::open("escalation.webhook", config.webhook.url, config.webhook.secret_file,
                            config.webhook.ca_file, Millis(config.notification_timeout_ms)));

@@ -9,6 +9,6 @@
 namespace cloister::notify {
 
 // POSTs {event, delivery, at, escalation} as signed_post.h has it.
-Result<orchestrator::Channel> openWebhook(const model::Config::Escalation& config);
+Result<orchestrator::Channel> openWebhook(const model::EscalationSettings& config);
 
 }  // namespace cloister::notify

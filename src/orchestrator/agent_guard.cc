@@ -9,6 +9,7 @@
 #include "model/capability.h"
 #include "model/tool.h"
 #include "policy/agent/file_grant.h"
+#include "policy/agent/revoked.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -271,6 +272,22 @@ std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::E
   return more;
 }
 
+constexpr std::string_view kOwnSession =
+    "make a session of your own (POST /v1/sessions), and run it there";
+
+std::string shown(const model::Principal& principal) {
+  return principal.agent.empty() ? "a key without an agent" : "agent " + principal.agent;
+}
+
+// What is approved is for sandboxes of the agent that asked.
+void closeToApproval(AgentRefusal& refused) {
+  refused.wants.clear();
+  refused.denied.remedy =
+      "do without it: in another agent's session the rules of both hold, and no approval lifts any";
+  refused.details["escalation_available"] = false;
+  refused.details["human_approval"] = false;
+}
+
 }  // namespace
 
 std::string safeReason(const std::vector<std::string>& safe_by) {
@@ -367,10 +384,7 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
   query.status = model::EscalationStatus::kApproved;
   query.agent = agent.agent;
   query.limit = kMost;
-  model::Principal owner;  // one that sees its tenant alone, whoever asks
-  owner.tenant = agent.tenant;
-  owner.roles = {};
-  const auto approved = TRY(store_.escalations().list(store::Scope::of(owner), query));
+  const auto approved = TRY(store_.escalations().list(store::Scope::ofTenant(agent.tenant), query));
   const int64_t now = base::wallMicros();
   std::vector<model::TemporaryPermission> grants;
   for (const model::Escalation& e : approved) {
@@ -384,35 +398,79 @@ Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
   return rules ? heldOf(*rules) : Held();
 }
 
-Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
-                                            model::ExecRequest& request, bool in_session,
-                                            const Resources& used,
-                                            const model::Escalation* approval) const {
-  const auto by_rules = TRY(rulesOf(principal));
-  if (!by_rules) return AgentJudgement{};
-  const auto rules =
-      approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
-  model::RunRequest& run = request.run;
-  clamp(*rules, run.limits, run.named_limits);
-  Questions questions(*rules, principal);
+std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
+                                                  const model::Principal& principal,
+                                                  const model::ExecRequest& request,
+                                                  bool in_session, const Resources& used) const {
+  const model::RunRequest& run = request.run;
+  Questions questions(rules, principal);
   for (const model::FileSpec& each : run.files)
     questions.ask(file(FileAccess::kCreate, each.path));
   if (auto command = commandOf(run, languages_)) {
     command->directory = request.cwd;
     questions.ask({.what = *std::move(command), .wanted = {}});
   }
-  askEnvironment(*rules, run.env, questions);
-  askNetwork(*rules, run.network_tier, questions);
-  askToolNeeds(*rules, run, questions);
+  askEnvironment(rules, run.env, questions);
+  askNetwork(rules, run.network_tier, questions);
+  askToolNeeds(rules, run, questions);
   Resources wanted{.time_ms = static_cast<uint64_t>(run.limits.wall.count())};
   if (!in_session) {  // its sandbox has been counted
     wanted.memory_bytes = run.limits.memory_bytes;
     wanted.running = 1;
   }
   questions.askResources(wanted, used);
-  const std::optional<uint64_t> time = rules->limits.time_seconds;
-  AgentJudgement judged{.refusal = questions.take(), .held = {}, .time_seconds = time};
-  if (in_session && approval == nullptr) return judged;  // its sandbox has its walls
+  return questions.take();
+}
+
+// The walls are the session's, and its maker's rules hold for whoever comes.
+Result<AgentJudgement> AgentGuard::judgeVisit(const AgentRules& rules,
+                                              const model::Principal& principal,
+                                              model::ExecRequest& request, const Within& session,
+                                              const Resources& used) const {
+  AgentJudgement judged{.refusal = refusalBy(rules, principal, request, true, used),
+                        .held = {},
+                        .time_seconds = rules.limits.time_seconds};
+  const auto makers = TRY(rulesOf(session.maker));
+  if (makers) {
+    clamp(*makers, request.run.limits, request.run.named_limits);
+    if (!judged.refusal) judged.refusal = refusalBy(*makers, principal, request, true, {});
+    const auto& time = makers->limits.time_seconds;
+    if (time) judged.time_seconds = std::min(*time, judged.time_seconds.value_or(*time));
+  }
+  if (judged.refusal) closeToApproval(*judged.refusal);
+  return judged;
+}
+
+Result<std::optional<policy::Denied>> AgentGuard::tooOpen(const model::Principal& principal,
+                                                          const Within& session) const {
+  if (sameAgent(principal, session.maker)) return std::nullopt;
+  const Held own = TRY(heldFor(principal));
+  if (!own || !letsMore(session.held, *own)) return std::nullopt;
+  return policy::Denied{.rule = "",
+                        .reason = "the session was made by " + shown(session.maker) +
+                                  ", and its sandbox lets programs do what " + shown(principal) +
+                                  " may not",
+                        .remedy = std::string(kOwnSession)};
+}
+
+Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
+                                            model::ExecRequest& request, const Within* session,
+                                            const Resources& used,
+                                            const model::Escalation* approval) const {
+  const auto by_rules = TRY(rulesOf(principal));
+  if (!by_rules) return AgentJudgement{};
+  model::RunRequest& run = request.run;
+  if (session != nullptr && !sameAgent(principal, session->maker)) {
+    clamp(*by_rules, run.limits, run.named_limits);
+    return judgeVisit(*by_rules, principal, request, *session, used);
+  }
+  const auto rules =
+      approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
+  clamp(*rules, run.limits, run.named_limits);
+  AgentJudgement judged{.refusal = refusalBy(*rules, principal, request, session != nullptr, used),
+                        .held = {},
+                        .time_seconds = rules->limits.time_seconds};
+  if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its walls
   judged.held = TRY(heldOf(*rules));
   judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
   return judged;
@@ -433,17 +491,40 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
 }
 
 Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
-    const model::Principal& principal, const std::vector<std::string>& argv) const {
+    const model::Principal& principal, const model::Principal& maker,
+    const std::vector<std::string>& argv) const {
   const auto rules = TRY(rulesOf(principal));
   if (!rules) return std::nullopt;
-  Questions questions(*rules, principal);
-  for (const Operation& operation : operationsOf(argv))
-    questions.ask(operation);
-  return questions.take();
+  const auto by = [&](const AgentRules& held_to) {
+    Questions questions(held_to, principal);
+    for (const Operation& operation : operationsOf(argv))
+      questions.ask(operation);
+    return questions.take();
+  };
+  auto refusal = by(*rules);
+  if (sameAgent(principal, maker)) return refusal;
+  const auto makers = TRY(rulesOf(maker));
+  if (!refusal && makers) refusal = by(*makers);
+  if (refusal) closeToApproval(*refusal);
+  return refusal;
+}
+
+bool sameAgent(const model::Principal& a, const model::Principal& b) {
+  return a.tenant == b.tenant && a.agent == b.agent;
+}
+
+bool letsMore(const Held& has, const policy::HeldRules& rules) {
+  const policy::HeldRules none;
+  const policy::HeldRules& before = has ? *has : none;
+  return (before.runs && !rules.runs) || policy::takesAway(before.walls, rules.walls);
+}
+
+Error toError(const policy::Denied& denied, const std::string& doing) {
+  return {Code::kDenied, doing + ": " + denied.reason + "; " + denied.remedy, {}};
 }
 
 Error toError(const AgentRefusal& refusal, const std::string& doing) {
-  return {Code::kDenied, doing + ": " + refusal.denied.reason + "; " + refusal.denied.remedy, {}};
+  return toError(refusal.denied, doing);
 }
 
 }  // namespace cloister::orchestrator

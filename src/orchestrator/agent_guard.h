@@ -47,6 +47,12 @@ struct AgentJudgement {
   Held by_rules = {};                         // `held`, but for what the run is approved with
 };
 
+// The session that something is asked of: who made it, and what its sandbox holds.
+struct Within {
+  const model::Principal& maker;
+  Held held;
+};
+
 class AgentGuard {
  public:
   // All of them outlive it. `default_level` is one of `levels`, or "".
@@ -61,19 +67,26 @@ class AgentGuard {
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
       const store::AgentName& agent) const;
 
-  // A run, or a program in a session; `approval` lifts rules for it alone, or null. Its share of a
-  // processor, disk and largest file become what the agent may have; more memory or time than that
-  // is refused. `used`: by what it has running.
+  // A run, or a program in a session (otherwise null); `approval` lifts rules for it alone, or
+  // null. Its share of a processor, disk and largest file become what the agent may have; more
+  // memory or time than that is refused. `used`: by what it has running. In a session that another
+  // agent made, the rules of both hold, and no approval lifts any.
   Result<AgentJudgement> judgeRun(const model::Principal& principal, model::ExecRequest& request,
-                                  bool in_session, const policy::Resources& used,
+                                  const Within* session, const policy::Resources& used,
                                   const model::Escalation* approval = nullptr) const;
+  // Why `principal` may run nothing in a session that another agent made: what its own rules keep
+  // from a program, the sandbox there does not. Nothing: it may, or is held to no rules.
+  [[nodiscard]] Result<std::optional<policy::Denied>> tooOpen(const model::Principal& principal,
+                                                              const Within& session) const;
   // A session as it is asked for.
   Result<AgentJudgement> judgeSession(const model::Principal& principal,
                                       model::RunRequest& settings,
                                       const policy::Resources& used) const;
   // A request to a session's file server, in the words of wire/files.h. Nothing: it may be done.
+  // In a session that another agent made as judgeRun().
   [[nodiscard]] Result<std::optional<AgentRefusal>> judgeFiles(
-      const model::Principal& principal, const std::vector<std::string>& argv) const;
+      const model::Principal& principal, const model::Principal& maker,
+      const std::vector<std::string>& argv) const;
   // Why a rule may approve what the agent asks for (model::operation) without a person: it is set
   // to, nothing wants a person, and it is allowed anyway or safe. "": it takes a person. Nothing:
   // held to no rules.
@@ -90,6 +103,14 @@ class AgentGuard {
  private:
   [[nodiscard]] Result<std::optional<policy::AgentRules>> ownRules(
       const model::Principal& principal) const;
+  [[nodiscard]] std::optional<AgentRefusal> refusalBy(const policy::AgentRules& rules,
+                                                      const model::Principal& principal,
+                                                      const model::ExecRequest& request,
+                                                      bool in_session,
+                                                      const policy::Resources& used) const;
+  Result<AgentJudgement> judgeVisit(const policy::AgentRules& rules,
+                                    const model::Principal& principal, model::ExecRequest& request,
+                                    const Within& session, const policy::Resources& used) const;
   Result<> addPolicy(const model::Principal& principal, policy::AgentRules& rules) const;
 
   store::Store& store_;
@@ -99,10 +120,17 @@ class AgentGuard {
   std::vector<store::Lowering> lowering_;
 };
 
+// Whether two have the same rules: those of one agent.
+bool sameAgent(const model::Principal& a, const model::Principal& b);
+// Whether a sandbox with `has` lets its programs do what one with `rules` does not; null: it was
+// made without rules.
+bool letsMore(const Held& has, const policy::HeldRules& rules);
+
 // Of an approval by a rule: what of the table of safe operations has it.
 std::string safeReason(const std::vector<std::string>& safe_by);
 
 // An error for who asked for something that has no record of its own.
 Error toError(const AgentRefusal& refusal, const std::string& doing);
+Error toError(const policy::Denied& denied, const std::string& doing);
 
 }  // namespace cloister::orchestrator

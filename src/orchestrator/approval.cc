@@ -212,10 +212,11 @@ Result<Bound> boundOf(const std::string& request_json, const std::string& sessio
 }
 
 std::string digestOf(const Bound& bound, const std::string& image_digest) {
-  const json::object all = {{"request", bound.request_sha256},
-                            {"program", bound.spec_sha256},
-                            {"image", image_digest},
-                            {"session", bound.session_id}};
+  json::object all = {{"request", bound.request_sha256},
+                      {"program", bound.spec_sha256},
+                      {"image", image_digest},
+                      {"session", bound.session_id}};
+  if (!bound.workspace_sha256.empty()) all["workspace"] = bound.workspace_sha256;
   return "sha256:" + base::sha256Hex(std::string(kDomain) + model::canonicalJson(all));
 }
 
@@ -238,7 +239,7 @@ std::string atMost(std::string out) {
 }  // namespace
 
 std::string displayOf(const std::string& request_json, const std::string& image_digest,
-                      const std::string& session_id) {
+                      const std::string& session_id, const std::string& workspace) {
   const auto request = parseStored(request_json);
   if (!request) return "a request that cannot be shown";
   std::string out = "run " + model::markedText(subjectOf(request_json), kShownValue);
@@ -251,7 +252,7 @@ std::string displayOf(const std::string& request_json, const std::string& image_
     out += "\nin a sandbox of its own with the session's workspace";
   }
   if (!session_id.empty()) {
-    out += "\nfiles of the session: as they are when it runs; this approval does not cover them";
+    out += "\nworkspace of the session: " + workspace + "; it runs only while that is so";
   }
   out += "\nimage: " + model::markedText(image_digest, kShownValue);
   return atMost(std::move(out));
@@ -321,11 +322,8 @@ Result<std::string> personOf(store::Store& store, const model::Principal& who) {
 std::optional<model::AgentEscalation> agentSettings(store::Store& store,
                                                     const model::Principal& of) {
   if (of.agent.empty()) return std::nullopt;
-  model::Principal owner;  // one that sees its tenant alone, whoever asks
-  owner.tenant = of.tenant;
-  owner.roles = {};
-  auto sandbox =
-      store.agents().sandbox(store::Scope::of(owner), {.tenant = of.tenant, .agent = of.agent});
+  auto sandbox = store.agents().sandbox(store::Scope::ofTenant(of.tenant),
+                                        {.tenant = of.tenant, .agent = of.agent});
   if (!sandbox) return std::nullopt;
   return std::move(sandbox->escalation);
 }
@@ -386,7 +384,7 @@ store::NewEscalation escalationFor(const Wanted& wanted, const std::string& requ
     e.display += "its agent may not: " + each.operation + " " +
                  model::markedText(each.target, kShownValue) + "\n";
   }
-  e.display += displayOf(request_json, image_digest, wanted.session_id);
+  e.display += displayOf(request_json, image_digest, wanted.session_id, bound.workspace_shown);
   return toAsk(std::move(e), wanted, config, request_json);
 }
 
@@ -449,6 +447,17 @@ model::AuditEvent refusedVoteEvent(const Escalation& e, const model::Principal& 
                {{"decision", approve ? "approve" : "deny"},
                 {"reason", why},
                 {"roles_of_approver", model::toText(by.roles)}});
+}
+
+model::AuditEvent struckEvent(const Escalation& e) {
+  json::array credentials;
+  for (const model::EscalationDecision& each : e.decisions) {
+    if (each.revoked) credentials.emplace_back(each.by.key_id);
+  }
+  return about("escalation.votes_revoked", e, e.requester,
+               {{"approvals", e.approvals()},
+                {"quorum", e.quorum},
+                {"credentials", std::move(credentials)}});
 }
 
 model::AuditEvent usedEvent(const Escalation& e) {

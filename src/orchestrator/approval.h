@@ -5,7 +5,8 @@
 // The digest covers the request as it was canonicalised (language, code or command, arguments,
 // variables, files, input, directory, dependencies, network, limits, runtime, tier, artifacts,
 // metadata), the encoded program that the request resolved to, the digest of the image, and the
-// session. The name of the approval itself is not part of it.
+// session with the state of its workspace at that moment. The name of the approval itself is not
+// part of it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,9 @@ struct EscalationConfig {
   store::EscalationBounds bounds;
   std::vector<std::string> channels;  // who are told
   std::vector<std::string> roles = {"approver"};
-  uint32_t pending_per_agent = 20;  // runs of one agent that wait; more are denied
+  uint32_t pending_per_agent = 20;               // runs of one agent that wait; more are denied
+  uint64_t workspace_bytes = uint64_t{1} << 30;  // of a session in which an approval is asked for
+  uint32_t workspace_files = 100'000;            // likewise
   std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete", "command"};
 };
 
@@ -38,6 +41,8 @@ struct Bound {
   std::string request_sha256;  // of the canonical request, without what changes nothing
   std::string spec_sha256;     // of the encoded program, under the same name for each execution
   std::string session_id;
+  std::string workspace_sha256 = {};  // of the session's, as it was when it was asked for
+  std::string workspace_shown = {};   // the same for people
 };
 // Of a stored request and the program that it resolves to, made anew: the files of a session's
 // program have names of an execution's own, and policy may have lowered what was not asked for.
@@ -51,8 +56,9 @@ Result<Bound> boundOfSession(const std::string& request_json);
 
 // For people: lines of safe text, some 16 KiB at most; what is left out is counted, and covered by
 // the digest all the same.
+// `workspace`: of the session's (WorkspaceState::shown()).
 std::string displayOf(const std::string& request_json, const std::string& image_digest,
-                      const std::string& session_id);
+                      const std::string& session_id, const std::string& workspace = "");
 std::string displayOfSession(const std::string& request_json, const std::string& image_digest);
 // "for python".
 std::string subjectOfSession(const std::string& request_json);
@@ -111,6 +117,8 @@ model::AuditEvent votedEvent(const model::Escalation& escalation, const model::P
                              bool approve, const std::string& reason);
 model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const model::Principal& by,
                                    bool approve, const std::string& why);
+// Votes do not count any more: their credentials are revoked.
+model::AuditEvent struckEvent(const model::Escalation& escalation);
 model::AuditEvent usedEvent(const model::Escalation& escalation);
 model::AuditEvent expiredEvent(const model::Escalation& escalation);
 // What waited for it has ended.

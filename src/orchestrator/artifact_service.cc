@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/quota.h"
+#include "orchestrator/reach.h"
 #include "orchestrator/recorder.h"
 
 namespace cloister::orchestrator {
@@ -168,7 +169,7 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
   }
   const auto upload = std::make_shared<Upload>(std::move(place), principal, wanted);
   upload->content_ = TRY(contentFor(principal, wanted));
-  const UploadName name{principal.tenant, wanted.upload};
+  const UploadName name{principal.tenant, principal.agent, wanted.upload};
   if (!upload->content_) {
     upload->ended_ = TRY(kept_->get(name)).artifact_id;
     return upload;
@@ -212,7 +213,7 @@ Result<> ArtifactService::count(Upload& upload, uint64_t more) {
 // What was kept of it, or a new one; null for one that has ended.
 Result<std::shared_ptr<UploadContent>> ArtifactService::contentFor(
     const model::Principal& principal, const NewArtifact& wanted) {
-  const UploadName name{principal.tenant, wanted.upload};
+  const UploadName name{principal.tenant, principal.agent, wanted.upload};
   const bool from_start = wanted.offset.value_or(0) == 0;
   if (wanted.offset && !(from_start && !kept_->get(name))) {
     return kept_->find(name, wanted.path, *wanted.offset);
@@ -274,6 +275,7 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
   upload->busy_ = false;
   model::Artifact artifact;
   artifact.tenant = upload->by().tenant;
+  artifact.agent = upload->by().agent;
   if (finished) artifact.ref = *std::move(finished);
   if (finished) blobs_.hold(artifact.blob());
   blobs_.endNaming();
@@ -322,22 +324,23 @@ ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
 
 ArtifactService::Task<Result<>> ArtifactService::interrupt(const model::Principal& principal,
                                                            const std::string& upload) {
-  return kept_->interrupt({principal.tenant, upload});
+  return kept_->interrupt({principal.tenant, principal.agent, upload});
 }
 
 Result<UploadState> ArtifactService::upload(const model::Principal& principal,
                                             const std::string& upload) const {
-  return kept_->get({principal.tenant, upload});
+  return kept_->get(kept_->meant(principal, upload));
 }
 
 std::vector<UploadState> ArtifactService::uploads(const model::Principal& principal) const {
-  return kept_->list(principal.tenant);
+  return kept_->list(principal);
 }
 
 ArtifactService::Task<Result<>> ArtifactService::dropUpload(model::Principal principal,
                                                             std::string upload) {
-  const UploadName name{principal.tenant, upload};
+  const UploadName name = kept_->meant(principal, upload);
   CO_TRY(kept_->get(name));
+  CO_TRY(mustReach(principal, makerOf(name.tenant, name.agent), "deleting an upload"));
   CO_TRY(co_await kept_->interrupt(name));
   kept_->drop(name);
   co_return Result<>();
@@ -356,6 +359,7 @@ Result<std::vector<model::Artifact>> ArtifactService::list(const model::Principa
 ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal principal,
                                                         std::string id) {
   const model::Artifact artifact = CO_TRY(get(principal, id));
+  CO_TRY(mustReach(principal, makerOf(artifact.tenant, artifact.agent), "deleting an artifact"));
   const auto freed = co_await ledger_.removeArtifact(
       store::Scope::of(principal), id, eventOf("artifact.deleted", principal, artifact));
   blobs_.remove(CO_TRY(freed));
@@ -390,17 +394,20 @@ ArtifactService::Task<Result<std::string>> ArtifactService::read(
       background_, [reader, offset, length] { return reader->read(offset, length); });
 }
 
-Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at) {
+Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at,
+                                          const std::string& made_with) {
   const auto keys = TRY(keys_.of(artifact.tenant));
-  return artifacts::signLink(*keys, {artifact.tenant, artifact.ref.id, expires_at});
+  return artifacts::signLink(*keys, {artifact.tenant, artifact.ref.id, expires_at, made_with});
 }
 
 Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t expires_at,
+                                                const std::string& made_with,
                                                 const std::string& signature) {
   const auto artifact = store_.artifact(store::Scope::allTenants(), id);
   const auto keys = artifact ? keys_.find(artifact->tenant) : nullptr;
-  if (keys && artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at}, signature) &&
-      expires_at * 1'000'000 > base::wallMicros()) {
+  if (keys &&
+      artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at, made_with}, signature) &&
+      expires_at * 1'000'000 > base::wallMicros() && store::stillHolds(store_, made_with)) {
     return *artifact;
   }
   return fail(Code::kUnauthorized, "the link is not good, or no longer");

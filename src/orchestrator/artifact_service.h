@@ -93,11 +93,13 @@ class ArtifactService {
   Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
                                  size_t length);
 
-  // A signature with which anyone may read the artifact until `expires_at` (Unix seconds).
-  Result<std::string> sign(const model::Artifact& artifact, int64_t expires_at);
+  // A signature with which anyone may read the artifact until `expires_at` (Unix seconds), as long
+  // as the credential `made_with` is good.
+  Result<std::string> sign(const model::Artifact& artifact, int64_t expires_at,
+                           const std::string& made_with);
   // The artifact of a link. kUnauthorized for any that is not good, whatever is wrong with it.
   Result<model::Artifact> verify(const std::string& id, int64_t expires_at,
-                                 const std::string& signature);
+                                 const std::string& made_with, const std::string& signature);
 
  private:
   Result<std::shared_ptr<UploadContent>> contentFor(const model::Principal& principal,

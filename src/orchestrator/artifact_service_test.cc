@@ -157,21 +157,26 @@ TEST_F(ArtifactServiceTest, ALinkOpensOneArtifactForATime) {
   const auto artifact = put("a", "x").value();
   const auto other = put("b", "y").value();
   const int64_t soon = base::wallMicros() / 1'000'000 + 100;
-  const std::string signature = service->sign(artifact, soon).value();
-  EXPECT_EQ(service->verify(artifact.ref.id, soon, signature)->ref.id, artifact.ref.id);
-  const auto refused = [&](const std::string& id, int64_t expires, const std::string& with) {
-    const auto found = service->verify(id, expires, with);
+  const std::string key = putKey();
+  const std::string signature = service->sign(artifact, soon, key).value();
+  EXPECT_EQ(service->verify(artifact.ref.id, soon, key, signature)->ref.id, artifact.ref.id);
+  const auto refused = [&](const std::string& id, int64_t expires, const std::string& made_with,
+                           const std::string& with) {
+    const auto found = service->verify(id, expires, made_with, with);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, Code::kUnauthorized);
     EXPECT_EQ(found.error().message, "the link is not good, or no longer");
   };
-  refused(other.ref.id, soon, signature);
-  refused(artifact.ref.id, soon + 1, signature);
-  refused(artifact.ref.id, soon, "");
-  refused(base::newId("art"), soon, signature);
-  refused(artifact.ref.id, 1, service->sign(artifact, 1).value());
+  refused(other.ref.id, soon, key, signature);
+  refused(artifact.ref.id, soon + 1, key, signature);
+  refused(artifact.ref.id, soon, "key_another", signature);
+  refused(artifact.ref.id, soon, key, "");
+  refused(base::newId("art"), soon, key, signature);
+  refused(artifact.ref.id, 1, key, service->sign(artifact, 1, key).value());
+  const std::string revoked = putKey(1);
+  refused(artifact.ref.id, soon, revoked, service->sign(artifact, soon, revoked).value());
   ASSERT_TRUE(remove(artifact.ref.id));
-  refused(artifact.ref.id, soon, signature);
+  refused(artifact.ref.id, soon, key, signature);
 }
 
 TEST_F(ArtifactServiceTest, ForgettingATenantLeavesNothingOfIt) {

@@ -105,6 +105,7 @@ policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_i
   policy::Decision decision = policy::decide(policy, asked);
   if (std::holds_alternative<policy::Denied>(decision)) return decision;
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  if (!run.refusal && run.approval) strikeVotes(run);
   if (!run.refusal && run.approval) {
     auto standing = policy::stands(*run.approval, useOf(run), wanted);
     if (!standing) run.refusal = std::move(standing).error();
@@ -134,11 +135,12 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
   }
   auto found = [&]() -> Result<Escalation> {
-    // Its own tenant's, for an administrator too: it asks in its own name.
+    // Its own agent's, for an administrator too: it asks in its own name.
     model::Principal who = run.execution.principal;
     who.roles = {};
     Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
     run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
+    policy::strike(e, TRY(revokedOf(e)));
     TRY(policy::use(e, useOf(run)));
     return e;
   }();
@@ -170,7 +172,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
     return fail(Code::kUnavailable,
                 "asking for approval: the node has not said yet which image it has; try again");
   }
-  run.bound = TRY(boundOf(record.request_json, execution.session_id, parts.languages));
+  run.bound = TRY(boundNow(run, record.request_json));
   const std::string person = TRY(personOf(parts.store, execution.principal));
   std::optional<Escalation> alike;
   if (run.asks) {
@@ -228,6 +230,9 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     if (!open && open.error().code == Code::kConflict)
       co_return earlierOr(*run, std::move(record), std::move(open).error());
   }
+  if (auto read = co_await readWorkspace(run); !read) {
+    co_return earlierOr(*run, std::move(record), std::move(read).error());
+  }
   const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
   if (auto within = countRun(*run, memory); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
@@ -280,7 +285,7 @@ Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution
   if (own || !execution.error) return own;
   const auto* id = execution.error->details.if_contains("escalation_id");
   if (id == nullptr || !id->is_string()) return own;
-  return TRY(parts.store.escalations().get(store::Scope::of(ownerOf(execution.principal.tenant)),
+  return TRY(parts.store.escalations().get(store::Scope::ofTenant(execution.principal.tenant),
                                            std::string(id->get_string())));
 }
 
@@ -324,7 +329,7 @@ Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const 
 Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
   TRY(checkAsAccepted(pending));
   run.spec = TRY(wire::decodeExecSpec(pending.spec));
-  run.bound = TRY(boundOf(pending.request_json, run.execution.session_id, parts.languages));
+  run.bound = TRY(boundNow(run, pending.request_json));
   if (run.home) return {};  // the rest is as it was: no session outlives the service
   const base::json::object request = TRY(parseStored(pending.request_json));
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
@@ -417,14 +422,27 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
 
 Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
-  const auto done = co_await unblock(run, std::move(e));
+  auto approved = co_await released(run, std::move(e));
+  if (approved && !*approved) co_return;
+  Result<> done;
+  if (approved) {
+    done = co_await unblock(run, **approved);
+  } else {
+    done = std::unexpected(approved.error());
+  }
+  if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
   if (done && run->cause == Cause::kNone) {
     run->log->publish(run->execution);
-    if (run->home) co_return co_await startInSession(run);
+    if (run->home) {
+      run->let_in = false;
+      occupy(*run);
+      co_return co_await execute(run);
+    }
     queue.take(run->execution.principal.tenant, run->bytes);
     queue.push(run->execution.principal.tenant, run);
     co_return startWaiting();
   }
+  letGo(*run);
   if (run->cause != Cause::kNone) {
     applyCause(run->execution, run->cause);
   } else if (!model::isTerminal(run->execution.status)) {
@@ -444,13 +462,14 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Pending pending =
       CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
   CO_TRY(reload(*run, pending));
-  CO_TRY(store::stillHolds(parts.store, run->execution.principal));
+  CO_TRY(requesterStands(run->execution.principal));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
   // One of those that waited together uses it up: its own run, or where that has ended, the first.
   const bool shares = e.execution_id != run->execution.id;
   const bool orphan = shares && !live.contains(e.execution_id);
   if (shares) e = CO_TRY(sharedApproval(*run, e.id));
+  if (shares) policy::strike(e, CO_TRY(revokedOf(e)));
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {
@@ -465,6 +484,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     applyFault(run->execution, disk.error(), Cause::kNone, false);
     co_return disk;
   }
+  if (run->home) CO_TRY(co_await enterAndHold(run, e));
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();
@@ -490,34 +510,6 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   co_return Result<>{};
 }
 
-// Its turn comes when its session lets it in. What it was approved with may take another sandbox.
-Task<void> RunService::Impl::startInSession(LivePtr run) {
-  const auto self = shared_from_this();
-  constexpr Millis kLookAgain{500};
-  const auto over = [&] {
-    return run->cause != Cause::kNone || run->host->cause() != Cause::kNone || draining;
-  };
-  Result<> let_in = fail(Code::kUnavailable, "");
-  while (!over()) {
-    let_in = co_await run->enter(run->opened, run->by_rules);
-    const bool passes = !let_in && (let_in.error().code == Code::kQuota ||
-                                    let_in.error().code == Code::kUnavailable);
-    if (!passes || base::wallMicros() >= run->approval->grant_expires_at) break;
-    co_await changed.wait(base::monotonicNow() + kLookAgain);
-  }
-  if (let_in) {
-    occupy(*run);
-    co_return co_await execute(run);
-  }
-  if (!over()) {
-    applyFault(run->execution, let_in.error(), Cause::kNone, false);
-  } else {
-    const Cause of_session = draining ? Cause::kStopping : run->host->cause();
-    applyCause(run->execution, run->cause != Cause::kNone ? run->cause : of_session);
-  }
-  co_await endBlocked(run);
-}
-
 Task<void> RunService::Impl::endBlocked(LivePtr run) {
   const auto self = shared_from_this();
   run->execution.finished_at = run->clock.now();
@@ -529,7 +521,7 @@ Task<void> RunService::Impl::endBlocked(LivePtr run) {
 // Nothing waits for it any more: it is neither to be decided nor of use.
 Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
   const auto self = shared_from_this();
-  const store::Scope tenant = store::Scope::of(ownerOf(of.tenant));
+  const store::Scope tenant = store::Scope::ofTenant(of.tenant);
   for (const std::string& id : unfollow(of, execution_id)) {
     const auto left = parts.store.escalations().get(tenant, id);
     if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);

@@ -35,6 +35,7 @@ class CellHost final : public Host {
 
   [[nodiscard]] bool startsAtOnce() const override { return true; }
   Result<> admit() override { return inner_->admit(); }
+  void pass() override { inner_->pass(); }
   void occupy() override {
     inner_->occupy();
     kernel_->join(this);

@@ -21,6 +21,7 @@ class CollectingHost final : public Host {
   Result<> admit() override { return inner_->admit(); }
   void occupy() override { inner_->occupy(); }
   void vacate() override { inner_->vacate(); }
+  void pass() override { inner_->pass(); }
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
     return inner_->prepare(std::move(permit), spec);

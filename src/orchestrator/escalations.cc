@@ -33,10 +33,7 @@ bool isOfFiles(std::string_view operation) {
 // Whose: an administrator's choice, everyone else's own.
 store::Scope scopeOf(const Principal& who, const std::string& tenant) {
   if (!who.isAdmin() || tenant.empty()) return store::Scope::of(who);
-  Principal as = who;
-  as.tenant = tenant;
-  as.roles = {};
-  return store::Scope::of(as);
+  return store::Scope::ofTenant(tenant);
 }
 
 // Of one that is asked for by name; `host`, of the node's own, without.
@@ -335,7 +332,9 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
     co_return std::unexpected(opens.error());
   }
   store::EscalationChange change = impl->changeOf(found);
-  change.apply = [ballot](Escalation& e) -> Result<model::AuditEvent> {
+  const auto revoked = CO_TRY(impl->runs->revokedOf(found));
+  change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
+    policy::strike(e, revoked);  // it does not complete a quorum with these
     TRY(policy::vote(e, ballot));
     return votedEvent(e, ballot.by, ballot.approve, ballot.reason);
   };
@@ -365,7 +364,10 @@ Result<base::json::object> EscalationService::requestOf(const Escalation& e) {
 Task<void> EscalationService::noteRefused(model::Principal principal, std::string tenant,
                                           std::string id, bool approve) {
   const auto impl = impl_;
-  const auto found = get(principal, tenant, id);
+  // Of its tenant's, whether it sees it or not: the log is to tell who tries.
+  const auto scope =
+      principal.isAdmin() ? scopeOf(principal, tenant) : store::Scope::ofTenant(principal.tenant);
+  const auto found = impl->ledger().get(scope, id);
   if (!found) co_return;
   std::ignore = co_await impl->runs->ledger.append(refusedVoteEvent(
       *found, principal, approve, "the credential lacks the permission escalation.decide"));
@@ -373,6 +375,7 @@ Task<void> EscalationService::noteRefused(model::Principal principal, std::strin
 
 Result<model::EscalationPolicy> EscalationService::policyOf(const Principal& principal,
                                                             const std::string& agent) {
+  if (!principal.sees(principal.tenant, agent)) return model::EscalationPolicy{.agent = agent};
   return impl_->ledger().policy(principal.tenant, agent);
 }
 

@@ -19,8 +19,10 @@ namespace cloister::orchestrator {
 struct FileRequest {
   std::vector<std::string> argv;  // see wire/files.h
   bool takes_input = false;
-  std::string action;  // of its audit row, with the paths; "": it changes nothing, and has none
-  bool stays = false;  // as long as the session, and is none of its programs
+  std::string action;   // of its audit row, with the paths; "": it changes nothing, and has none
+  bool own = false;     // the service's, for an approval: policy has wanted that already
+  bool passes = false;  // Host::pass()
+  bool stays = false;   // as long as the session, and is none of its programs
 };
 
 class FileCall {

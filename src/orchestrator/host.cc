@@ -120,9 +120,13 @@ class SessionHost final : public Host {
   void vacate() override {
     if (std::exchange(entered_, false)) home_->leave();
   }
+  void pass() override { passes_ = true; }
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
+    const std::shared_ptr<Home> home = home_;  // which outlives the next
+    std::shared_ptr<void> opening;
+    if (!passes_) opening = co_await home->unheld();
     const std::shared_ptr<runtime::Sandbox> sandbox = home_->sandbox();
     if (!sandbox) co_return fail(Code::kConflict, "running in a session: it has ended");
     auto exec = CO_TRY(co_await sandbox->open(permit, spec));
@@ -181,6 +185,7 @@ class SessionHost final : public Host {
   std::shared_ptr<Home> home_;
   std::shared_ptr<Program> program_;
   bool entered_ = false;
+  bool passes_ = false;
 };
 
 }  // namespace

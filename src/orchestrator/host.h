@@ -39,6 +39,9 @@ class Host {
   virtual void occupy() = 0;
   virtual void vacate() = 0;
 
+  // Of the program for which its session's workspace is held, and of what belongs to that: it does
+  // not wait for the end of that.
+  virtual void pass() {}
   // Gets what the program needs to run; nothing runs yet.
   virtual Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                                      const model::ExecSpec& spec) = 0;
@@ -68,6 +71,8 @@ class Host {
 // A sandbox of its own, on the node there is then, with a place among its `places`.
 std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need need);
 
+struct Within;
+
 // The sandbox of a session, as the programs in it see it.
 class Home {
  public:
@@ -75,6 +80,8 @@ class Home {
   [[nodiscard]] virtual const std::string& id() const = 0;
   // Of its sandbox, as permits name it.
   [[nodiscard]] virtual const std::string& runtimeName() const = 0;
+  // Who made it, and what of its rules its sandbox holds (agent_guard.h).
+  [[nodiscard]] virtual Within within() const = 0;
   // A program is about to be accepted, or its refusal recorded: counts it, by the rate that the
   // session has. kQuota says when there is more.
   virtual Result<> count() = 0;
@@ -87,6 +94,9 @@ class Home {
   [[nodiscard]] virtual Cause cause() const = 0;  // as Host
   // When a program of an ended session is not waited for any longer; otherwise never.
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
+  // Resumes when its workspace is held for no program, or its end has begun. It is not held for one
+  // until what is returned goes.
+  virtual Task<std::shared_ptr<void>> unheld() = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;

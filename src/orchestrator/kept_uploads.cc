@@ -102,12 +102,23 @@ Result<UploadState> KeptUploads::get(const UploadName& name) const {
   return fail(Code::kNotFound, "there is no upload " + name.name);
 }
 
-std::vector<UploadState> KeptUploads::list(const std::string& tenant) const {
+std::vector<UploadState> KeptUploads::list(const model::Principal& who) const {
   std::vector<UploadState> states;
   for (const auto& row : entries_) {
-    if (row.first.tenant == tenant) states.push_back(stateOf(row));
+    const auto& [tenant, agent, name] = row.first;
+    if (tenant == who.tenant && who.sees(tenant, agent)) states.push_back(stateOf(row));
   }
   return states;
+}
+
+UploadName KeptUploads::meant(const model::Principal& who, const std::string& name) const {
+  UploadName own{who.tenant, who.agent, name};
+  if (entries_.contains(own)) return own;
+  const auto found = std::ranges::find_if(entries_, [&](const Entries::value_type& row) {
+    const UploadName& of = row.first;
+    return of.name == name && of.tenant == who.tenant && who.sees(of.tenant, of.agent);
+  });
+  return found == entries_.end() ? own : found->first;
 }
 
 void KeptUploads::dropAll(const std::string& tenant) {

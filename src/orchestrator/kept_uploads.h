@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "model/principal.h"
 #include "orchestrator/blob_keeper.h"
 #include "orchestrator/upload_content.h"
 #include "runtime/signal.h"
@@ -35,6 +36,7 @@ struct KeptBounds {
 
 struct UploadName {
   std::string tenant;
+  std::string agent;  // each has names of its own
   std::string name;
 
   friend auto operator<=>(const UploadName&, const UploadName&) = default;
@@ -74,7 +76,11 @@ class KeptUploads : public std::enable_shared_from_this<KeptUploads> {
 
   // kNotFound for what is not there.
   [[nodiscard]] Result<UploadState> get(const UploadName& name) const;
-  [[nodiscard]] std::vector<UploadState> list(const std::string& tenant) const;
+  // Those that `who` sees.
+  [[nodiscard]] std::vector<UploadState> list(const model::Principal& who) const;
+  // The one that `who` means by `name`: its own, or else the first of that name that it sees. Its
+  // own name where there is none.
+  [[nodiscard]] UploadName meant(const model::Principal& who, const std::string& name) const;
   // All of a tenant, those being sent too.
   void dropAll(const std::string& tenant);
 

@@ -141,6 +141,7 @@ void RunService::Impl::vacate(Live& run) {
 Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(run);
+  run->hold.reset();  // before anybody hears of its end
   conclude(*run, outcome);
   runtime::spawn(executor, tearDown(run));
   co_await recordEnd(*run);
@@ -463,17 +464,22 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
                 {{"execution", id}, {"by", by.key_id}, {"reason", written.error().message}});
     }
   }
-  const std::string& tenant = run->execution.principal.tenant;
-  if (blocked.erase(id) > 0) {
-    applyCause(run->execution, Cause::kCancelled);
+  co_await endLive(run, Cause::kCancelled);
+}
+
+// Wherever it is on its way.
+Task<void> RunService::Impl::endLive(LivePtr run, Cause cause) {
+  const auto self = shared_from_this();
+  if (blocked.erase(run->execution.id) > 0) {
+    applyCause(run->execution, cause);
     co_return co_await endBlocked(run);
   }
-  if (!queue.remove(tenant, run)) {
-    endFromOutside(*run, Cause::kCancelled);
+  if (!queue.remove(run->execution.principal.tenant, run)) {
+    endFromOutside(*run, cause);
     co_return;
   }
   leaveQueue(run);
-  applyCause(run->execution, Cause::kCancelled);
+  applyCause(run->execution, cause);
   run->execution.finished_at = run->clock.now();
   co_await recordEnd(*run);
   retire(run);

@@ -18,6 +18,7 @@
 #include "orchestrator/recorder.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/verdict.h"
+#include "orchestrator/workspace_state.h"
 #include "policy/approval.h"
 #include "runtime/signal.h"
 
@@ -28,6 +29,17 @@ namespace cloister::orchestrator {
 // later.
 using EnterSession = std::function<boost::asio::awaitable<Result<>>(Held opened, Held by_rules)>;
 
+// The workspace of a program's session, for an approval.
+struct WorkspaceAccess {
+  std::function<boost::asio::awaitable<Result<WorkspacePtr>>()> read = {};
+  // Holds it as it is, until what is returned goes: nothing else of the session runs meanwhile.
+  // `lost`: it could not be held to the end. kConflict with `field`: it is not as it was; kQuota,
+  // kUnavailable: it is to ask again later.
+  std::function<boost::asio::awaitable<Result<std::shared_ptr<void>>>(WorkspacePtr as_asked,
+                                                                      std::function<void()> lost)>
+      hold = {};
+};
+
 // One run from its acceptance to its final record.
 struct Live {
   explicit Live(const boost::asio::any_io_executor& executor) : settled(executor) {}
@@ -37,6 +49,10 @@ struct Live {
   std::string rule_language;
   std::shared_ptr<Home> home;  // null: a sandbox of its own
   EnterSession enter;
+  WorkspaceAccess access;
+  WorkspacePtr workspace;      // as it was when an approval was asked for
+  std::shared_ptr<void> hold;  // of the workspace, from its approval to its end
+  bool let_in = false;         // by its session, whose place it has not taken yet
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
@@ -46,6 +62,8 @@ struct Live {
   std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
   Quotas::Use use;                   // while it has a place
   bool revoked = false;              // its agent may no longer do what its sandbox lets it do
+  bool lost_credential = false;      // it ends with the credential that began it
+  bool terminal = false;             // its program has one
   uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
   std::string weaker;       // policy::weakerOf(), as it was started
   Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
@@ -101,6 +119,7 @@ struct Asked {
   std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
   AskFiles files = {};             // of a session, whose files may become artifacts
   EnterSession enter = {};
+  WorkspaceAccess workspace = {};
   std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
   CallSite site = {};
 };

@@ -63,6 +63,12 @@ Result<> LiveSession::admit() {
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
+  if (workspace_held) {
+    Error busy{Code::kUnavailable,
+               "running in a session: its workspace is held for a program that was approved", ""};
+    busy.retry_after_seconds = 1;
+    return std::unexpected(std::move(busy));
+  }
   const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
   if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
@@ -92,6 +98,16 @@ void LiveSession::leave() {
 
 std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
   return ending ? nullptr : box;
+}
+
+Task<std::shared_ptr<void>> LiveSession::unheld() {
+  while (workspace_held && !ending)
+    co_await changed.wait();
+  ++opening;
+  co_return std::shared_ptr<void>(nullptr, [this](void*) {
+    --opening;
+    changed.notify();
+  });
 }
 
 Task<void> LiveSession::ended(base::Monotonic deadline) {

@@ -16,14 +16,6 @@ constexpr uint32_t kBatch = 50;
 constexpr Millis kTick{1'000};
 constexpr size_t kShown = 500;
 
-// One that no tenant's principal stands behind.
-store::Scope scopeOf(const store::Notification& row) {
-  model::Principal owner;
-  owner.tenant = row.tenant;
-  owner.roles = {};
-  return store::Scope::of(owner);
-}
-
 }  // namespace
 
 base::json::object toldOf(const model::Escalation& e) {
@@ -100,7 +92,7 @@ Millis Notifier::Impl::pauseAfter(uint32_t attempts) const {
 
 boost::asio::awaitable<void> Notifier::Impl::deliver(const Channel& channel,
                                                      store::Notification row) {
-  const auto escalation = ledger().get(scopeOf(row), row.escalation);
+  const auto escalation = ledger().get(store::Scope::ofTenant(row.tenant), row.escalation);
   if (!escalation) co_return co_await giveUp(row, escalation.error().message);
   const auto sent = co_await channel.send(
       {.number = row.seq, .event = row.event, .escalation = *escalation, .at = row.created_at});

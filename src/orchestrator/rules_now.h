@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "orchestrator/agent_guard.h"
-#include "policy/agent/revoked.h"
 
 namespace cloister::orchestrator {
 
@@ -25,10 +24,7 @@ class RulesNow {
     if (found == known_.end()) found = known_.emplace(key, guard_.heldFor(principal)).first;
     const Result<Held>& now = found->second;
     if (!now || !*now) return now;
-    const policy::HeldRules none;
-    const policy::HeldRules& before = held ? *held : none;
-    const bool less = before.runs && !(*now)->runs;
-    return less || policy::takesAway(before.walls, (*now)->walls) ? *now : Held();
+    return letsMore(held, **now) ? *now : Held();
   }
 
  private:

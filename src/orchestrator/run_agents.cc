@@ -42,8 +42,28 @@ policy::Resources RunService::measuredOfAll() const {
 Result<AgentJudgement> RunService::Impl::heldBack(const model::Principal& principal,
                                                   Asked& asked) const {
   if (parts.agents == nullptr) return AgentJudgement{};
-  return parts.agents->judgeRun(principal, asked.request, asked.home != nullptr,
-                                usedBy(&principal).reserved);
+  const auto used = usedBy(&principal).reserved;
+  if (!asked.home) return parts.agents->judgeRun(principal, asked.request, nullptr, used);
+  const Within session = asked.home->within();
+  return parts.agents->judgeRun(principal, asked.request, &session, used);
+}
+
+// The session may have got another sandbox since it was asked first.
+Result<> RunService::Impl::mayEnter(const Live& run) const {
+  if (parts.agents == nullptr || !run.home) return {};
+  const auto denied = TRY(parts.agents->tooOpen(run.execution.principal, run.home->within()));
+  if (!denied) return {};
+  return std::unexpected(toError(*denied, "running in a session"));
+}
+
+// Rules judge commands and files; they cannot judge what a program is told.
+Result<> RunService::Impl::mayType(const model::Principal& by, const Live& run) const {
+  const bool own = sameAgent(by, run.execution.principal);
+  if (own || parts.agents == nullptr || !TRY(parts.agents->heldFor(by))) return {};
+  return fail(Code::kDenied,
+              "sending input: the program is another agent's, and what it is told cannot be held "
+              "to the rules of agent " +
+                  by.agent + "; run one of your own");
 }
 
 Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
@@ -52,6 +72,7 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   const base::json::object stored = TRY(parseStored(pending.request_json));
   model::ExecRequest request;
   base::ObjectReader reader(stored, "");
+  TRY(mayEnter(run));
   TRY(model::readRunRequest(reader, storedBounds(), request.run));
   const bool in_session = run.home != nullptr;
   if (in_session) request.cwd = TRY(reader.text("cwd")).value_or("");
@@ -64,7 +85,10 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
     used.running -= std::min(used.running, 1U);
   }
   const model::Escalation* approval = run.approval ? &*run.approval : nullptr;
-  AgentJudgement judged = TRY(parts.agents->judgeRun(by, request, in_session, used, approval));
+  std::optional<Within> session;
+  if (in_session) session.emplace(run.home->within());
+  AgentJudgement judged =
+      TRY(parts.agents->judgeRun(by, request, session ? &*session : nullptr, used, approval));
   (in_session ? run.opened : run.held) = std::move(judged.held);
   run.by_rules = std::move(judged.by_rules);
   if (judged.refusal || request.run.limits == approved) return std::move(judged.refusal);

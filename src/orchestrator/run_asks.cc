@@ -13,16 +13,9 @@ namespace cloister::orchestrator {
 using model::Escalation;
 using model::EscalationStatus;
 
-model::Principal ownerOf(const std::string& tenant) {
-  model::Principal owner;
-  owner.tenant = tenant;
-  owner.roles = {};
-  return owner;
-}
-
 Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
   const std::string& tenant = run.execution.principal.tenant;
-  Escalation e = TRY(parts.store.escalations().get(store::Scope::of(ownerOf(tenant)), id));
+  Escalation e = TRY(parts.store.escalations().get(store::Scope::ofTenant(tenant), id));
   e.execution_id = run.execution.id;
   if (e.status != EscalationStatus::kUsed) return e;
   e.status = EscalationStatus::kApproved;
@@ -61,7 +54,7 @@ Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Princip
   query.status = EscalationStatus::kPending;
   query.agent = by.agent;
   query.limit = config.escalation.pending_per_agent;
-  return parts.store.escalations().list(store::Scope::of(ownerOf(by.tenant)), query);
+  return parts.store.escalations().list(store::Scope::ofTenant(by.tenant), query);
 }
 
 Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) const {

@@ -33,9 +33,6 @@ namespace cloister::orchestrator {
 
 class RulesNow;
 
-// One that sees its tenant alone, whoever asks.
-model::Principal ownerOf(const std::string& tenant);
-
 // Error::field of the bound of what one agent may have waiting.
 inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
 // What helps then, whether something waits for the escalations or they were asked for by hand.
@@ -80,6 +77,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                            std::string_view runtime) const;
   // What the agent is held to (run_agents.cc). Its limits become what it may have.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
+  // kDenied: its session is another agent's, and has a sandbox that is too open for its own agent.
+  [[nodiscard]] Result<> mayEnter(const Live& run) const;
+  // kDenied: the program is another agent's, and `by` is held to rules.
+  [[nodiscard]] Result<> mayType(const model::Principal& by, const Live& run) const;
   // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
   Result<std::optional<AgentRefusal>> heldBackNow(Live& run, const store::Pending& pending) const;
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
@@ -91,6 +92,17 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Of a run that waited.
   Task<Result<>> holdAsOfNow(Live& run);
   Task<void> recordRevoked(LivePtr run);
+  // What ends with the credential that began it, and whose votes count (run_credentials.cc).
+  void lookAtCredentials();
+  // Of those who approved: the credentials that are revoked.
+  [[nodiscard]] Result<std::set<std::string>> revokedOf(const model::Escalation& e) const;
+  // As it is without their votes; the ledger has that then. kPending: it waits for others.
+  Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
+  // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
+  Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
+  void strikeVotes(Live& live) const;
+  // Of who asked for what waited. kDenied, with the reason in `field`.
+  [[nodiscard]] Result<> requesterStands(const model::Principal& requester) const;
   // Null: by all.
   [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
@@ -159,7 +171,14 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void settle(const model::Escalation& escalation);
   Task<void> resume(LivePtr live, model::Escalation escalation);
   Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
-  Task<void> startInSession(LivePtr live);
+  // A program of a session, whose workspace is held (run_hold.cc).
+  Task<Result<>> readWorkspace(LivePtr live);
+  [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
+  Task<Result<>> letIn(LivePtr live);
+  Task<Result<>> enterAndHold(LivePtr live, model::Escalation escalation);
+  [[nodiscard]] Result<> stillApproved(const Live& live, model::Escalation escalation) const;
+  static void letGo(Live& live);
+  Task<void> denyForEffect(model::Escalation escalation, std::string why);
   Task<void> endBlocked(LivePtr live);
   Task<void> withdraw(model::Principal of, std::string execution_id);
 
@@ -195,6 +214,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void forgetOldest();
 
   Task<void> cancelLive(LivePtr live, model::Principal by);
+  Task<void> endLive(LivePtr live, Cause cause);
   void endFromOutside(Live& live, Cause cause);
   // With those that wait for an approval or to be let in, or without.
   void endPrograms(const std::string& session_id, Cause cause, bool waiting_too);
@@ -247,6 +267,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;
   std::function<void()> charge_sessions;  // for what their programs are not charged for
+  // Tells the sessions; whether a credential still stands.
+  std::function<void(const std::function<bool(const std::string&)>&)> credentials_looked;
   // Of sessions that wait for escalations.
   std::function<void(const model::Escalation&)> settle_sessions;
   std::function<void()> look_at_sessions;

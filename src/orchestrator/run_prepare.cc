@@ -71,6 +71,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.depth = asked.site.depth;
   run->home = asked.home;
   run->enter = asked.enter;
+  run->access = asked.workspace;
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->accepted_at = base::monotonicNow();
   execution.principal = std::move(principal);
@@ -99,6 +100,7 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
   run.spec.cwd = asked.request.cwd;
   run.spec.keep_input = asked.request.keep_input;
   run.spec.terminal = asked.request.terminal;
+  run.terminal = asked.request.terminal.has_value();
   if (asked.kernel) asked.kernel->adapt(asked.request, run.spec);
   model::Limits cell = request.limits;
   if (asked.request.lasts) run.spec.run.timeout = cell.wall = run.lasts_for;

@@ -13,6 +13,7 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.rules_every);
     if (stopped) break;
+    lookAtCredentials();
     if (charge_sessions) charge_sessions();
     if (parts.agents == nullptr) continue;
     RulesNow now(*parts.agents);
@@ -25,9 +26,14 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
 void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
+    // session_rules.cc looks after the programs of the agent that made the session.
+    const bool visits =
+        run->home && !sameAgent(run->execution.principal, run->home->within().maker);
     const bool own = run->execution.session_id.empty();
-    if (!own || run->revoked || run->execution.status != model::Status::kRunning) continue;
-    const auto stricter = now.stricter(run->execution.principal, run->by_rules);
+    if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
+      continue;
+    const auto stricter =
+        now.stricter(run->execution.principal, visits ? run->home->within().held : run->by_rules);
     run->unreadable = stricter ? 0 : run->unreadable + 1;
     const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;
     if (!taken) continue;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/record_clock.h"
 #include "model/record_times.h"
+#include "orchestrator/reach.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/toolchain.h"
 #include "runtime/spawn.h"
@@ -26,10 +27,6 @@ std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
   for (const model::OfferedImage& image : offer.images)
     links.insert(links.end(), image.links.begin(), image.links.end());
   return links;
-}
-
-bool maySee(const model::Principal& principal, const Execution& execution) {
-  return principal.isAdmin() || principal.tenant == execution.principal.tenant;
 }
 
 // A place in the queue that is given back unless it was filled.
@@ -115,6 +112,7 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
         run->lasts_for, std::chrono::seconds(std::max<uint64_t>(1, *judged.time_seconds)));
   }
   co_await consult(*run);
+  CO_TRY(mayEnter(*run));
   settleLimits(*run);
   CO_TRY(resolve(*run, std::move(asked), record));
   co_return co_await take(run, std::move(record));
@@ -470,10 +468,14 @@ Task<Result<Execution>> RunService::wait(model::Principal principal, std::string
 
 Task<Result<Execution>> RunService::cancel(model::Principal principal, std::string id) {
   const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "cancelling an execution";
   if (const LivePtr live = impl->findLive(principal, id)) {
+    CO_TRY(mustReach(principal, live->execution.principal, doing));
     co_await impl->cancelLive(live, principal);
   }
-  co_return get(principal, id);
+  auto is = get(principal, id);
+  if (is) CO_TRY(mustReach(principal, is->principal, doing));
+  co_return is;
 }
 
 // A program of a session that has started and not ended.
@@ -483,10 +485,15 @@ Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, st
   const auto refused = [&](std::string_view why) {
     return fail(Code::kConflict, std::string(doing) + ": " + std::string(why));
   };
-  if (!run && !findLog(principal, id)) {
-    CO_TRY(parts.store.get(store::Scope::of(principal), id));
+  if (!run) {
+    const auto log = findLog(principal, id);
+    const model::Principal maker =
+        log ? log->latest().principal
+            : CO_TRY(parts.store.get(store::Scope::of(principal), id)).principal;
+    CO_TRY(mustReach(principal, maker, std::string(doing)));
+    co_return refused("the program has ended");
   }
-  if (!run) co_return refused("the program has ended");
+  CO_TRY(mustReach(principal, run->execution.principal, std::string(doing)));
   if (run->execution.session_id.empty()) {
     co_return refused("only programs of a session take it; DELETE cancels this run");
   }
@@ -499,8 +506,8 @@ Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, st
 Task<Result<>> RunService::input(model::Principal principal, std::string id,
                                  model::ProgramInput input) {
   const std::shared_ptr<Impl> impl = impl_;
-  const LivePtr run =
-      CO_TRY(co_await impl->programOf(std::move(principal), std::move(id), "sending input"));
+  const LivePtr run = CO_TRY(co_await impl->programOf(principal, std::move(id), "sending input"));
+  CO_TRY(impl->mayType(principal, *run));
   if (!input.data.empty()) CO_TRY(co_await run->host->input(std::move(input.data)));
   if (input.eof) CO_TRY(co_await run->host->input({}));
   co_return Result<>{};
@@ -539,13 +546,13 @@ std::shared_ptr<OutputLog> RunService::Impl::findLog(const model::Principal& pri
                                                      const std::string& id) const {
   if (const LivePtr run = findLive(principal, id)) return run->log;
   const auto found = finished.find(id);
-  if (found == finished.end() || !maySee(principal, found->second->latest())) return nullptr;
+  if (found == finished.end() || !principal.sees(found->second->latest().principal)) return nullptr;
   return found->second;
 }
 
 LivePtr RunService::Impl::findLive(const model::Principal& principal, const std::string& id) const {
   const auto found = live.find(id);
-  if (found == live.end() || !maySee(principal, found->second->execution)) return nullptr;
+  if (found == live.end() || !principal.sees(found->second->execution.principal)) return nullptr;
   return found->second;
 }
 

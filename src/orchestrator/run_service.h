@@ -66,7 +66,8 @@ struct RunConfig {
   std::chrono::milliseconds retention_every{60'000};
   EscalationConfig escalation;
   bool end_revoked = true;  // what runs with a permission that its agent has no longer
-  std::chrono::milliseconds rules_every{500};  // they are looked at
+  std::chrono::milliseconds rules_every{500};  // they are looked at, and credentials
+  bool end_on_revoke = false;  // sessions and programs whose credential is revoked; else terminals
 };
 
 // The node as the service sees it; null runtime while none is connected, with the runtimes that the
@@ -159,6 +160,9 @@ class RunService {
   Task<Result<>> input(model::Principal principal, std::string id, model::ProgramInput input);
   Task<Result<>> signal(model::Principal principal, std::string id, int number);
   Task<Result<>> resize(model::Principal principal, std::string id, model::TerminalSize size);
+
+  // Credentials changed: what ends with one that is revoked or expired is looked for at once.
+  void lookAtCredentials();
 
   // What an agent has running, sessions too: the sum of their limits, as they are counted against
   // its own.

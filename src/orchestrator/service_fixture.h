@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -179,6 +182,46 @@ class ServiceTest : public testing::Test {
   }
   model::Execution finished(std::vector<std::string> argv) {
     return ended(accepted(std::move(argv)));
+  }
+  // A key of `principal()`'s tenant with that id.
+  std::string putKey(int64_t revoked_at = 0, const std::string& id = base::newId("key")) {
+    store::KeyRecord key;
+    key.id = id;
+    key.sha256 = base::sha256Hex(key.id);
+    key.principal = principal();
+    key.created_at = base::wallMicros();
+    key.revoked_at = revoked_at;
+    EXPECT_TRUE(written([&](store::Done<void> done) {
+      store_->putKey(key, keyEvent("key.created", key.id), std::move(done));
+    }));
+    return key.id;
+  }
+  // And tells the service, as the API does.
+  void revokeKey(const std::string& id) {
+    EXPECT_TRUE(written([&](store::Done<void> done) {
+      store_->revokeKey(store::Scope::allTenants(), id, keyEvent("key.revoked", id),
+                        std::move(done));
+    }));
+    service_->lookAtCredentials();
+  }
+  // By another, from now on.
+  void replaceKey(const std::string& id) {
+    store::KeyRecord next = store_->key(store::Scope::allTenants(), id).value();
+    next.replaces = std::exchange(next.id, base::newId("key"));
+    next.sha256 = base::sha256Hex(next.id);
+    EXPECT_TRUE(written([&](store::Done<void> done) {
+      store_->rotateKey(store::Scope::allTenants(), next, base::wallMicros() - 1,
+                        keyEvent("key.rotated", next.id), std::move(done));
+    }));
+    service_->lookAtCredentials();
+  }
+  static model::AuditEvent keyEvent(std::string action, const std::string& id) {
+    return {.action = std::move(action), .subject = id, .principal = principal(), .details = {}};
+  }
+  static bool written(const std::function<void(store::Done<void>)>& write) {
+    std::promise<bool> done;
+    write([&](const Result<void>& result) { done.set_value(result.has_value()); });
+    return done.get_future().get();
   }
   // As the ledger has it.
   model::Execution stored(const std::string& id) {

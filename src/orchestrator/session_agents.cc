@@ -26,14 +26,15 @@ Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
 }
 
 // What is refused has no record but the violation.
-Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, std::string session,
+Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPtr session,
                                            const std::vector<std::string>& argv) {
   const auto self = shared_from_this();
   if (runs->parts.agents == nullptr) co_return Result<>{};
-  std::optional<AgentRefusal> refusal = CO_TRY(runs->parts.agents->judgeFiles(principal, argv));
+  std::optional<AgentRefusal> refusal =
+      CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, argv));
   if (!refusal) co_return Result<>{};
   Error error = toError(*refusal, "using a session's files");
-  refusal->violation.subject = std::move(session);
+  refusal->violation.subject = session->record.id;
   CO_TRY(co_await runs->ledger.addViolation(std::move(refusal->violation),
                                             runs->parts.agents->lowering(), std::move(principal)));
   co_return std::unexpected(std::move(error));
@@ -46,10 +47,50 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
   const auto self = shared_from_this();
   // The names alone are nobody's to forbid; they decide what is read.
   if (runs->parts.agents != nullptr && request.argv.at(0) == "read") {
-    const auto refusal = CO_TRY(runs->parts.agents->judgeFiles(principal, request.argv));
+    const auto refusal =
+        CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, request.argv));
     if (refusal) co_return std::unexpected(toError(*refusal, "collecting artifacts"));
   }
+  request.passes = true;  // its program may be the one for which the workspace is held
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
+}
+
+// What is refused has no record but its audit row.
+Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr session) {
+  const auto self = shared_from_this();
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));
+  if (!denied) co_return Result<>{};
+  CO_TRY(session->count());  // as one of its programs that is refused
+  const std::string doing = "running in a session";
+  Error error = toError(*denied, doing);
+  runs->parts.metrics.denied("exec");
+  CO_TRY(co_await runs->ledger.append(
+      {.action = "session.refused",
+       .subject = session->record.id,
+       .principal = std::move(principal),
+       .details = {{"reason", "agent_boundary"},
+                   {"doing", doing},
+                   {"session_agent", session->record.principal.agent}}}));
+  co_return std::unexpected(std::move(error));
+}
+
+// A program that calls from inside does so in the name of the session's agent. The service cannot
+// tell which program calls, so it refuses what the agent of any program there may not do.
+Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
+    const LiveSession& session, const model::ExecRequest& request) const {
+  if (runs->parts.agents == nullptr || !request.from_inside) return std::nullopt;
+  const Within within = session.within();
+  for (const auto& [id, run] : runs->live) {
+    const model::Principal& by = run->execution.principal;
+    const bool here = run->execution.session_id == session.record.id;
+    if (!here || model::isTerminal(run->execution.status) || sameAgent(by, within.maker)) continue;
+    model::ExecRequest copy = request;
+    const auto judged = TRY(runs->parts.agents->judgeRun(by, copy, &within, {}));
+    if (!judged.refusal) continue;
+    return HomeRefusal{.denied = judged.refusal->denied, .details = judged.refusal->details};
+  }
+  return std::nullopt;
 }
 
 void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {

@@ -141,8 +141,8 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
 // As its own, whichever of those that share it was the first.
 Result<Escalation> Sessions::Impl::escalationOf(const LiveSession& session) const {
   const std::string& tenant = session.record.principal.tenant;
-  Escalation e = TRY(runs->parts.store.escalations().get(
-      store::Scope::of(orchestrator::ownerOf(tenant)), session.escalation));
+  Escalation e =
+      TRY(runs->parts.store.escalations().get(store::Scope::ofTenant(tenant), session.escalation));
   e.session_id = session.record.id;
   return e;
 }
@@ -226,8 +226,10 @@ Task<void> Sessions::Impl::resume(SessionPtr session) {
                                     ? endByApproval(refusedError(done.error(), session->escalation))
                                     : endByFault(done.error()));
   }
-  if (session->waits()) {  // the service stops
+  if (session->waits()) {  // the service stops, or it takes other votes
     if (std::exchange(session->taken, false)) give(session);
+    const auto e = escalationOf(*session);
+    if (e && !draining && e->status != EscalationStatus::kPending) settleOne(session, *e);
     co_return;
   }
   session->begun = false;
@@ -239,6 +241,9 @@ Task<Result<>> Sessions::Impl::goOn(SessionPtr session) {
   const auto over = [&] { return session->ending || draining; };
   CO_TRY(co_await waitForRoom(session));
   if (over()) co_return Result<>{};
+  Escalation e = CO_TRY(escalationOf(*session));
+  e = CO_TRY(co_await runs->withStandingVotes(std::move(e)));
+  if (over() || e.status == EscalationStatus::kPending) co_return Result<>{};
   if (auto approved = co_await approve(*session); !approved) {
     session->approval.reset();
     co_return approved;
@@ -291,9 +296,10 @@ Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
 
 // Policy and the rules of its agent are asked again, and the approval is spent.
 Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
-  CO_TRY(store::stillHolds(runs->parts.store, session.record.principal));
+  CO_TRY(runs->requesterStands(session.record.principal));
   co_await consult(session);
   Escalation e = CO_TRY(escalationOf(session));
+  policy::strike(e, CO_TRY(runs->revokedOf(e)));
   const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
   if (used) e.status = EscalationStatus::kApproved;
   const policy::Use use = CO_TRY(useOf(session));

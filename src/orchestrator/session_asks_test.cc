@@ -225,11 +225,60 @@ TEST_F(ExecAsksTest, WaitsForTheOtherProgramsOfItsSession) {
   ASSERT_TRUE(other) << other.error().message;
   const model::Execution held = waits(session, {"ls"});
   ASSERT_TRUE(vote(approver(), idIn(held)));
-  runUntil([&] { return stored(held.id).status == Status::kQueued; });
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kApproved; });
+  EXPECT_EQ(stored(held.id).status, Status::kBlocked) << "its approval is not spent yet";
   EXPECT_EQ(fake_->provisioned().size(), 1U);
   fake_->release();
   EXPECT_EQ(ended(other->id).status, Status::kCompleted);
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
+}
+
+// Over the API, between its request and its start.
+TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
+  const std::string session = begin();
+  const auto put = [&](const std::string& content) {
+    FileRequest request{.argv = {"write", "deploy.sh", ""}, .takes_input = true, .action = ""};
+    const auto call = await(sessions_->files(principal(), session, request));
+    ASSERT_TRUE(call) << call.error().message;
+    ASSERT_TRUE(await((*call)->send(content)));
+    ASSERT_TRUE(await((*call)->send("")));
+    ASSERT_TRUE(await((*call)->finish()));
+  };
+  put("good");
+  const model::Execution first = waits(session, {"ls"});
+  EXPECT_THAT(escalation(idIn(first)).display, HasSubstr("1 files and directories, 4 bytes"));
+  put("evil");
+  ASSERT_TRUE(vote(approver(), idIn(first)));
+  const model::Execution denied = ended(first.id);
+  EXPECT_EQ(denied.status, Status::kDenied);
+  EXPECT_EQ(denied.error->details.at("reason"), "approval_mismatch");
+  EXPECT_THAT(denied.error->message, HasSubstr("deploy.sh has changed"));
+  EXPECT_EQ(denied.started_at, 0);
+  const Escalation e = escalation(idIn(first));
+  EXPECT_EQ(e.status, EscalationStatus::kDenied);
+  EXPECT_TRUE(e.decisions.back().automatic);
+  EXPECT_THAT(e.decisions.back().reason, HasSubstr("deploy.sh has changed"));
+  runUntil([&] { return fake_->live() == 1; });
+  runUntil([&] { return exec(session, {"echo", "x"}).has_value(); });
+  const model::Execution second = waits(session, {"ls"});
+  EXPECT_NE(escalation(idIn(second)).digest, e.digest);
+  ASSERT_TRUE(vote(approver(), idIn(second)));
+  EXPECT_EQ(ended(second.id).status, Status::kCompleted);
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {
+  config_.escalation.workspace_files = 0;
+  const std::string session = begin();
+  FileRequest request{.argv = {"write", "f", ""}, .takes_input = true, .action = ""};
+  const auto call = await(sessions_->files(principal(), session, request));
+  ASSERT_TRUE(call);
+  ASSERT_TRUE(await((*call)->send("")));
+  ASSERT_TRUE(await((*call)->finish()));
+  const auto refused = exec(session, {"ls"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kTooLarge);
+  EXPECT_THAT(refused.error().message, HasSubstr("escalation.workspace_files"));
 }
 
 TEST_F(ExecAsksTest, ADenialEndsIt) {

@@ -13,10 +13,8 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
                                               model::ExecRequest request,
                                               std::string idempotency_key) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "running in a session"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "running in a session: it is another tenant's");
-  }
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "running in a session"));
+  CO_TRY(co_await impl->mayRun(principal, session));
   co_return co_await impl->exec(std::move(principal), session, std::move(request),
                                 std::move(idempotency_key));
 }
@@ -53,7 +51,21 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   asked.site = CO_TRY(siteOf(principal, *session, asked.request));
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
+  if (!asked.refusal) asked.refusal = CO_TRY(beyondVisitors(*session, asked.request));
   if (!asked.refusal) CO_TRY(toKernel(session, asked));
+  asked.workspace.read = [weak = weak_from_this(), session]() -> Task<Result<WorkspacePtr>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    co_return co_await sessions->readWorkspace(session);
+  };
+  asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
+                             WorkspacePtr as_asked,
+                             std::function<void()> lost) -> Task<Result<std::shared_ptr<void>>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    co_return co_await sessions->holdWorkspace(session, kernel, std::move(as_asked),
+                                               std::move(lost));
+  };
   const bool calls = !asked.refusal && !apart;
   if (calls) session->deepest = std::max(session->deepest, asked.site.depth);
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));

@@ -170,12 +170,16 @@ void Sessions::Impl::nodeLost() {
 
 Task<Result<Session>> Sessions::end(model::Principal principal, std::string id) {
   const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "ending a session";
   if (const SessionPtr session = impl->find(principal, id)) {
+    CO_TRY(mustReach(principal, session->record.principal, doing));
     impl->beginEnd(session, endOnRequest(), principal);
     while (!session->closed)
       co_await session->changed.wait();
   }
-  co_return impl->runs->parts.store.session(store::Scope::of(principal), id);
+  auto is = impl->runs->parts.store.session(store::Scope::of(principal), id);
+  if (is) CO_TRY(mustReach(principal, is->principal, doing));
+  co_return is;
 }
 
 Result<> Sessions::recover() {

@@ -136,6 +136,17 @@ SessionEnd endByRules(const Error& fault) {
              Cause::kRevoked, Code::kDenied, false);
 }
 
+SessionEnd endByCredential(const model::Session& session) {
+  const std::string& credential = session.principal.key_id;
+  SessionEnd made =
+      end(error_type::kPermissionDenied,
+          "the credential that made it, " + credential + ", was revoked or has expired",
+          Cause::kSessionCredential, Code::kDenied, false);
+  made.reason.details["reason"] = "credential_revoked";
+  made.reason.details["credential"] = credential;
+  return made;
+}
+
 Error endedError(const std::string& doing, const model::RunError& reason) {
   return {Code::kConflict, doing + ": the session has ended: " + reason.message, {}};
 }

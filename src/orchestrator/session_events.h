@@ -38,6 +38,9 @@ SessionEnd endByQuota(const Error& over);
 // Something was taken from its agent, and no sandbox without that could be had.
 SessionEnd endByRules(const Error& fault);
 
+// The credential that made it is revoked or expired.
+SessionEnd endByCredential(const model::Session& session);
+
 // What an ended session answers: "doing: …".
 Error endedError(const std::string& doing, const model::RunError& reason);
 

@@ -61,10 +61,13 @@ model::AuditEvent eventOf(const FileRequest& request, const std::string& session
 Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
                                                         FileRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
-  CO_TRY(co_await impl->withinScope(session, principal, filesNeed(request.argv),
-                                    "using a session's files"));
-  CO_TRY(co_await impl->mayUseFiles(principal, id, request.argv));
+  const std::string doing = "using a session's files";
+  const std::vector<std::string> needs = filesNeed(request.argv);
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, doing));
+  const bool reads = needs == filesNeed({"read"});
+  if (!reads) CO_TRY(mustReach(principal, session->record.principal, doing));
+  CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
+  CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
   CO_TRY(session->admit());
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
 }
@@ -80,13 +83,16 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
     ~Saving() { session->saving = false; }
   };
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's files"));
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's files"));
   if (session->saving) {
     co_return fail(Code::kConflict,
                    "taking a snapshot: another one of this session is being taken");
   }
   const std::string verb = memory ? wire::files::kCheckpoint : "save";
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
+  if (!sameAgent(principal, session->record.principal)) {
+    CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
+  }
   CO_TRY(session->admit());
   const auto saving = std::make_shared<Saving>(session);
   saving->call =
@@ -97,7 +103,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
 Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "using a session's port"));
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's port"));
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
                                     "using a session's port"));
   CO_TRY(session->admit());
@@ -129,12 +135,21 @@ Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal, co
   return fail(Code::kDenied, doing + ": it is another tenant's");
 }
 
+Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,
+                                             const std::string& id,
+                                             const std::string& doing) const {
+  SessionPtr session = TRY(findOwn(principal, id, doing));
+  TRY(mustReach(principal, session->record.principal, doing));
+  return session;
+}
+
 Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr session,
                                                                  model::Principal principal,
                                                                  FileRequest request) {
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
+  if (request.own || request.passes) host->pass();
   if (!request.stays)
     host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
@@ -161,7 +176,11 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
   question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   question.now = base::wallMicros();
-  const policy::Decision decision = decide(*session, *ruling.policy, question);
+  policy::Decision decision = decide(*session, *ruling.policy, question);
+  if (request.own && std::holds_alternative<policy::NeedsApproval>(decision)) {
+    question.approved = true;
+    decision = policy::decide(*ruling.policy, question);
+  }
   if (const auto denied = policy::refusalOf(decision)) {
     host->vacate();
     co_return fail(Code::kDenied, denied->reason);

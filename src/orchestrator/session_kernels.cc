@@ -136,6 +136,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
       quotas->charge(by, cpu_ms);
     };
   }
+  if (session->workspace_held && session->held_kernel == kernel.get()) begun.host->pass();
   const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
   CO_TRY(co_await begun.host->prepare(permit, begun.spec));
   co_return begun;
@@ -153,10 +154,8 @@ Result<std::vector<KernelState>> Sessions::kernels(const model::Principal& princ
 Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, std::string id,
                                                   std::string name) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findLive(principal, id, "restarting a session's kernel"));
-  if (principal.tenant != session->record.principal.tenant) {
-    co_return fail(Code::kDenied, "restarting a session's kernel: it is another tenant's");
-  }
+  const SessionPtr session =
+      CO_TRY(impl->findToUse(principal, id, "restarting a session's kernel"));
   const auto found = session->kernels.find(name);
   if (found == session->kernels.end()) {
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "orchestrator/awaiting.h"
+#include "orchestrator/reach.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -18,33 +19,33 @@ model::AuditEvent eventOf(const char* action, const std::string& session,
 
 }  // namespace
 
-Result<> SessionMemory::mayUse(const model::Principal& principal, const std::string& session) {
+Result<> SessionMemory::mayRead(const model::Principal& principal, const std::string& session) {
   const model::Session found = TRY(sessions_.get(principal, session));
-  if (found.principal.tenant != principal.tenant) {
-    return fail(Code::kDenied, "using a session's memory: it is another tenant's");
-  }
-  if (principal.roles.has(model::Role::kAgent) && found.principal.agent != principal.agent) {
-    return fail(Code::kNotFound, "there is no session " + session);
-  }
-  return {};
+  if (found.principal.tenant == principal.tenant) return {};
+  return fail(Code::kDenied, "using a session's memory: it is another tenant's");
+}
+
+Result<> SessionMemory::mayChange(const model::Principal& principal, const std::string& session) {
+  const model::Session found = TRY(sessions_.get(principal, session));
+  return mustUse(principal, found.principal, "using a session's memory");
 }
 
 Result<std::vector<model::MemoryItem>> SessionMemory::list(const model::Principal& principal,
                                                            const store::MemoryQuery& query) {
-  TRY(mayUse(principal, query.session));
+  TRY(mayRead(principal, query.session));
   return ledger_.list(store::Scope::of(principal), query);
 }
 
 Result<model::MemoryValue> SessionMemory::get(const model::Principal& principal,
                                               const std::string& session, const std::string& key) {
-  TRY(mayUse(principal, session));
+  TRY(mayRead(principal, session));
   TRY(model::checkMemoryKey(key, kField));
   return ledger_.get(store::Scope::of(principal), session, key);
 }
 
 Task<Result<model::MemoryItem>> SessionMemory::set(model::Principal principal, std::string session,
                                                    std::string key, std::string json) {
-  CO_TRY(mayUse(principal, session));
+  CO_TRY(mayChange(principal, session));
   CO_TRY(model::checkMemoryKey(key, kField));
   CO_TRY(model::checkMemoryValue(json, key, "value", bounds_));
   const model::AuditEvent event = eventOf("memory.set", session, principal);
@@ -59,7 +60,7 @@ Task<Result<model::MemoryItem>> SessionMemory::set(model::Principal principal, s
 
 Task<Result<void>> SessionMemory::remove(model::Principal principal, std::string session,
                                          std::string key) {
-  CO_TRY(mayUse(principal, session));
+  CO_TRY(mayChange(principal, session));
   CO_TRY(model::checkMemoryKey(key, kField));
   const model::AuditEvent event = eventOf("memory.deleted", session, principal);
   co_return co_await committed<void>([&](auto done) {

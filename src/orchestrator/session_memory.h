@@ -25,8 +25,8 @@ class SessionMemory {
   SessionMemory(Sessions& sessions, store::MemoryStore& ledger, model::MemoryBounds bounds)
       : sessions_(sessions), ledger_(ledger), bounds_(bounds) {}
 
-  // Without the values, in the order of keys. kNotFound for a session that does not exist, or is
-  // another tenant's or another agent's; kDenied for an administrator of another tenant.
+  // Without the values, in the order of keys. kNotFound for a session that the caller does not see;
+  // kDenied for an administrator of another tenant, and to change it for who only sees it.
   Result<std::vector<model::MemoryItem>> list(const model::Principal& principal,
                                               const store::MemoryQuery& query);
   // Errors as list(), kNotFound for a key that is not there, kInvalid for what is none.
@@ -41,7 +41,8 @@ class SessionMemory {
   Task<Result<void>> remove(model::Principal principal, std::string session, std::string key);
 
  private:
-  [[nodiscard]] Result<> mayUse(const model::Principal& principal, const std::string& session);
+  [[nodiscard]] Result<> mayRead(const model::Principal& principal, const std::string& session);
+  [[nodiscard]] Result<> mayChange(const model::Principal& principal, const std::string& session);
 
   Sessions& sessions_;
   store::MemoryStore& ledger_;

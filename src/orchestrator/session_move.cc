@@ -88,7 +88,7 @@ Result<> Sessions::Impl::hasRoomToMove() const {
 Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
                                      model::SessionMove to) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, kDoing));
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, kDoing));
   CO_TRY(session->admit());
   CO_TRY(impl->hasRoomToMove());
   const auto moving = impl->holdSecondPlace(session);

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "orchestrator/rules_now.h"
 #include "orchestrator/sessions_impl.h"
-#include "policy/agent/revoked.h"
 #include "runtime/spawn.h"
 
 namespace cloister::orchestrator {
@@ -34,6 +33,14 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
     } else if (session->unreadable >= kMostUnreadable) {
       beginEnd(session, endByRules(stricter.error()));
     }
+  }
+}
+
+void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::string&)>& stands) {
+  const auto sessions = live;
+  for (const auto& [id, session] : sessions) {
+    if (session->ending || stands(session->record.principal.key_id)) continue;
+    beginEnd(session, endByCredential(session->record));
   }
 }
 
@@ -84,8 +91,7 @@ Task<Result<>> Sessions::Impl::enter(SessionPtr session, Held opened, Held by_ru
   const auto self = shared_from_this();
   CO_TRY(session->admit());
   const Held& has = session->held;
-  const bool lacks = opened && has &&
-                     ((opened->runs && !has->runs) || policy::takesAway(opened->walls, has->walls));
+  const bool lacks = opened && has && letsMore(opened, *has);
   if (!lacks) co_return Result<>{};
   if (session->programs > 0) {
     co_return fail(Code::kUnavailable, "running in a session: it waits for its other programs");

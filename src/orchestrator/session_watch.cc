@@ -34,7 +34,7 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
   const std::vector<std::string> asked = {"watch", path};
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed(asked),
                                     "watching a session's files"));
-  CO_TRY(co_await impl->mayUseFiles(principal, id, asked));
+  CO_TRY(co_await impl->mayUseFiles(principal, session, asked));
   std::erase_if(session->watches, [](const auto& each) { return each.second->closed(); });
   const std::pair key(path, all);
   auto& watches = session->watches;

@@ -31,10 +31,6 @@ Result<std::string> ruleLanguageOf(model::RunRequest request, const model::Langu
   return languages.find(request.language)->name;
 }
 
-bool maySee(const model::Principal& principal, const Session& session) {
-  return principal.isAdmin() || principal.tenant == session.principal.tenant;
-}
-
 }  // namespace
 
 // --- creation
@@ -47,6 +43,9 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   };
   runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
     if (const auto impl = weak.lock()) impl->imageVerified();
+  };
+  runs.impl_->credentials_looked = [weak = std::weak_ptr(impl_)](const auto& stands) {
+    if (const auto self = weak.lock()) self->lookAtCredentials(stands);
   };
   runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
     if (const auto impl = weak.lock()) impl->lookAtRules(now);
@@ -448,7 +447,7 @@ Result<std::shared_ptr<SessionLog>> Sessions::log(const model::Principal& princi
                                                   const std::string& id) {
   if (const SessionPtr session = impl_->find(principal, id)) return session->log;
   const auto ended = impl_->ended.find(id);
-  if (ended != impl_->ended.end() && maySee(principal, ended->second->latest())) {
+  if (ended != impl_->ended.end() && principal.sees(ended->second->latest().principal)) {
     return ended->second;
   }
   const Session session = TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
@@ -460,6 +459,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   const std::shared_ptr<Impl> impl = impl_;
   const std::string doing = "renewing a session";
   const SessionPtr session = CO_TRY(impl->findLive(principal, id, doing));
+  CO_TRY(mustReach(principal, session->record.principal, doing));
   while (session->changing)
     co_await session->changed.wait();
   const auto late = [&] {
@@ -501,7 +501,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
 
 SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {
   const auto found = live.find(id);
-  if (found == live.end() || !maySee(principal, found->second->record)) return nullptr;
+  if (found == live.end() || !principal.sees(found->second->record.principal)) return nullptr;
   return found->second;
 }
 

@@ -11,107 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/record_clock.h"
-#include "orchestrator/lease.h"
-#include "orchestrator/rate_bucket.h"
+#include "orchestrator/agent_guard.h"
+#include "orchestrator/live_session.h"
+#include "orchestrator/reach.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/session_events.h"
-#include "orchestrator/session_meter.h"
 #include "orchestrator/sessions.h"
-#include "runtime/signal.h"
 
 namespace cloister::orchestrator {
-
-// Of a session that goes on from a snapshot of memory, for its record.
-inline constexpr char kWeakerFromMemory[] =
-    "goes on from a snapshot of memory: what its programs draw their random numbers from is that "
-    "of "
-    "every session that does";
-
-// One session from its creation to its final record.
-struct LiveSession final : Home {
-  LiveSession(boost::asio::any_io_executor executor, Lease::Terms terms)
-      : lease(base::monotonicNow(), terms), changed(std::move(executor)) {}
-
-  [[nodiscard]] const std::string& id() const override { return record.id; }
-  [[nodiscard]] const std::string& runtimeName() const override { return runtime; }
-  Result<> count() override;
-  void uncount() override { rate.giveBack(); }
-  Result<> admit() override;
-  void enter() override;
-  void leave() override;
-  [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
-  [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
-  [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
-  Task<void> ended(base::Monotonic deadline) override;
-  void tell(const model::Execution& execution) override { log->publish(execution); }
-  [[nodiscard]] int64_t imageSince() const override { return image_since; }
-  void addProcessorTime(uint64_t cpu_ms) override { meter.addProgram(cpu_ms); }
-  uint64_t chargeProgram(uint64_t cpu_ms) override { return meter.chargeProgram(cpu_ms); }
-  // For an approval, or for room once it has one.
-  [[nodiscard]] bool waits() const { return record.status == model::SessionStatus::kBlocked; }
-
-  // Its record, with what changes from moment to moment.
-  [[nodiscard]] model::Session now() const;
-  // By all its boxes so far.
-  [[nodiscard]] model::Usage usage() const;
-  // By the one that it has, as told last.
-  [[nodiscard]] model::Usage measured() const;
-
-  model::Session record;  // as the ledger has it, or will have it
-  model::RunRequest request;
-  std::string rule_language;
-  policy::RiskFacts risk_facts;
-  std::string runtime;  // of its sandbox, as its permit says; "" before there is one
-  Held held;            // of its agent, in its sandbox
-  bool opened = false;  // its sandbox is one program's, which was approved with more than its rules
-  Held by_rules;        // then: `held`, but for that
-  bool was_opened = false;  // and has to go back under its rules
-  Quotas::Use use;
-  Ruling ruling;  // of the engine, on its creation and then on its start
-  uint32_t max_programs = 0;
-  uint32_t calls_per_minute = 0;  // 0: no bound
-  RateBucket rate;
-  uint32_t deepest = 0;    // CallSite::depth of the programs that could call from inside
-  SessionFill fill;        // until it has been filled
-  std::string escalation;  // that it waits for while it is blocked
-  std::optional<model::Escalation> approval;  // that it was made with
-  bool taken = false;                         // it has its place, and its part of the quotas
-  bool goes_on = false;                       // it is approved, and being made
-  Lease lease;
-  base::Monotonic accepted_at = base::monotonicNow();
-  base::RecordClock clock;  // of `record`
-  std::shared_ptr<SessionLog> log;
-  std::shared_ptr<runtime::Sandbox> box;
-  SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
-  uint64_t over_quota_ms = 0;     // charged to it since its quota of processor time was used up
-  model::Usage earlier;     // of boxes that it had before, or the last of `box` when it has none
-  int64_t image_since = 0;  // model::ImageState::since of the first `box`: later ones are younger
-  std::optional<SessionEnd> ending;  // its first cause; from then on it is ending
-  model::Principal ended_by;
-  base::Monotonic give_up = base::Monotonic::max();
-  uint32_t programs = 0;
-  std::map<std::string, std::shared_ptr<Kernel>> kernels;
-  std::vector<std::weak_ptr<FileCall>> calls;        // under way, and a few that no longer are
-  std::vector<std::weak_ptr<FileCall>> connections;  // those of `calls` that are to its ports
-  uint32_t connecting = 0;
-  // By the directory, and whether with those beneath it; a few may be closed.
-  std::map<std::pair<std::string, bool>, std::shared_ptr<FileWatch>> watches;
-  bool begun = false;          // it is known whether there is a sandbox
-  bool abandoned = false;      // its end did not wait for that
-  bool start_refused = false;  // by the ledger
-  bool saving = false;         // its workspace is read for a snapshot
-  bool arrived = false;        // its place is there
-  bool moving = false;         // to another sandbox
-  bool revoked = false;        // its sandbox lets programs do what its agent may no longer do
-  bool under_rules = false;    // it is on its way to one that does not
-  base::Monotonic rules_since = base::Monotonic::max();  // nothing is waited for but such a one
-  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
-  bool changing = false;    // a change of its record is being written, one after the other
-  bool closed = false;      // its end is recorded
-  runtime::Signal changed;
-};
-using SessionPtr = std::shared_ptr<LiveSession>;
 
 struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Impl(std::shared_ptr<RunService::Impl> with, SessionConfig how)
@@ -172,8 +79,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<std::shared_ptr<FileCall>>> askForArtifact(SessionPtr session,
                                                          model::Principal principal,
                                                          FileRequest request);
-  Task<Result<>> mayUseFiles(model::Principal principal, std::string session,
+  Task<Result<>> mayUseFiles(model::Principal principal, SessionPtr session,
                              const std::vector<std::string>& argv);
+  // Whether another agent than its own may run anything in it (AgentGuard::tooOpen()).
+  Task<Result<>> mayRun(model::Principal principal, SessionPtr session);
+  [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
+      const LiveSession& session, const model::ExecRequest& request) const;
   void addUse(const model::Principal* principal, AgentUse& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
@@ -217,6 +128,20 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> applyRules(SessionPtr session);
   Task<Result<>> goOnUnderRules(SessionPtr session);
   Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);
+
+  // The workspace of those with a program that waits for an approval (session_hold.cc).
+  struct Holding;
+  Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
+  Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
+                                                    std::shared_ptr<Kernel> kernel,
+                                                    WorkspacePtr as_asked,
+                                                    std::function<void()> lost);
+  Task<Result<WorkspacePtr>> stateFrom(FileCall& call) const;
+  [[nodiscard]] FileRequest stateRequest(bool hold) const;
+  static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
+
+  // Those whose credential no longer stands end.
+  void lookAtCredentials(const std::function<bool(const std::string&)>& stands);
 
   // The image of those that began before it was verified now has a digest (session_image.cc).
   void imageVerified();
@@ -263,9 +188,11 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
                               const std::string& doing) const;
-  // The same, and kDenied for another tenant's.
+  // The same, and kDenied for another tenant's; and to do more than read, for who only sees it.
   Result<SessionPtr> findOwn(const model::Principal& principal, const std::string& id,
                              const std::string& doing) const;
+  Result<SessionPtr> findToUse(const model::Principal& principal, const std::string& id,
+                               const std::string& doing) const;
   void count() const;
 
   std::shared_ptr<RunService::Impl> runs;

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/quota.h"
+#include "orchestrator/reach.h"
 #include "orchestrator/snapshot_manifest.h"
 
 namespace cloister::orchestrator {
@@ -256,6 +257,7 @@ Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, 
   model::Snapshot made;
   made.id = base::newId(model::kSnapshotPrefix);
   made.tenant = of.principal.tenant;
+  made.agent = of.principal.agent;  // what is in it is the session's, whoever takes it
   made.session_id = of.id;
   made.name = std::move(request.name);
   made.metadata = std::move(request.metadata);
@@ -288,6 +290,7 @@ Result<std::vector<model::Snapshot>> SnapshotService::list(const model::Principa
 
 Task<Result<>> SnapshotService::remove(model::Principal principal, std::string id) {
   const model::Snapshot snapshot = CO_TRY(get(principal, id));
+  CO_TRY(mustReach(principal, makerOf(snapshot.tenant, snapshot.agent), "deleting a snapshot"));
   const auto freed = co_await ledger_.removeSnapshot(
       store::Scope::of(principal), id, eventOf("snapshot.deleted", principal, snapshot));
   blobs_.remove(CO_TRY(freed));

@@ -163,6 +163,25 @@ void applyEnd(Execution& execution, const model::Outcome& outcome, const Held& h
   }
 }
 
+// What let it run no longer does.
+void applyLostPermission(Execution& execution, Cause cause) {
+  const bool hold = cause == Cause::kHoldLost;
+  const bool revoked = cause == Cause::kRevoked;
+  std::string why = "its session ended: the credential that made it was revoked or has expired";
+  if (hold) {
+    why = "its session's workspace could not be held to its end; the program may have run in part";
+  } else if (revoked) {
+    why = "a permission of its agent ended while it ran; the program may have run in part";
+  } else if (cause == Cause::kCredential) {
+    why = "the credential that began it, " + execution.principal.key_id +
+          ", was revoked or has expired; the program may have run in part";
+  }
+  set(execution, Status::kFailed, error_type::kPermissionDenied, std::move(why), false);
+  auto& details = execution.error->details;
+  details["reason"] = hold ? "workspace_not_held" : revoked ? "revoked" : "credential_revoked";
+  if (cause == Cause::kCredential) details["credential"] = execution.principal.key_id;
+}
+
 }  // namespace
 
 void applyOutcome(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
@@ -229,11 +248,11 @@ void applyCause(Execution& execution, Cause cause) {
     case Cause::kSessionLost:
       return set(execution, Status::kFailed, error_type::kRunnerLost,
                  "its session's sandbox was lost; the program may have run in part", true);
+    case Cause::kHoldLost:
     case Cause::kRevoked:
-      set(execution, Status::kFailed, error_type::kPermissionDenied,
-          "a permission of its agent ended while it ran; the program may have run in part", false);
-      execution.error->details["reason"] = "revoked";
-      return;
+    case Cause::kCredential:
+    case Cause::kSessionCredential:
+      return applyLostPermission(execution, cause);
   }
 }
 

@@ -22,13 +22,16 @@ enum class Cause : uint8_t {
   kCancelled,
   kNodeLost,
   kStopping,
-  kSessionEnded,    // on request
-  kSessionExpired,  // at its time
-  kSessionMemory,   // at the memory limit of its sandbox
-  kSessionLocks,    // for the locks on files of its sandbox
-  kSessionQuota,    // its processes used more than a quota of processor time
-  kSessionLost,     // with its sandbox's runner
-  kRevoked,         // its agent may no longer do what its sandbox lets it do
+  kSessionEnded,       // on request
+  kSessionExpired,     // at its time
+  kSessionMemory,      // at the memory limit of its sandbox
+  kSessionLocks,       // for the locks on files of its sandbox
+  kSessionQuota,       // its processes used more than a quota of processor time
+  kSessionLost,        // with its sandbox's runner
+  kHoldLost,           // the workspace that it was approved with was no longer held
+  kRevoked,            // its agent may no longer do what its sandbox lets it do
+  kCredential,         // the credential that began it is revoked or expired
+  kSessionCredential,  // the same of its session's
 };
 
 // Where a workspace lies, and whether a larger one would lie elsewhere.

@@ -99,8 +99,16 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
 uint32_t approvalsOf(const Escalation& e, const std::vector<std::string>& roles) {
   return static_cast<uint32_t>(
       std::ranges::count_if(e.decisions, [&](const model::EscalationDecision& decision) {
-        return decision.approve && !decision.automatic && hasRole(roles, decision.by);
+        return decision.approve && !decision.automatic && !decision.revoked &&
+               hasRole(roles, decision.by);
       }));
+}
+
+Result<> hasItsVotes(const Escalation& e) {
+  const bool struck = std::ranges::any_of(e.decisions, &model::EscalationDecision::revoked);
+  if (!struck || e.approvals() >= e.quorum) return {};
+  return refused(approval::kRevoked,
+                 "a credential that approved " + e.id + " was revoked since; ask anew");
 }
 
 Result<> isInTime(const Escalation& e, const Use& use) {
@@ -122,7 +130,7 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
   TRY(mayVote(e, ballot));
   TRY(isOpen(e, ballot));
   const bool voted = std::ranges::any_of(e.decisions, [&](const auto& each) {
-    return each.approve == ballot.approve && each.person == ballot.person;
+    return each.approve == ballot.approve && each.person == ballot.person && !each.revoked;
   });
   if (voted) {
     return fail(Code::kConflict,
@@ -146,19 +154,53 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
   return {};
 }
 
+namespace {
+
+model::EscalationDecision byRule(const Escalation& e, bool approve, const std::string& reason,
+                                 int64_t now) {
+  return {.by = {.tenant = e.requester.tenant,
+                 .app = "cloister",
+                 .agent = "",
+                 .user = "",
+                 .roles = {},
+                 .key_id = ""},
+          .person = "",
+          .approve = approve,
+          .automatic = true,
+          .reason = reason,
+          .at = now};
+}
+
+}  // namespace
+
+Result<> denyByRule(Escalation& e, const std::string& reason, int64_t now) {
+  if (e.status != EscalationStatus::kApproved) {
+    return fail(Code::kConflict, e.id + " is " + std::string(model::statusName(e.status)));
+  }
+  const int64_t at = std::max(now, latestTime(e));
+  e.decisions.push_back(byRule(e, false, reason, at));
+  e.status = EscalationStatus::kDenied;
+  e.decided_at = e.ended_at = at;
+  return {};
+}
+
+bool strike(Escalation& e, const std::set<std::string>& credentials) {
+  bool struck = false;
+  for (model::EscalationDecision& each : e.decisions) {
+    if (!each.approve || each.automatic || each.revoked) continue;
+    if (!credentials.contains(each.by.key_id)) continue;
+    each.revoked = struck = true;
+  }
+  if (struck && e.status == EscalationStatus::kApproved && e.approvals() < e.quorum) {
+    e.status = EscalationStatus::kPending;
+    e.decided_at = e.grant_expires_at = 0;
+  }
+  return struck;
+}
+
 void approveByRule(Escalation& e, const std::string& reason, int64_t now) {
   const int64_t at = std::max(now, latestTime(e));
-  e.decisions.push_back({.by = {.tenant = e.requester.tenant,
-                                .app = "cloister",
-                                .agent = "",
-                                .user = "",
-                                .roles = {},
-                                .key_id = ""},
-                         .person = "",
-                         .approve = true,
-                         .automatic = true,
-                         .reason = reason,
-                         .at = at});
+  e.decisions.push_back(byRule(e, true, reason, at));
   e.status = EscalationStatus::kApproved;
   e.decided_at = at;
   e.grant_expires_at = at + e.grant_us;
@@ -176,10 +218,12 @@ Result<> use(Escalation& e, const Use& use) {
     case EscalationStatus::kExpired:
       return refused(approval::kExpired, "the time of " + e.id + " is over; ask anew");
     case EscalationStatus::kPending:
+      TRY(hasItsVotes(e));
       return refused(approval::kPending, e.id + " is not approved yet");
     case EscalationStatus::kApproved:
       break;
   }
+  TRY(hasItsVotes(e));
   TRY(isInTime(e, use));
   TRY(isBoundTo(e, use));
   e.status = EscalationStatus::kUsed;
@@ -192,6 +236,7 @@ Result<> stands(const Escalation& e, const Use& use, const NeedsApproval* wanted
   if (e.status != EscalationStatus::kUsed || e.execution_id != use.execution_id) {
     return refused(approval::kUsed, e.id + " is not this execution's");
   }
+  TRY(hasItsVotes(e));
   TRY(isInTime(e, use));
   TRY(isBoundTo(e, use));
   if (wanted == nullptr) return {};

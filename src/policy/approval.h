@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ inline constexpr std::string_view kExpired = "approval_expired";
 inline constexpr std::string_view kUsed = "approval_used";
 inline constexpr std::string_view kPending = "approval_pending";
 inline constexpr std::string_view kDenied = "approval_denied";
+inline constexpr std::string_view kRevoked = "approval_revoked";     // a credential that approved
+inline constexpr std::string_view kRequester = "requester_revoked";  // the one that asked
 }  // namespace approval
 
 // What one approver says.
@@ -35,13 +38,21 @@ struct Ballot {
 };
 
 // Counts a vote. One denial denies; approvals of `quorum` distinct persons approve. An approval
-// that was not used yet can be taken back by a denial. kDenied: for the requester, for whoever runs
-// code, without one of the roles; kConflict: it is decided already, its time is over, the person
-// has voted.
+// that was not used yet can be taken back by a denial. A person whose vote was struck may vote.
+// kDenied: for the requester, for whoever runs code, without one of the roles; kConflict: it is
+// decided already, its time is over, the person has voted.
 Result<> vote(model::Escalation& escalation, const Ballot& ballot);
+
+// Votes that were given with one of `credentials`, which are revoked, no longer count. What had its
+// quorum by them waits for votes again, up to the time that it had. Whether it changed anything.
+bool strike(model::Escalation& escalation, const std::set<std::string>& credentials);
 
 // By a rule, where nobody has to be asked.
 void approveByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
+
+// Takes an approval back that was not used: what would run now is not what was approved. kConflict:
+// it is not approved.
+Result<> denyByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
 // What is about to run.
 struct Use {

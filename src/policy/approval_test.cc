@@ -78,6 +78,39 @@ TEST(Approval, OneApproverApproves) {
   EXPECT_FALSE(vote(e, ballot("other"))) << "it is decided";
 }
 
+// A vote ends with its credential, as long as nothing was done by it.
+TEST(Approval, AStruckVoteDoesNotCount) {
+  Escalation e = asked();
+  e.quorum = 2;
+  ASSERT_TRUE(vote(e, ballot("boss")));
+  EXPECT_FALSE(strike(e, {"key_other"}));
+  EXPECT_TRUE(strike(e, {"key_boss"}));
+  EXPECT_FALSE(strike(e, {"key_boss"})) << "once";
+  ASSERT_TRUE(vote(e, ballot("chief")));
+  EXPECT_EQ(e.status, EscalationStatus::kPending) << "one of two";
+  EXPECT_EQ(use(e, useOf(e)).error().field, approval::kRevoked);
+  ASSERT_TRUE(vote(e, ballot("boss"))) << "with a credential that stands";
+  EXPECT_EQ(e.status, EscalationStatus::kApproved);
+  EXPECT_TRUE(strike(e, {"key_chief"}));
+  EXPECT_EQ(e.status, EscalationStatus::kPending) << "an approval that was not used waits again";
+  EXPECT_EQ(e.grant_expires_at, 0);
+  EXPECT_EQ(e.dueAt(), e.expires_at);
+}
+
+TEST(Approval, WhatIsAboutToStartStandsByVotesThatCount) {
+  Escalation e = asked();
+  ASSERT_TRUE(vote(e, ballot("boss")));
+  Use by = useOf(e);
+  ASSERT_TRUE(use(e, by));
+  EXPECT_TRUE(stands(e, by, nullptr));
+  EXPECT_TRUE(strike(e, {"key_boss"}));
+  EXPECT_EQ(e.status, EscalationStatus::kUsed) << "for good";
+  EXPECT_EQ(stands(e, by, nullptr).error().field, approval::kRevoked);
+  Escalation by_rule = asked();
+  approveByRule(by_rule, "safe", kNow);
+  EXPECT_FALSE(strike(by_rule, {""}));
+}
+
 TEST(Approval, NobodyDecidesOnTheirOwn) {
   struct Case {
     const char* what;

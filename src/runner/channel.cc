@@ -37,8 +37,8 @@ void StdinBuffer::take(size_t n) {
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = adopted = waited = terminal = saves = notes = stdin_closing = windowed =
-      draining = out_ready = err_ready = begun = false;
+  ended = kill_rest = adopted = waited = terminal = saves = serves = notes = stdin_closing =
+      windowed = draining = out_ready = err_ready = begun = false;
   taken = out_left = err_left = 0;
   window = wire::kOutputUnits;
   number = channel_number;

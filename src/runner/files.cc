@@ -18,6 +18,7 @@
 #include "runner/directory.h"
 #include "runner/glob.h"
 #include "runner/other_user.h"
+#include "runner/state.h"
 #include "runner/stop_rest.h"
 #include "runner/tar.h"
 #include "runner/tools.h"
@@ -456,6 +457,30 @@ int savePlace(int workspace, char** /*argv*/) {
   return error != 0 ? error : late;
 }
 
+int stateOf(int workspace, char** bounds) {
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+  if (number(bounds[0], bytes) != 0 || number(bounds[1], files) != 0) return EINVAL;
+  if (!noteBase("")) return ENAMETOOLONG;
+  return tellState(workspace, bytes, files, the_answer);
+}
+
+int statePlace(int workspace, char** argv) {
+  return stateOf(workspace, argv + 1);
+}
+
+// What else runs has been stopped, or there is nothing; until stdin ends.
+int holdPlace(int workspace, char** argv) {
+  if (std::strcmp(argv[1], wire::files::kHoldFrozen) != 0 && anyOther()) return EBUSY;
+  if (const int error = stateOf(workspace, argv + 2); error != 0) return error;
+  if (const int error = the_answer.flush(); error != 0) return error;
+  for (;;) {
+    const ssize_t n = read(STDIN_FILENO, piece, sizeof piece);
+    if (n == 0) return 0;
+    if (n < 0 && errno != EINTR) return errno;
+  }
+}
+
 constexpr int kAtLeast = -100;  // so many less: of arguments of which there may be more
 
 struct Request {
@@ -472,6 +497,7 @@ constexpr Request kRequests[] = {
     {"pack", 1, packPlace},     {"unpack", 1, unpackPlace},
     {"save", 0, savePlace},     {"connect", 1, connectPlace},
     {"watch", 3, watchPlace},   {"tools", 0, toolsPlace},
+    {"state", 2, statePlace},   {wire::files::kHold, 3, holdPlace},
     {"clock", 0, clockPlace},   {"changed", kAtLeast + 2, changedPlace}};
 
 int serve(int workspace, char** argv) {

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/crypto.h"
 #include "base/file.h"
 #include "runner/testing/jail.h"
 #include "wire/files.h"
@@ -337,6 +338,59 @@ TEST_F(FilesTest, SavesWhileAllElseIsStoppedAndLetsItGoOn) {
   EXPECT_NE(beside("for i in $(seq 100); do test $(stat -c %s log) != " +
                    size.substr(0, size.size() - 1) + " && break; sleep 0.1; done; stat -c %s log"),
             size);
+}
+
+// path → mode, size and sum, as `state` and `hold` tell them.
+std::map<std::string, std::string> states(const std::string& out) {
+  std::map<std::string, std::string> all;
+  wire::Reader r(out);
+  while (static_cast<Kind>(r.u8()) == Kind::kState) {
+    char head[48];
+    const uint32_t mode = r.u32();
+    snprintf(head, sizeof head, "%o %llu ", mode, static_cast<unsigned long long>(r.u64()));
+    const std::string path(r.bytes());
+    const std::string_view sum = r.bytes();
+    all[path] = head + (sum.size() == 32 ? base::toHex(sum) : std::string(sum));
+  }
+  EXPECT_EQ(r.u32(), 0U);
+  EXPECT_TRUE(r.done());
+  return all;
+}
+
+TEST_F(FilesTest, TellsTheStateOfEachName) {
+  shell(
+      "mkdir -p d/e; printf abc > d/abc; chmod 640 d/abc; : > none; chmod 0 none; ln -s ../x d/l;"
+      " mkfifo -m 600 p; chmod 755 d d/e; head -c 119 /dev/zero > long");
+  const std::map<std::string, std::string> expected = {
+      {"d", "40755 0 "},
+      {"d/e", "40755 0 "},
+      {"d/abc", "100640 3 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+      {"none", "100000 0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+      {"d/l", "120777 0 ../x"},
+      {"p", "10600 0 "},
+      {"long", "100644 119 " + base::sha256Hex(std::string(119, '\0'))},
+  };
+  EXPECT_EQ(states(serve({"state", "1000", "10"}, "").out), expected);
+  EXPECT_EQ(jail_->shell("stat -c %a none").out, "0\n");
+  EXPECT_EQ(ask({"state", "121", "10"}).error, EFBIG);
+  EXPECT_EQ(ask({"state", "1000", "6"}).error, EFBIG);
+  EXPECT_EQ(ask({"state", "1000"}).error, ENOSYS);
+  EXPECT_EQ(states(serve({"hold", "alone", "1000", "10"}, "").out), expected);
+}
+
+TEST_F(FilesTest, HoldsUntilItsInputEndsAndOnlyAlone) {
+  jail_->startProgram(7, {"hold", "alone", "1000", "10"}, wire::kStartFiles | wire::kStartStdin);
+  for (bool told = false; !told;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    told = frame->type == wire::FromRunner::kStdout;
+  }
+  jail_->startProgram(1, {"sh", "-c", "exec >&- 2>&-; sleep 1000 & exit 0"}, 0);
+  EXPECT_EQ(jail_->finish(1).code, 0U) << "beside it, as an approved program";
+  jail_->send(ToRunner::kStdin, 7);
+  EXPECT_EQ(jail_->finish(7).code, 0U);
+  EXPECT_EQ(ask({"hold", "alone", "1000", "10"}).error, EBUSY) << "the sleep was left";
+  EXPECT_EQ(ask({"hold", "frozen", "1000", "10"}).error, 0);
 }
 
 TEST_F(FilesTest, AnArchiveReachesNothingOutside) {

@@ -32,6 +32,7 @@
 #include "runner/other_user.h"
 #include "runner/process.h"
 #include "runner/runner_impl.h"
+#include "runner/stop_rest.h"
 #include "runner/terminal.h"
 #include "runner/writes.h"
 #include "wire/files.h"
@@ -400,6 +401,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   } else if (!channel.notes) {
     spawned = spawn(Command{text_.argv(), text_.envp(), cwd}, stdio, groups);
   } else if (prepareNotes(channel)) {
+    noteServers();
     spawned = spawnOwn(text_, workspace_.get(), stdio, groups);
   }
   if (spawned.error != 0) {
@@ -410,11 +412,20 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   alone_ = false;
   channel.pid = spawned.pid;
   if (!channel.waited) begin(channel);
-  channel.saves = channel.notes && std::string_view(text_.argv()[0]) == "save";
+  const std::string_view verb = text_.argv()[0];
+  channel.saves = channel.notes && verb == "save";
+  channel.serves = channel.notes && verb != wire::kernel::kKernel && verb != wire::kernel::kCell;
   if (channel.notes && wire::kernel::kCell == text_.argv()[0] && text_.argv()[1] != nullptr) {
     channel.kernel = the_kernel_outputs.begin(text_.argv()[1]);
   }
   link_.send(FromRunner::kStarted, channel.number);
+}
+
+void Runner::noteServers() const {
+  forgetServers();
+  for (const Channel& each : channels_) {
+    if (each.used && each.serves && !each.ended) noteServer(each.pid);
+  }
 }
 
 // What is done between the arrival of the code and the end of the program, and changes nothing. In

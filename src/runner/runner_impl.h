@@ -64,6 +64,7 @@ class Runner {
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
   void launchTerminal(Channel& channel, const char* cwd);
+  void noteServers() const;
   void rehearse(Channel& channel);
   bool prepareNotes(const Channel& channel);
   [[nodiscard]] Unfinished& notesOf(const Channel& channel) const {

@@ -21,6 +21,10 @@ ProcessTable table;
 pid_t stopped[ProcessTable::kMax];
 size_t stopped_count = 0;
 
+constexpr size_t kMaxServers = 64;  // above the runner's channels
+pid_t servers[kMaxServers];
+size_t server_count = 0;
+
 bool isOthers(const Process& process) {
   return process.pid != 1 && process.pid != getpid() && !process.still();
 }
@@ -55,6 +59,24 @@ int stopRest() {
 bool anyStarted() {
   table.read();
   return std::any_of(table.rows, table.rows + table.count, isOthers);
+}
+
+void noteServer(pid_t pid) {
+  if (server_count < kMaxServers) servers[server_count++] = pid;
+}
+
+void forgetServers() {
+  server_count = 0;
+}
+
+bool anyOther() {
+  table.read();
+  return table.count == ProcessTable::kMax ||
+         std::any_of(table.rows, table.rows + table.count, [](const Process& process) {
+           const bool own = process.pid == 1 || process.pid == getpid();
+           pid_t* const end = servers + server_count;
+           return !own && !process.ended() && std::find(servers, end, process.pid) == end;
+         });
 }
 
 void continueRest() {

@@ -4,6 +4,10 @@
 // has one thread and does this once.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
+
 namespace cloister::runner {
 
 // Once nothing runs any more, 0; EAGAIN when that does not come to be, or there are too many.
@@ -12,5 +16,12 @@ int stopRest();
 bool anyStarted();
 // Lets go on what stopRest() stopped.
 void continueRest();
+
+// By the runner, for the copy of it that is about to be made: its copies that serve files and
+// ports, which are no program of anybody's.
+void noteServer(pid_t pid);
+void forgetServers();
+// Whether there is any process but the runner, this one and those, whatever it does at present.
+bool anyOther();
 
 }  // namespace cloister::runner

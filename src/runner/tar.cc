@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "runner/beneath.h"
 #include "runner/directory.h"
+#include "runner/readable.h"
 #include "runner/tar_format.h"
-#include "runner/unfinished.h"
 
 namespace cloister::runner {
 namespace {
@@ -28,38 +28,6 @@ void setOctal(char (&field)[kSize], uint64_t value) {
   snprintf(field, kSize, "%0*llo", static_cast<int>(kSize) - 1,
            static_cast<unsigned long long>(value));
 }
-
-// A file or directory that its owner may not read can be read all the same while this lives: its
-// modes are the owner's to change. A process that is killed meanwhile leaves it to the runner to
-// give them back.
-class Readable {
- public:
-  // `path`: `name` in `directory`, as the archive has it.
-  Readable(int directory, const char* name, std::string_view path, const struct stat& st) {
-    const mode_t needed = S_ISDIR(st.st_mode) ? S_IRUSR | S_IXUSR : S_IRUSR;
-    if ((st.st_mode & needed) == needed || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode))) return;
-    fd_.reset(openBeneath(directory, name, O_PATH));
-    snprintf(path_, sizeof path_, "/proc/self/fd/%d", fd_.get());
-    mode_ = st.st_mode & 07777;
-    if (!fd_ || !noted_.mode(path, mode_, st.st_ino)) return;
-    changed_ = chmod(path_, mode_ | needed) == 0;
-  }
-  Readable(const Readable&) = delete;
-  Readable& operator=(const Readable&) = delete;
-  ~Readable() { end(); }
-  [[nodiscard]] bool changed() const { return changed_; }
-  void end() {
-    if (std::exchange(changed_, false)) chmod(path_, mode_);
-    noted_.end();
-  }
-
- private:
-  Fd fd_;
-  Noted noted_;
-  char path_[32];
-  mode_t mode_ = 0;
-  bool changed_ = false;
-};
 
 class Packer {
  public:

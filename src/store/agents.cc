@@ -13,7 +13,7 @@ constexpr uint32_t kMaxList = 500;
 
 constexpr char kGet[] =
     "SELECT record FROM agent_sandboxes WHERE tenant=?1 AND agent=?2"
-    " AND (?3 IS NULL OR tenant=?3)";
+    " AND (?3 IS NULL OR tenant=?3) AND (?4 IS NULL OR agent=?4)";
 constexpr char kPut[] =
     "INSERT INTO agent_sandboxes(tenant, agent, version, record) VALUES (?,?,?,?)"
     " ON CONFLICT(tenant, agent) DO UPDATE SET version=excluded.version, record=excluded.record";
@@ -21,7 +21,8 @@ constexpr char kCount[] = "SELECT count(*) FROM agent_sandboxes WHERE tenant=?";
 constexpr char kRemove[] = "DELETE FROM agent_sandboxes WHERE tenant=? AND agent=?";
 constexpr char kList[] =
     "SELECT record FROM agent_sandboxes WHERE (tenant, agent) > (?1, ?2)"
-    " AND (?3 IS NULL OR tenant=?3) AND (?4 = '' OR tenant=?4) ORDER BY tenant, agent LIMIT ?5";
+    " AND (?3 IS NULL OR tenant=?3) AND (?4 = '' OR tenant=?4)"
+    " AND (?5 IS NULL OR agent=?5) ORDER BY tenant, agent LIMIT ?6";
 constexpr char kAddViolation[] =
     "INSERT INTO violations(id, tenant, agent, at, level, operation, what, outcome, rule, reason,"
     " words, subject, encrypted) VALUES (?1,?2,?3,?4,?5,?6,"
@@ -32,7 +33,7 @@ constexpr char kRecent[] = "SELECT count(*) FROM violations WHERE tenant=? AND a
 constexpr char kViolations[] =
     "SELECT seq, id, tenant, agent, at, level, operation, what, outcome, rule, reason, words,"
     " subject FROM plain_violations WHERE tenant=?1 AND agent=?2 AND (?3 IS NULL OR tenant=?3)"
-    " AND seq<?4 ORDER BY seq DESC LIMIT ?5";
+    " AND (?4 IS NULL OR agent=?4) AND seq<?5 ORDER BY seq DESC LIMIT ?6";
 // Rows about the agent are found by their subject, for who changed it may be of another tenant.
 constexpr char kAudit[] =
     "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
@@ -48,11 +49,7 @@ constexpr char kCountSessions[] = "SELECT count(*) FROM sessions WHERE tenant=? 
 constexpr char kViolationStats[] =
     "SELECT count(*), coalesce(max(at), 0) FROM violations WHERE tenant=? AND agent=?";
 
-bool within(const Scope& scope, const std::string& tenant) {
-  return !scope.tenant() || *scope.tenant() == tenant;
-}
-
-// The same words for what does not exist and for what is another tenant's.
+// The same words for what does not exist and for what is beyond the scope.
 std::unexpected<Error> noSandbox(const std::string& agent) {
   return fail(Code::kNotFound, "agent " + agent + " has no sandbox");
 }
@@ -116,7 +113,7 @@ std::string agentSubject(const AgentName& name) {
 Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
                                         model::AgentSandbox sandbox, uint64_t expected,
                                         uint64_t most, const model::AuditEvent& event) {
-  if (!within(scope, sandbox.tenant)) return noSandbox(sandbox.agent);
+  if (!scope.has(sandbox.tenant, sandbox.agent)) return noSandbox(sandbox.agent);
   const auto known = getAgent(tx.db, scope, {sandbox.tenant, sandbox.agent});
   if (!known && known.error().code != Code::kNotFound) return std::unexpected(known.error());
   const uint64_t version = known ? known->version : 0;
@@ -184,14 +181,15 @@ Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& v
 
 Result<model::AgentSandbox> getAgent(Database& db, const Scope& scope, const AgentName& name) {
   Statement row = TRY(db.use(kGet));
-  if (TRY(row.bind(name.tenant, name.agent, scope.tenant()).step())) return decode(row.text(0));
+  if (TRY(row.bind(name.tenant, name.agent, scope.tenant(), scope.agent()).step()))
+    return decode(row.text(0));
   return noSandbox(name.agent);
 }
 
 Result<std::vector<model::AgentSandbox>> listAgents(Database& db, const Scope& scope,
                                                     const AgentQuery& query) {
   Statement row = TRY(db.use(kList));
-  row.bind(query.after.tenant, query.after.agent, scope.tenant(), query.tenant,
+  row.bind(query.after.tenant, query.after.agent, scope.tenant(), query.tenant, scope.agent(),
            std::clamp(query.limit, 1U, kMaxList));
   std::vector<model::AgentSandbox> out;
   while (TRY(row.step()))
@@ -202,8 +200,8 @@ Result<std::vector<model::AgentSandbox>> listAgents(Database& db, const Scope& s
 Result<std::vector<model::Violation>> listViolations(Database& db, const Scope& scope,
                                                      const ViolationQuery& query) {
   Statement row = TRY(db.use(kViolations));
-  row.bind(query.of.tenant, query.of.agent, scope.tenant(), bounded(query.before_seq),
-           std::clamp(query.limit, 1U, kMaxList));
+  row.bind(query.of.tenant, query.of.agent, scope.tenant(), scope.agent(),
+           bounded(query.before_seq), std::clamp(query.limit, 1U, kMaxList));
   std::vector<model::Violation> out;
   while (TRY(row.step())) {
     model::Violation v;
@@ -226,7 +224,7 @@ Result<std::vector<model::Violation>> listViolations(Database& db, const Scope& 
 
 Result<std::vector<model::AuditEntry>> readAgentAudit(Database& db, const Scope& scope,
                                                       const AgentAuditQuery& query) {
-  if (!within(scope, query.of.tenant)) return std::vector<model::AuditEntry>{};
+  if (!scope.has(query.of.tenant, query.of.agent)) return std::vector<model::AuditEntry>{};
   const std::string subject = agentSubject(query.of);
   Statement row = TRY(db.use(kAudit));
   row.bind(query.of.tenant, query.of.agent, subject, query.since, bounded(query.before_seq),
@@ -236,7 +234,7 @@ Result<std::vector<model::AuditEntry>> readAgentAudit(Database& db, const Scope&
 
 Result<AgentStats> readAgentStats(Database& db, const Scope& scope, const AgentName& name) {
   AgentStats stats;
-  if (!within(scope, name.tenant)) return stats;
+  if (!scope.has(name.tenant, name.agent)) return stats;
   Statement statuses = TRY(db.use(kStatuses));
   statuses.bind(name.tenant, name.agent);
   while (TRY(statuses.step()))

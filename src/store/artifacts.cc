@@ -8,8 +8,8 @@
 namespace cloister::store {
 namespace {
 
-constexpr char kPut[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?,?,?,?,?,?,?,?)";
-constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0)";
+constexpr char kPut[] = "INSERT OR IGNORE INTO artifacts VALUES (?,?,?,?,?,?,?,?,?,?,?)";
+constexpr char kAdd[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0,?)";
 constexpr char kRemove[] = "DELETE FROM artifacts WHERE id=?";
 constexpr char kRemoveOfTenant[] = "DELETE FROM artifacts WHERE tenant=?";
 constexpr char kUsage[] = "SELECT artifacts, bytes FROM artifact_usage WHERE tenant=?";
@@ -30,7 +30,8 @@ constexpr char kExpired[] =
     " ORDER BY expires_at LIMIT ?";
 constexpr std::string_view kSelect =
     "SELECT a.id, a.path, a.size, a.content_type, a.sha256, a.expires_at, a.tenant, e.id,"
-    " a.created_at, a.full_size FROM artifacts a LEFT JOIN executions e ON e.seq=a.execution"
+    " a.created_at, a.full_size, a.agent FROM artifacts a LEFT JOIN executions e ON "
+    "e.seq=a.execution"
     " WHERE (a.expires_at=0 OR a.expires_at>?)"
     " AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id=a.id) AND ";
 constexpr uint32_t kMaxList = 500;
@@ -45,6 +46,7 @@ model::Artifact readRow(const Statement& row) {
                   .expires_at = row.integer(5),
                   .full_size = row.natural(9)},
           .tenant = row.text(6),
+          .agent = row.text(10),
           .execution_id = row.text(7),
           .created_at = row.integer(8)};
 }
@@ -63,7 +65,8 @@ Result<> put(Database& db, const model::Execution& execution, const model::Artif
   Statement statement = TRY(db.use(kPut));
   return statement
       .bind(ref.id, execution.seq, execution.principal.tenant, ref.path, ref.size, ref.content_type,
-            ref.sha256, execution.finished_at, ref.expires_at, ref.full_size)
+            ref.sha256, execution.finished_at, ref.expires_at, ref.full_size,
+            execution.principal.agent)
       .run();
 }
 
@@ -100,7 +103,7 @@ Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
   }
   Statement add = TRY(tx.db.use(kAdd));
   TRY(add.bind(ref.id, artifact.tenant, ref.path, ref.size, ref.content_type, ref.sha256,
-               artifact.created_at, ref.expires_at)
+               artifact.created_at, ref.expires_at, artifact.agent)
           .run());
   TRY(tx.chain.append(tx.db, event));
   return {};
@@ -127,9 +130,11 @@ Result<uint64_t> removeArtifactRows(Transaction tx, const std::string& tenant,
 
 Result<model::Artifact> getArtifact(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now) {
-  static const std::string kSql = std::string(kSelect) + "a.id=?2 AND (?3 IS NULL OR a.tenant=?3)";
+  static const std::string kSql = std::string(kSelect) +
+                                  "a.id=?2 AND (?3 IS NULL OR a.tenant=?3)"
+                                  " AND (?4 IS NULL OR a.agent=?4)";
   Statement row = TRY(db.use(kSql));
-  if (TRY(row.bind(now, id, scope.tenant()).step())) return readRow(row);
+  if (TRY(row.bind(now, id, scope.tenant(), scope.agent()).step())) return readRow(row);
   return fail(Code::kNotFound, "there is no artifact " + id);
 }
 
@@ -138,10 +143,14 @@ Result<std::vector<model::Artifact>> listArtifacts(Database& db, const Scope& sc
   static const std::string kOrder = " ORDER BY a.id DESC LIMIT ?";
   static const std::string kAll = std::string(kSelect) + "a.id<?" + kOrder;
   static const std::string kOfTenant = std::string(kSelect) + "a.tenant=? AND a.id<?" + kOrder;
+  static const std::string kOfAgent =
+      std::string(kSelect) + "a.tenant=? AND a.agent=? AND a.id<?" + kOrder;
   const auto& tenant = scope.tenant();
-  Statement row = TRY(db.use(tenant ? kOfTenant : kAll));
+  const auto& agent = scope.agent();
+  Statement row = TRY(db.use(agent ? kOfAgent : tenant ? kOfTenant : kAll));
   row.bind(now);
   if (tenant) row.bind(*tenant);
+  if (agent) row.bind(*agent);
   row.bind(query.before_id.empty() ? kLast : std::string_view(query.before_id));
   row.bind(std::clamp(query.limit, 1U, kMaxList));
   std::vector<model::Artifact> out;

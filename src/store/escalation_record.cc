@@ -10,12 +10,11 @@ namespace {
 json::array encodeDecisions(const std::vector<model::EscalationDecision>& decisions) {
   json::array array;
   for (const model::EscalationDecision& each : decisions) {
-    array.push_back(json::object{{"by", encode(each.by)},
-                                 {"person", each.person},
-                                 {"approve", each.approve},
-                                 {"automatic", each.automatic},
-                                 {"reason", each.reason},
-                                 {"at", each.at}});
+    json::object decision{{"by", encode(each.by)},   {"person", each.person},
+                          {"approve", each.approve}, {"automatic", each.automatic},
+                          {"reason", each.reason},   {"at", each.at}};
+    if (each.revoked) decision["revoked"] = true;
+    array.push_back(std::move(decision));
   }
   return array;
 }
@@ -27,6 +26,7 @@ void readDecision(Members from, model::EscalationDecision& decision) {
   decision.automatic = from.boolean("automatic");
   decision.reason = from.text("reason");
   from.integer("at", decision.at);
+  decision.revoked = !from.isNull("revoked") && from.boolean("revoked");
 }
 
 json::array encodeLifts(const std::vector<model::WantedOperation>& lifts) {

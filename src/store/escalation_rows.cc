@@ -54,10 +54,11 @@ constexpr char kDrop[] =
     "DELETE FROM escalations WHERE seq IN (SELECT seq FROM escalations"
     " WHERE ended_at>0 AND ended_at<=? ORDER BY ended_at, seq LIMIT ?)";
 constexpr char kById[] =
-    "SELECT seq, record FROM plain_escalations WHERE id=?1 AND (?2 IS NULL OR tenant=?2) LIMIT 2";
+    "SELECT seq, record FROM plain_escalations WHERE id=?1 AND (?2 IS NULL OR tenant=?2)"
+    " AND (?3 IS NULL OR agent=?3) LIMIT 2";
 constexpr char kOfExecution[] =
     "SELECT seq, record FROM plain_escalations WHERE execution=?1 AND execution<>''"
-    " AND (?2 IS NULL OR tenant=?2) ORDER BY seq DESC LIMIT 1";
+    " AND (?2 IS NULL OR tenant=?2) AND (?3 IS NULL OR agent=?3) ORDER BY seq DESC LIMIT 1";
 constexpr char kUsualWait[] =
     "SELECT count(*), avg(waited) FROM (SELECT waited FROM escalations"
     " WHERE (?1 IS NULL OR tenant=?1) AND waited IS NOT NULL ORDER BY seq DESC LIMIT 50)";
@@ -66,7 +67,8 @@ constexpr char kPending[] =
     " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
     " decrypted(s.encrypted, e.tenant, 'spec ' || e.id, s.spec) FROM plain_executions e"
     " JOIN requests r ON r.execution=e.seq JOIN specs s ON s.execution=e.seq"
-    " WHERE e.id=?1 AND e.finished_at=0 AND (?2 IS NULL OR e.tenant=?2)";
+    " WHERE e.id=?1 AND e.finished_at=0 AND (?2 IS NULL OR e.tenant=?2)"
+    " AND (?3 IS NULL OR e.agent=?3)";
 constexpr uint32_t kMaxList = 500;
 
 int yearOf(int64_t wall_micros) {
@@ -116,6 +118,12 @@ model::AuditEvent bindTo(model::AuditEvent event, const model::Escalation& e,
   event.details["record_sha256"] = base::sha256Hex(record);
   if (left_out > 0) event.details["notifications_left_out"] = left_out;
   return event;
+}
+
+// One that waits again is to be decided like a new one.
+std::string newsOf(model::EscalationStatus status) {
+  if (status == model::EscalationStatus::kPending) return "escalation.requested";
+  return "escalation." + std::string(model::statusName(status));
 }
 
 std::optional<std::string> waitedOf(const model::Escalation& e) {
@@ -178,10 +186,9 @@ Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationCh
   // A vote that does not settle it is nobody's news.
   const bool settled = before != e.status && !change.notification.empty();
   const uint64_t left_out =
-      settled ? TRY(addNotifications(tx.db, e, change.channels,
-                                     "escalation." + std::string(model::statusName(e.status)),
-                                     change.notifications))
-              : 0;
+      settled
+          ? TRY(addNotifications(tx.db, e, change.channels, newsOf(e.status), change.notifications))
+          : 0;
   const uint64_t audit_row = TRY(tx.chain.append(tx.db, bindTo(event, e, record, left_out)));
   Statement update = TRY(tx.db.use(kUpdate));
   TRY(update
@@ -222,7 +229,7 @@ Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit) {
 
 Result<model::Escalation> getEscalation(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kById));
-  if (!TRY(row.bind(id, scope.tenant()).step())) {
+  if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) {
     return fail(Code::kNotFound, "there is no escalation " + id);
   }
   auto found = TRY(readRow(row));
@@ -249,7 +256,8 @@ Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope
       "SELECT seq, record FROM plain_escalations WHERE seq IN"
       " (SELECT seq FROM escalations WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
-  if (query.status) sql += " AND status=?";
+  if (scope.agent()) sql += " AND agent=?";
+  if (query.status) sql += scope.agent() ? " AND +status=?" : " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
   sql += " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC";
   Statement row = TRY(db.use(sql));
@@ -257,6 +265,7 @@ Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope
                ? INT64_MAX
                : static_cast<int64_t>(std::min(query.before_seq, uint64_t{INT64_MAX})));
   if (scope.tenant()) row.bind(*scope.tenant());
+  if (scope.agent()) row.bind(*scope.agent());
   if (query.status) row.bind(model::statusName(*query.status));
   if (!query.agent.empty()) row.bind(query.agent);
   row.bind(std::clamp(query.limit, 1U, kMaxList));
@@ -266,7 +275,7 @@ Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope
 Result<std::optional<model::Escalation>> escalationOfExecution(Database& db, const Scope& scope,
                                                                const std::string& execution_id) {
   Statement row = TRY(db.use(kOfExecution));
-  if (!TRY(row.bind(execution_id, scope.tenant()).step())) return std::nullopt;
+  if (!TRY(row.bind(execution_id, scope.tenant(), scope.agent()).step())) return std::nullopt;
   return TRY(readRow(row));
 }
 
@@ -323,7 +332,7 @@ Result<std::string> getEscalationRequest(Database& db, const model::Escalation& 
 
 Result<Pending> getPending(Database& db, const Scope& scope, const std::string& execution_id) {
   Statement row = TRY(db.use(kPending));
-  if (!TRY(row.bind(execution_id, scope.tenant()).step())) {
+  if (!TRY(row.bind(execution_id, scope.tenant(), scope.agent()).step())) {
     return fail(Code::kNotFound, "there is no unfinished execution " + execution_id);
   }
   return Pending{.execution = std::move(TRY(readRecord(row)).execution),

@@ -16,10 +16,10 @@
 #include "model/escalation.h"
 #include "model/execution.h"
 #include "store/query.h"
+#include "store/scope.h"
 
 namespace cloister::store {
 
-class Scope;
 struct Mismatch;
 struct Pending;
 template <class T>

@@ -7,7 +7,8 @@ namespace cloister::store {
 namespace {
 
 constexpr char kSession[] =
-    "SELECT seq, ended_at FROM sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+    "SELECT seq, ended_at FROM sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)"
+    " AND (?3 IS NULL OR agent=?3)";
 constexpr char kOthers[] =
     "SELECT count(*), coalesce(sum(size), 0) FROM session_memory WHERE session=? AND key<>?";
 constexpr char kPut[] =
@@ -33,10 +34,10 @@ struct Owner {
   bool ended = false;
 };
 
-// The same words for a session that does not exist and for one of another tenant.
+// The same words for a session that does not exist and for one beyond the scope.
 Result<Owner> ownerOf(Database& db, const Scope& scope, const std::string& session) {
   Statement row = TRY(db.use(kSession));
-  if (!TRY(row.bind(session, scope.tenant()).step())) {
+  if (!TRY(row.bind(session, scope.tenant(), scope.agent()).step())) {
     return fail(Code::kNotFound, "there is no session " + session);
   }
   return Owner{.seq = row.natural(0), .ended = row.integer(1) > 0};

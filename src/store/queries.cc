@@ -17,10 +17,11 @@ namespace {
 
 constexpr char kGet[] =
     "SELECT seq, record, archived_at FROM plain_executions WHERE id=?1 AND (?2 IS NULL OR "
-    "tenant=?2)";
+    "tenant=?2) AND (?3 IS NULL OR agent=?3)";
 constexpr char kRecorded[] =
     "SELECT seq, legible(encrypted, tenant, 'record ' || id, record), archived_at, accepted_row,"
-    " state_row FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+    " state_row FROM executions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)"
+    " AND (?3 IS NULL OR agent=?3)";
 constexpr char kApproval[] =
     "SELECT record, state_row FROM plain_escalations WHERE execution=?1 AND tenant=?2"
     " ORDER BY seq DESC LIMIT 1";
@@ -28,7 +29,7 @@ constexpr char kApprovalById[] =
     "SELECT record, state_row FROM plain_escalations WHERE id=?1 AND tenant=?2";
 constexpr char kPendingSession[] =
     "SELECT seq, record, state_row FROM plain_sessions WHERE id=?1 AND status='blocked'"
-    " AND (?2 IS NULL OR tenant=?2)";
+    " AND (?2 IS NULL OR tenant=?2) AND (?3 IS NULL OR agent=?3)";
 constexpr char kUnfinished[] =
     "SELECT e.seq, e.record, e.archived_at,"
     " legible(r.encrypted, e.tenant, 'request ' || e.id, r.body),"
@@ -45,16 +46,19 @@ constexpr char kAuditOfTenant[] =
 constexpr uint32_t kMaxList = 500;
 constexpr uint32_t kMaxAudit = 1000;
 
-// One statement for each combination of filters, so that each uses the index made for it. Only what
-// is shown is decrypted.
+// One statement for each combination of filters, so that each uses the index made for it: a
+// session's before its agent's, and an agent's before the one by status, which has those of others.
+// Only what is shown is decrypted.
 std::string listSql(const Scope& scope, const ListQuery& query) {
   std::string sql =
       "SELECT seq, record, archived_at FROM plain_executions WHERE seq IN"
       " (SELECT seq FROM executions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
-  if (query.status) sql += " AND status=?";
+  const bool by_session = !query.session_id.empty();
+  if (scope.agent()) sql += by_session ? " AND +agent=?" : " AND agent=?";
+  if (query.status) sql += scope.agent() ? " AND +status=?" : " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
-  if (!query.session_id.empty()) sql += " AND session_id<>'' AND session_id=?";
+  if (by_session) sql += " AND session_id<>'' AND session_id=?";
   return sql + " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC";
 }
 
@@ -111,7 +115,7 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
   TRY(db.runKept("BEGIN"));
   auto read = [&]() -> Result<model::Execution> {
     Statement row = TRY(db.use(kGet));
-    if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
+    if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) return noExecution(id);
     Record record = TRY(readRecord(row));
     TRY(addOutput(db, record.execution));
     TRY(addImage(db, record.execution));
@@ -123,7 +127,7 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
 
 Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kRecorded));
-  if (!TRY(row.bind(id, scope.tenant()).step())) return noExecution(id);
+  if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) return noExecution(id);
   auto read = readRecord(row);
   if (!read) {
     return fail(Code::kConflict, "the record of " + id + " is not the one of audit entry " +
@@ -152,6 +156,7 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
   row.bind(std::min(before, uint64_t{INT64_MAX}));
   const auto& tenant = scope.tenant();
   if (tenant) row.bind(*tenant);
+  if (scope.agent()) row.bind(*scope.agent());
   if (query.status) row.bind(model::statusName(*query.status));
   if (!query.agent.empty()) row.bind(query.agent);
   if (!query.session_id.empty()) row.bind(query.session_id);
@@ -166,7 +171,7 @@ Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& 
 
 Result<PendingSession> pendingSessionRow(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kPendingSession));
-  if (!TRY(row.bind(id, scope.tenant()).step())) {
+  if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) {
     return fail(Code::kNotFound, "there is no blocked session " + id);
   }
   SessionRecord record = TRY(decodeSession(row.text(1)));

@@ -21,15 +21,17 @@
 #include "store/migrations/m014_session_memory.h"
 #include "store/migrations/m015_cut_artifacts.h"
 #include "store/migrations/m016_escalation_requests.h"
+#include "store/migrations/m017_artifact_agents.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 16> kMigrations = {
+constexpr std::array<const char*, 17> kMigrations = {
     kInitial,        kSessions,      kArtifacts,    kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,       kEscalations,
     kEscalationRows, kQuotas,        kSealed,       kImageBindings,
-    kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests};
+    kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests,
+    kArtifactAgents};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -9,7 +9,7 @@
 namespace cloister::store {
 namespace {
 
-// A scope comes from a principal, or says that it is every tenant's; there is no third way.
+// A scope comes from a principal, or says in words that it is a whole tenant's, or every tenant's.
 static_assert(!std::default_initializable<Scope>);
 static_assert(!std::constructible_from<Scope, std::string>);
 static_assert(!std::constructible_from<Scope, const char*>);
@@ -56,6 +56,28 @@ TEST(Scope, IsTheTenantsOwnUnlessItIsAnAdministrators) {
     }
   }
   EXPECT_FALSE(Scope::allTenants().tenant());
+}
+
+TEST(Scope, IsTheAgentsOwnUnlessARoleSeesMore) {
+  using enum model::Role;
+  model::Principal who{.tenant = "acme", .app = "", .agent = "bob", .user = "", .key_id = ""};
+  for (const model::Roles alone : {model::Roles(), model::Roles(kAgent)}) {
+    who.roles = alone;
+    EXPECT_EQ(Scope::of(who).agent(), "bob") << model::toText(alone);
+    EXPECT_TRUE(Scope::of(who).has("acme", "bob"));
+    EXPECT_FALSE(Scope::of(who).has("acme", "alice"));
+    EXPECT_FALSE(Scope::of(who).has("rival", "bob"));
+  }
+  for (const model::Role above : {kViewer, kOperator, kApprover, kTenantAdmin, kAdmin}) {
+    who.roles = model::Roles(above).with(above == kAdmin ? model::Roles() : model::Roles(kAgent));
+    EXPECT_FALSE(Scope::of(who).agent()) << model::roleName(above);
+    EXPECT_TRUE(Scope::of(who).has("acme", "alice"));
+  }
+  who.roles = kAgent;
+  who.agent.clear();
+  EXPECT_EQ(Scope::of(who).agent(), "") << "no agent is an agent of its own";
+  EXPECT_FALSE(Scope::ofTenant("acme").agent());
+  EXPECT_EQ(Scope::ofTenant("acme").tenant(), "acme");
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ constexpr char kDrop[] =
     "DELETE FROM sessions WHERE seq IN (SELECT seq FROM sessions"
     " WHERE ended_at>0 AND ended_at<=? ORDER BY ended_at, seq LIMIT ?)";
 constexpr char kGet[] =
-    "SELECT seq, record FROM plain_sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+    "SELECT seq, record FROM plain_sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)"
+    " AND (?3 IS NULL OR agent=?3)";
 constexpr char kUnfinished[] =
     "SELECT seq, record FROM plain_sessions WHERE ended_at=0 ORDER BY seq";
 constexpr uint32_t kMaxList = 500;
@@ -138,7 +139,7 @@ Result<uint64_t> dropSessions(Database& db, int64_t ended_by, int limit) {
 
 Result<model::Session> getSession(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kGet));
-  if (!TRY(row.bind(id, scope.tenant()).step())) {
+  if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) {
     return fail(Code::kNotFound, "there is no session " + id);
   }
   return std::move(TRY(readRow(row)).session);
@@ -149,12 +150,14 @@ Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scop
   std::string sql =
       "SELECT seq, record FROM plain_sessions WHERE seq IN (SELECT seq FROM sessions WHERE seq<?";
   if (scope.tenant()) sql += " AND tenant=?";
-  if (query.status) sql += " AND status=?";
+  if (scope.agent()) sql += " AND agent=?";
+  if (query.status) sql += scope.agent() ? " AND +status=?" : " AND status=?";
   if (!query.agent.empty()) sql += " AND agent=?";
   Statement row = TRY(db.use(sql + " ORDER BY seq DESC LIMIT ?) ORDER BY seq DESC"));
   const uint64_t before = query.before_seq == 0 ? uint64_t{INT64_MAX} : query.before_seq;
   row.bind(std::min(before, uint64_t{INT64_MAX}));
   if (scope.tenant()) row.bind(*scope.tenant());
+  if (scope.agent()) row.bind(*scope.agent());
   if (query.status) row.bind(model::statusName(*query.status));
   if (!query.agent.empty()) row.bind(query.agent);
   row.bind(std::clamp(query.limit, 1U, kMaxList));

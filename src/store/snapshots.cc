@@ -12,7 +12,7 @@
 namespace cloister::store {
 namespace {
 
-constexpr char kAddManifest[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0)";
+constexpr char kAddManifest[] = "INSERT INTO artifacts VALUES (?,NULL,?,?,?,?,?,?,?,0,?)";
 constexpr char kAdd[] = "INSERT INTO snapshots VALUES (?,?,?)";
 constexpr char kAddChunk[] = "INSERT INTO snapshot_chunks VALUES (?,?,?,?)";
 constexpr char kSetRecord[] = "UPDATE snapshots SET record=? WHERE id=?";
@@ -22,7 +22,7 @@ constexpr char kRemove[] = "DELETE FROM artifacts WHERE id=?";
 constexpr char kNote[] = "INSERT OR IGNORE INTO freed_blobs VALUES (?,?)";
 constexpr char kType[] = "application/vnd.cloister.snapshot";
 constexpr std::string_view kSelect =
-    "SELECT s.record FROM snapshots s JOIN artifacts a ON a.id=s.id"
+    "SELECT s.record, a.agent FROM snapshots s JOIN artifacts a ON a.id=s.id"
     " WHERE (a.expires_at=0 OR a.expires_at>?) AND ";
 constexpr uint32_t kMaxList = 500;
 constexpr std::string_view kLast = "~";  // sorts after every id
@@ -83,6 +83,13 @@ Result<model::Snapshot> decode(std::string_view text) {
   return s;
 }
 
+// A row that begins with (record, agent).
+Result<model::Snapshot> readRow(const Statement& row) {
+  model::Snapshot s = TRY(decode(row.text(0)));
+  s.agent = row.text(1);
+  return s;
+}
+
 std::unexpected<Error> overQuota(const std::string& what) {
   return fail(Code::kQuota, "keeping a snapshot: the tenant may keep " + what);
 }
@@ -117,7 +124,7 @@ Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
   Statement manifest = TRY(tx.db.use(kAddManifest));
   TRY(manifest
           .bind(s.id, s.tenant, "snapshot", s.manifest_bytes, kType, s.sha256, s.created_at,
-                s.expires_at)
+                s.expires_at, s.agent)
           .run());
   const std::string first = encode(s);
   Statement add = TRY(tx.db.use(kAdd));
@@ -162,9 +169,11 @@ Result<void> noteUnnamed(Transaction tx, const model::BlobName& blob) {
 
 Result<model::Snapshot> getSnapshot(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now) {
-  static const std::string kSql = std::string(kSelect) + "s.id=?2 AND (?3 IS NULL OR s.tenant=?3)";
+  static const std::string kSql = std::string(kSelect) +
+                                  "s.id=?2 AND (?3 IS NULL OR s.tenant=?3)"
+                                  " AND (?4 IS NULL OR a.agent=?4)";
   Statement row = TRY(db.use(kSql));
-  if (TRY(row.bind(now, id, scope.tenant()).step())) return decode(row.text(0));
+  if (TRY(row.bind(now, id, scope.tenant(), scope.agent()).step())) return readRow(row);
   return fail(Code::kNotFound, "there is no snapshot " + id);
 }
 
@@ -173,15 +182,19 @@ Result<std::vector<model::Snapshot>> listSnapshots(Database& db, const Scope& sc
   static const std::string kOrder = " ORDER BY s.id DESC LIMIT ?";
   static const std::string kAll = std::string(kSelect) + "s.id<?" + kOrder;
   static const std::string kOfTenant = std::string(kSelect) + "s.tenant=? AND s.id<?" + kOrder;
+  static const std::string kOfAgent =
+      std::string(kSelect) + "s.tenant=? AND a.agent=? AND s.id<?" + kOrder;
   const auto& tenant = scope.tenant();
-  Statement row = TRY(db.use(tenant ? kOfTenant : kAll));
+  const auto& agent = scope.agent();
+  Statement row = TRY(db.use(agent ? kOfAgent : tenant ? kOfTenant : kAll));
   row.bind(now);
   if (tenant) row.bind(*tenant);
+  if (agent) row.bind(*agent);
   row.bind(query.before_id.empty() ? kLast : std::string_view(query.before_id));
   row.bind(std::clamp(query.limit, 1U, kMaxList));
   std::vector<model::Snapshot> out;
   while (TRY(row.step()))
-    out.push_back(TRY(decode(row.text(0))));
+    out.push_back(TRY(readRow(row)));
   return out;
 }
 

@@ -216,6 +216,7 @@ TEST(SqliteStore, LooksUpTheAuditRowsOfOlderEscalations) {
          withoutEncryption() +
              "DROP TABLE image_bindings; DROP TABLE quotas; DROP TABLE audit_sealed;"
              "DROP INDEX audit_of_escalations;"
+             "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
              "ALTER TABLE artifacts DROP COLUMN full_size;"
              "ALTER TABLE escalations DROP COLUMN created_row;"
              "ALTER TABLE escalations DROP COLUMN state_row;"
@@ -235,13 +236,57 @@ TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
     session = memory::running(*store);
   }
   runSql(dir.file("ledger.db"),
-         "ALTER TABLE artifacts DROP COLUMN full_size; DROP TABLE escalation_requests; DROP TABLE "
-         "session_memory;"
+         "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
+         "ALTER TABLE artifacts DROP COLUMN full_size;"
+         "DROP TABLE escalation_requests; DROP TABLE session_memory;"
          "PRAGMA user_version=13");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto kept = memory::put(*store, session, "k", "1");
   ASSERT_TRUE(kept) << kept.error().message;
   EXPECT_EQ(memory::get(*store, session, "k"), "1");
+}
+
+// A ledger from before artifacts and snapshots had an agent.
+TEST(SqliteStore, FindsWhoMadeTheArtifactsOfAnOlderLedger) {
+  const TempDir dir;
+  {
+    const auto store = openSqlite(optionsIn(dir)).value();
+    model::Execution e = accept(*store, queued("acme", "alice")).value().execution;
+    e.status = model::Status::kRunning;
+    ASSERT_TRUE(update(*store, e));
+    e.status = model::Status::kCompleted;
+    e.artifacts = {
+        {.id = "art_run", .path = "f", .size = 1, .content_type = "text/plain", .sha256 = "r"}};
+    ASSERT_TRUE(update(*store, e));
+    NewSession session = newSession("acme", "bob");
+    session.session.id = "ses_bobs";
+    ASSERT_TRUE(create(*store, session));
+    const auto noted = [&](const char* action, const char* id, const char* agent) {
+      return model::AuditEvent{
+          .action = action, .subject = id, .principal = principal("acme", agent), .details = {}};
+    };
+    ASSERT_TRUE(await<void>([&](Done<void> done) {
+      store->addArtifact(upload("art_up"), kRoom, noted("artifact.created", "art_up", "carol"),
+                         std::move(done));
+    }));
+    for (const auto& [id, of] : {std::pair("snap_1", "ses_bobs"), std::pair("snap_2", "ses_x")}) {
+      NewSnapshot made = snapshotOf(id, {});
+      made.snapshot.session_id = of;
+      ASSERT_TRUE(await<model::Snapshot>([&](Done<model::Snapshot> done) {
+        store->addSnapshot(made, kSnapshotRoom, noted("snapshot.created", id, "dave"),
+                           std::move(done));
+      }));
+    }
+  }
+  runSql(dir.file("ledger.db"),
+         "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
+         "PRAGMA user_version=16");
+  const auto store = openSqlite(optionsIn(dir)).value();
+  EXPECT_EQ(store->artifact(Scope::allTenants(), "art_run")->agent, "alice");
+  EXPECT_EQ(store->artifact(Scope::allTenants(), "art_up")->agent, "carol");
+  EXPECT_EQ(store->snapshot(Scope::allTenants(), "snap_1")->agent, "bob") << "its session's";
+  EXPECT_EQ(store->snapshot(Scope::allTenants(), "snap_2")->agent, "dave") << "who took it";
+  EXPECT_EQ(store->artifacts(Scope::of(principal("acme", "carol")), {})->size(), 1U);
 }
 
 TEST(SqliteStore, RefusesAFileThatIsNotItsOwn) {

@@ -33,24 +33,13 @@
 #include "store/key_record.h"
 #include "store/policy_version.h"
 #include "store/query.h"
+#include "store/scope.h"
 
 namespace cloister::store {
 
 enum class Durability {
   kProcess,  // survives kill -9 of every process of ours
   kPower,    // fdatasync before any acknowledgement
-};
-
-// Names the rows a caller may see. There is no query without one.
-class Scope {
- public:
-  static Scope of(const model::Principal& principal);  // its tenant; every tenant for an admin
-  static Scope allTenants();                           // our own start-up and retention only
-  [[nodiscard]] const std::optional<std::string>& tenant() const { return tenant_; }
-
- private:
-  Scope() = default;
-  std::optional<std::string> tenant_;
 };
 
 // A start that is recorded together with the acceptance: the record as it is then (kRunning).
@@ -284,8 +273,13 @@ class Store {
   virtual Result<> health() = 0;
 };
 
-// Whether the credential of `principal` is still good, for what outlasts the request that it came
-// with; kDenied: it is revoked or expired. One that is no key, as a token, was good at the start.
-Result<> stillHolds(Store& store, const model::Principal& principal);
+// Whether a credential is still good, for what outlasts the request that it came with; kDenied: it
+// is revoked, or has expired without a successor that is good. One that is no key, as a token, was
+// good at the start.
+Result<> stillHolds(Store& store, const std::string& credential);
+Result<> stillHolds(Store& store, const model::Principal& principal);  // its own
+// Whether it was revoked; of a key that expired after its rotation: its successors. Expiry alone
+// takes back nothing that was said before.
+Result<bool> isRevoked(Store& store, const std::string& credential);
 
 }  // namespace cloister::store

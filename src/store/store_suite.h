@@ -5,8 +5,10 @@
 
 #include "store/suite/accept.h"
 #include "store/suite/agents.h"
+#include "store/suite/approvals.h"
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
+#include "store/suite/boundary.h"
 #include "store/suite/escalations.h"
 #include "store/suite/images.h"
 #include "store/suite/keys.h"

@@ -25,6 +25,11 @@
 //   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of that clock) or later
 //                                 and that a GLOB matches (runner/glob.h), as by list
 //   save                          as pack of the workspace, while all else that runs is stopped
+//   state BYTES FILES             the state of each name in the workspace, in no order, then kEnd;
+//                                 EFBIG where there are more files, or bytes in them
+//   hold HOW BYTES FILES          as state, while nothing else of the session runs, and until stdin
+//                                 ends. HOW is the node's: kHoldFrozen, or kHoldAlone, which fails
+//                                 with EBUSY where there is another process
 //   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1: in
 //   those
 //                                 beneath it too, at most DIRECTORIES in all. kEnd when it is gone
@@ -42,8 +47,9 @@
 // Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
 // were left out. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes path, bytes
-// from; both beneath the watched directory, "" being itself. Exit code 0, or kFailed with, on
-// stderr, u32 errno and bytes what.
+// from; both beneath the watched directory, "" being itself. A state is u8 kState, u32 st_mode, u64
+// size, bytes path, bytes the SHA-256 of a file, the target of a link, or nothing. Exit code 0, or
+// kFailed with, on stderr, u32 errno and bytes what.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +63,8 @@ enum class Kind : uint8_t {
   kDirectory = 2,
   kLink = 3,
   kOther = 4,
-  kChange = 5
+  kChange = 5,
+  kState = 6
 };
 
 enum class ChangeKind : uint8_t {
@@ -78,6 +85,10 @@ inline constexpr uint32_t kMostWatched = 8192;
 inline constexpr char kUploadName[] = ".cloister-upload-";
 
 inline constexpr char kSave[] = "save";
+inline constexpr char kHold[] = "hold";
+// How the workspace is held: all other programs are stopped, from outside; or there is none.
+inline constexpr char kHoldFrozen[] = "frozen";
+inline constexpr char kHoldAlone[] = "alone";
 inline constexpr char kNest[] = "nest";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kResume[] = "resume";

@@ -86,12 +86,31 @@ Result<std::optional<Part>> takeChange(std::string_view& bytes) {
                      .from = std::string(*from)});
 }
 
+Result<std::optional<Part>> takeState(std::string_view& bytes) {
+  constexpr size_t kHead = 1 + 4 + 8;
+  if (bytes.size() < kHead) return std::nullopt;
+  Reader head(bytes.substr(1, kHead - 1));
+  State state;
+  state.mode = head.u32();
+  state.size = head.u64();
+  std::string_view rest = bytes.substr(kHead);
+  const auto path = TRY(takeBytes(rest));
+  if (!path) return std::nullopt;
+  const auto sum = TRY(takeBytes(rest));
+  if (!sum) return std::nullopt;
+  state.path = *path;
+  state.sum = *sum;
+  bytes = rest;
+  return Part(std::move(state));
+}
+
 }  // namespace
 
 Result<std::optional<Part>> takePart(std::string_view& bytes) {
   if (bytes.size() < kEnd) return std::nullopt;
   const auto kind = static_cast<uint8_t>(bytes[0]);
   if (kind == static_cast<uint8_t>(Kind::kChange)) return takeChange(bytes);
+  if (kind == static_cast<uint8_t>(Kind::kState)) return takeState(bytes);
   if (kind > static_cast<uint8_t>(Kind::kOther)) {
     return fail(Code::kInvalid, "reading a list of files: not one");
   }
@@ -149,6 +168,12 @@ std::string encode(const Part& part) {
     w.u8(change->directory ? 1 : 0);
     w.bytes(change->path);
     w.bytes(change->from);
+  } else if (const auto* state = std::get_if<State>(&part)) {
+    w.u8(static_cast<uint8_t>(Kind::kState));
+    w.u32(state->mode);
+    w.u64(state->size);
+    w.bytes(state->path);
+    w.bytes(state->sum);
   } else {
     const auto& entry = std::get<Entry>(part);
     w.u8(static_cast<uint8_t>(entry.kind));

@@ -34,7 +34,15 @@ struct Change {
   std::string from;
 };
 
-using Part = std::variant<Entry, EndOfEntries, Change>;
+// What `state` and `hold` tell of one name.
+struct State {
+  uint32_t mode = 0;  // st_mode, with the type
+  uint64_t size = 0;
+  std::string path;  // as Entry's
+  std::string sum;   // the SHA-256 of a file, the target of a link, or nothing
+};
+
+using Part = std::variant<Entry, EndOfEntries, Change, State>;
 
 // Takes the next part off the front of `bytes`; nothing while it is not all there. kInvalid for
 // what no file server says.

@@ -220,16 +220,18 @@ class Artifacts(ApiTest):
         good = urllib.parse.parse_qs(urllib.parse.urlsplit(link).query)
         signature, expires = good["signature"][0], int(good["expires"][0])
         content_of = f"/v1/artifacts/{made['id']}/content"
-        forged = "0" * 64
+        forged, maker = "0" * 64, f"credential={good['credential'][0]}"
         for bad in (link.replace(made["id"], other["id"]), link.replace(made["id"], "art_" + "0" * 26),
-                    f"{content_of}?expires={expires + 1}&signature={signature}",
-                    f"{content_of}?expires=1&signature={signature}",
-                    f"{content_of}?expires={expires}&signature={forged}",
-                    f"{content_of}?expires={expires}&signature=",
-                    f"{content_of}?signature={signature}", content_of):
+                    f"{content_of}?{maker}&expires={expires + 1}&signature={signature}",
+                    f"{content_of}?{maker}&expires=1&signature={signature}",
+                    f"{content_of}?{maker}&expires={expires}&signature={forged}",
+                    f"{content_of}?{maker}&expires={expires}&signature=",
+                    f"{content_of}?expires={expires}&signature={signature}",
+                    f"{content_of}?{maker}&signature={signature}", content_of):
             with self.subTest(link=bad):
                 self.call("GET", bad, key=False, status=401)
         self.fetch(f"{content_of}?expires={expires}", status=400)
+        self.fetch(f"{content_of}?{maker}", status=400)
         for seconds in ("0", "604801", "x"):
             self.fetch(f"/v1/artifacts/{made['id']}/url?expires_seconds={seconds}", status=400)
         # It reads one artifact, and does nothing else.

@@ -154,6 +154,36 @@ class WhoDecides(Escalations):
         self.assertEqual(self.vote(escalation, self.boss("two", "chief"))["status"], "approved")
         self.assertEqual(self.server.wait_end(held["id"])["status"], "completed")
 
+    def credential(self, tenant, *roles, **who):
+        """One that this test may revoke."""
+        return self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", "roles": roles, **who}, status=201).json()
+
+    def test_a_vote_ends_with_its_credential(self):
+        held = self.ask("two")
+        wanted = self.id_of(held)
+        first = self.credential("two", "approver", user="ann")
+        self.vote(wanted, first["secret"])
+        self.call("DELETE", f"/v1/keys/{first['id']}", status=204)
+        second = self.vote(wanted, self.boss("two", "bob"))
+        self.assertEqual((second["status"], second["approvals"]), ("pending", 1))
+        self.assertEqual([each["revoked"] for each in second["decisions"]], [True, False])
+        self.assertEqual(self.server.get(held["id"])["status"], "blocked")
+        self.assertIn("does not count", self.server.cli("escalation", "show", wanted, "--tenant", "two").stdout)
+        self.vote(wanted, self.boss("two", "cyd"))
+        self.assertEqual(self.server.wait_end(held["id"])["status"], "completed")
+        receipt = self.call("GET", f"/v1/executions/{held['id']}/receipt", status=200).json()
+        self.assertNotIn(first["id"], json.dumps(receipt))
+
+    def test_a_revoked_requesters_run_does_not_start(self):
+        asker = self.credential("acme", "agent", agent="coder", user="dev")
+        held = self.call("POST", "/v1/executions", {"language": "bash", "code": "echo hello"}, key=asker["secret"],
+                         status=201).json()
+        self.call("DELETE", f"/v1/keys/{asker['id']}", status=204)
+        self.vote(self.id_of(held), self.boss())
+        ended = self.server.wait_end(held["id"])
+        self.assertEqual((ended["status"], ended["error"]["details"]["reason"]), ("denied", "requester_revoked"))
+        self.assertIn(asker["id"], ended["error"]["message"])
+
     def test_fifty_votes_at_once_count_once(self):
         held = self.ask()
         key, escalation = self.boss(), self.id_of(held)

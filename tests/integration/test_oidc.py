@@ -13,6 +13,7 @@ import unittest
 
 import harness
 import openapi
+from held import Held
 from oidc_provider import Oidc
 
 DOCUMENT = openapi.Document()
@@ -244,6 +245,25 @@ class Life(OidcCase):
                 self.assertEqual(self.whoami(unknown).status, 401)
             asked = self.oidc.do("hits")["/jwks"] - hits
             self.assertLessEqual(asked, 2 + (time.monotonic() - begin), "once a second at most")
+
+    def test_what_it_began_ends_with_a_token(self):
+        """Its streams and its links; its programs go on, and so does a stream that another token opens anew."""
+        with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:
+            # From now on the seconds of its life count.
+            token = self.oidc.sign(self.good(exp=int(time.time()) + 4))
+            made = self.server.request("POST", "/v1/executions", {"language": "bash", "code": "sleep 60"}, key=token)
+            self.assertEqual(made.status, 201, made.body)
+            events = f"/v1/executions/{made.json()['id']}/events"
+            stream = Held(self.server, "GET", events, token, until=b"event: ")
+            artifact = self.server.request("POST", "/v1/artifacts?path=a", b"x", key=token).json()["id"]
+            link = self.server.request("GET", f"/v1/artifacts/{artifact}/url?expires_seconds=600", key=token).json()
+            self.assertEqual(self.server.request("GET", link["url"], key=False).status, 200)
+            stream.ends_by(time.monotonic() + 5 * harness.PATIENCE)
+            self.assertEqual(self.whoami(token).status, 401)
+            self.assertEqual(self.server.request("GET", link["url"], key=False).status, 401)
+            again = Held(self.server, "GET", events, self.oidc.sign(self.good()), until=b"event: ")
+            self.assertTrue(again.goes_on())
+            self.assertEqual(self.server.get(made.json()["id"])["status"], "running")
 
     def test_the_provider_is_down(self):
         with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:

@@ -1,53 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is another tenant's does not exist: every route that takes an id, every list, every way to say a tenant."""
 
-import re
 import unittest
 
 import harness
 import websocket
 from api_case import CONFIG, DOCUMENT, ApiTest
+from boundary_case import BY_NAME, list_queries, operations, permission, request_of, unknown
 
-# A body that is right, where {} is not.
-BODIES = {
-    "POST /v1/executions/{id}/input": {"data": "x"},
-    "POST /v1/executions/{id}:signal": {"signal": "SIGTERM"},
-    "POST /v1/executions/{id}:resize": {"cols": 80, "rows": 24},
-    "POST /v1/sessions/{id}/renew": {"ttl_seconds": 60},
-    "POST /v1/sessions/{id}/exec": {"command": "true"},
-    "POST /v1/sessions/{id}/files:move": {"from": "a", "to": "b"},
-    "POST /v1/sessions/{id}/files:mkdir": {"path": "a"},
-    "PUT /v1/sessions/{id}/files/{path}": b"x",
-    "PUT /v1/sessions/{id}/archive": b"\0" * 1024,
-    "PUT /v1/sessions/{id}/memory/{key}": {"a": 1},
-    "POST /v1/escalations/{id}:deny": {"reason": "x"},
-    "PUT /v1/agents/{agent}/escalation-policy": {"auto_approve": "safe"},
-    "PUT /v1/quotas/agents/{agent}": {"sessions": 1},
-    "POST /v1/agents/{agent}/sandbox": {"level": "restricted"},
-    "POST /v1/agents/{agent}/sandbox:update": {"level": "restricted"},
-    "POST /v1/agents/{agent}/sandbox:validate": {"operation": {"type": "command", "command": "ls"}},
-}
-# An agent's name is its tenant's: these make or tell of one's own agent of that name.
-BY_NAME = {
-    "POST /v1/agents/{agent}/sandbox", "PUT /v1/quotas/agents/{agent}", "PUT /v1/agents/{agent}/escalation-policy",
-    "GET /v1/agents/{agent}/escalation-policy",
-}
-OTHER_PARTS = {"path": "f", "port": "8000", "rest": "x", "name": "python", "key": "k"}
 SAYS_TENANT = {"X-Tenant-Id": "a", "X-Tenant": "a", "X-Cloister-Tenant": "a", "Tenant": "a"}
 
 
 def setUpModule():
     ApiTest.server = harness.Server(config=CONFIG)
     unittest.enterModuleContext(ApiTest.server)
-
-
-def permission(operation):
-    method, template = operation.split(" ")
-    return DOCUMENT.root["paths"][template][method.lower()]["x-permission"]
-
-
-def operations():
-    return sorted(f"{method} {template}" for method, template in DOCUMENT.operations())
 
 
 class Tenants(ApiTest):
@@ -102,11 +68,7 @@ class Tenants(ApiTest):
         return allowed[0] if allowed else None
 
     def ask(self, operation, id_, tenant="b"):
-        method, template = operation.split(" ")
-        path = re.sub(r"\{(id|agent)\}", id_, template)
-        for name, value in OTHER_PARTS.items():
-            path = path.replace(f"{{{name}}}", value)
-        body = BODIES.get(operation, {} if method == "POST" else b"x" if method in ("PUT", "PATCH") else None)
+        method, path, body = request_of(operation, id_)
         answer = self.server.request(method, path, body, key=self.keys[tenant, self.role(operation)],
                                      headers=SAYS_TENANT)
         if method != "HEAD":
@@ -124,9 +86,8 @@ class Tenants(ApiTest):
         asked = set()
         for operation, id_ in self.of_ids():
             with self.subTest(operation):
-                other = "ESC-2031-999" if id_.startswith("ESC-") else id_[:-4] + "zzzz"
                 real = self.ask(operation, id_)
-                self.assertEqual(real, self.ask(operation, other))
+                self.assertEqual(real, self.ask(operation, unknown(id_)))
                 self.assertEqual(real[0], 404, real)
                 asked.add(operation.split("/")[2])
         self.assertEqual(asked, set(self.ids))
@@ -163,14 +124,9 @@ class Tenants(ApiTest):
             method, path = operation.split(" ")
             if method != "GET" or "{" in path or permission(operation) != "none" and not self.role(operation):
                 continue
-            names = [each.get("name") for each in map(
-                DOCUMENT.resolve, DOCUMENT.root["paths"][path]["get"].get("parameters", []) +
-                DOCUMENT.root["paths"][path].get("parameters", []))]
-            queries = [""] + [f"?{name}={value}" for name, value in (
-                ("tenant", "a"), ("tenant_id", "a"), ("session_id", self.ids["sessions"]),
-                ("execution_id", self.ids["executions"]), ("subject", self.ids["keys"]),
-                ("agent", "crew")) if name in names]
-            for query in queries:
+            for query in list_queries(path, (
+                    ("tenant", "a"), ("tenant_id", "a"), ("session_id", self.ids["sessions"]),
+                    ("execution_id", self.ids["executions"]), ("subject", self.ids["keys"]), ("agent", "crew"))):
                 role = self.role(operation)
                 with self.subTest(path + query):
                     answer = self.server.request("GET", path + query, headers=SAYS_TENANT,

@@ -237,7 +237,7 @@ Task<Result<Response>> validate(RestParts& parts, Request& request) {
   const model::Principal agent = asAgent(name);
   const auto scope = store::Scope::of(request.principal);
   const auto rules = CO_TRY(parts.agents->rulesOf(agent));
-  if (!rules || (scope.tenant() && *scope.tenant() != name.tenant)) {
+  if (!rules || !scope.has(name.tenant, name.agent)) {
     co_return std::unexpected(parts.store.agents().sandbox(scope, name).error());
   }
   const policy::Resources used = parts.service.reservedBy(agent);

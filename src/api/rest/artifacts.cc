@@ -133,23 +133,33 @@ Task<Result<Response>> link(RestParts& parts, Request& request) {
       CO_TRY(parts.artifacts.get(request.principal, request.params[0]));
   const auto seconds = CO_TRY(queryInteger(request, "expires_seconds", 1, kMaxLinkSeconds));
   constexpr int64_t kMicros = 1'000'000;
-  const int64_t expires_at = base::wallMicros() / kMicros + seconds.value_or(kLinkSeconds);
-  const std::string signature = CO_TRY(parts.artifacts.sign(artifact, expires_at));
+  const std::string& made_with = request.credential.id;
+  const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
+  const std::string signature = CO_TRY(parts.artifacts.sign(artifact, expires_at, made_with));
   co_return jsonResponse(
-      200, base::json::object{{"url", "/v1/artifacts/" + artifact.ref.id + "/content?expires=" +
-                                          std::to_string(expires_at) + "&signature=" + signature},
+      200, base::json::object{{"url", "/v1/artifacts/" + artifact.ref.id +
+                                          "/content?expires=" + std::to_string(expires_at) +
+                                          "&credential=" + made_with + "&signature=" + signature},
                               {"expires_at", base::formatTime(expires_at * kMicros)}});
 }
 
 // The artifact that a key or a link may read.
-Result<model::Artifact> readable(RestParts& parts, const Request& request) {
+Result<model::Artifact> readable(RestParts& parts, Request& request) {
   const auto signature = queryText(request, "signature");
   const auto expires = TRY(queryInteger(request, "expires", 0, kLastSecond));
+  const auto made_with = queryText(request, "credential");
   if (!signature && expires) {
     return fail(Code::kInvalid, "query parameter expires: goes with a signature", "query.expires");
   }
+  if (!signature && made_with) {
+    return fail(Code::kInvalid, "query parameter credential: goes with a signature",
+                "query.credential");
+  }
   if (!signature) return parts.artifacts.get(request.principal, request.params[0]);
-  return parts.artifacts.verify(request.params[0], expires.value_or(0), *signature);
+  model::Artifact artifact = TRY(parts.artifacts.verify(request.params[0], expires.value_or(0),
+                                                        made_with.value_or(""), *signature));
+  answerForLink(request, made_with.value_or(""), expires.value_or(0));
+  return artifact;
 }
 
 Task<Result<std::string>> readPiece(RestParts& parts, std::shared_ptr<artifacts::BlobReader> reader,
@@ -224,7 +234,7 @@ std::vector<Route> artifactRoutes(RestParts& parts) {
           {.method = "GET",
            .pattern = "/v1/artifacts/{id}/content",
            .access = needs(Permission::kArtifactRead, Access::Or::kLink),
-           .query = {"expires", "signature"},
+           .query = {"expires", "credential", "signature"},
            .handle = [&parts](Request& request) { return content(parts, request); }},
           {.method = "GET",
            .pattern = "/v1/artifacts/{id}/url",

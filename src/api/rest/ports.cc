@@ -19,6 +19,7 @@
 #include "api/rest/requests.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "orchestrator/reach.h"
 
 namespace cloister::api {
 namespace {
@@ -39,12 +40,14 @@ Response badGateway(const Request& request, const Error& error) {
 }
 
 // A connection for whoever the key or the link is of.
-Task<Result<CallPtr>> connect(RestParts& parts, const Request& request, const PortTarget& target) {
+Task<Result<CallPtr>> connect(RestParts& parts, Request& request, const PortTarget& target) {
   model::Principal principal = request.principal;
   const std::string& id = request.params[0];
   if (!target.token.empty()) {
     auto owner = parts.sessions.ownerOf(id);
-    CO_TRY(parts.port_links.verify(owner ? owner->tenant : "", id, target.port, target.token));
+    const auto link =
+        CO_TRY(parts.port_links.verify(owner ? owner->tenant : "", id, target.port, target.token));
+    answerForLink(request, link.made_with, link.expires_at);
     principal = CO_TRY(std::move(owner));
   }
   const CallPtr call =
@@ -325,14 +328,12 @@ Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   const auto seconds = CO_TRY(reader.integer("expires_seconds", 1, kMaxLinkSeconds));
   CO_TRY(reader.finish());
   const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  if (session.principal.tenant != request.principal.tenant) {
-    co_return fail(Code::kDenied, "making a link: the session is another tenant's");
-  }
+  CO_TRY(orchestrator::mustUse(request.principal, session.principal, "making a link"));
   if (session.end) co_return fail(Code::kConflict, "making a link: the session has ended");
   constexpr int64_t kMicros = 1'000'000;
-  const int64_t expires_at = base::wallMicros() / kMicros + seconds.value_or(kLinkSeconds);
-  const std::string token =
-      CO_TRY(parts.port_links.sign(session.principal.tenant, session.id, target.port, expires_at));
+  const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
+  const std::string token = CO_TRY(parts.port_links.sign(
+      session.principal.tenant, session.id, target.port, expires_at, request.credential.id));
   co_return jsonResponse(201,
                          json::object{{"token", token},
                                       {"url", "/v1/sessions/" + session.id + "/ports/" +

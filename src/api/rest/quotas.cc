@@ -51,10 +51,16 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   const auto add = [&](const QuotaScope& scope) { items.push_back(quotaObject(quotas, scope)); };
   if (!agent.empty()) {
     CO_TRY(model::checkAgentName(agent, "query.agent"));
+    if (!request.principal.sees(request.principal.tenant, agent)) {
+      co_return fail(Code::kNotFound, "there are no quotas of agent " + agent);
+    }
     add({tenant.empty() ? request.principal.tenant : tenant, agent});
     co_return jsonResponse(200, json::object{{"quotas", std::move(items)}});
   }
   std::vector<QuotaScope> scopes = quotas.scopes(tenant);
+  std::erase_if(scopes, [&](const QuotaScope& of) {
+    return !of.agent.empty() && !request.principal.sees(of.tenant, of.agent);
+  });
   const QuotaScope own{tenant, ""};
   if (!tenant.empty() && std::ranges::find(scopes, own) == scopes.end()) add(own);
   if (scopes.size() > kMaxList) scopes.resize(kMaxList);

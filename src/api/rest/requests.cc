@@ -3,7 +3,9 @@
 
 #include <charconv>
 
+#include "base/clock.h"
 #include "base/crypto.h"
+#include "base/id.h"
 
 namespace cloister::api {
 namespace {
@@ -32,6 +34,20 @@ Result<base::json::object> parseObject(std::string_view body, const model::Reque
   base::json::value value = TRY(base::parseJson(body, {.max_bytes = bounds.body_bytes}));
   if (!value.is_object()) return fail(Code::kInvalid, "request body: must be a JSON object");
   return std::move(value.get_object());
+}
+
+int64_t linkEnd(const auth::Credential& credential, int64_t seconds) {
+  constexpr int64_t kMicros = 1'000'000;
+  const int64_t wanted = base::wallMicros() / kMicros + seconds;
+  return credential.ends_at == 0 ? wanted : std::min(wanted, credential.ends_at / kMicros);
+}
+
+void answerForLink(Request& request, const std::string& made_with, int64_t expires_at) {
+  // The ledger knows when a key ends. A link of any other credential ends with that at the latest.
+  constexpr int64_t kMicros = 1'000'000;
+  const bool key = base::isId("key", made_with);
+  request.credential = {.id = made_with, .ends_at = key ? 0 : expires_at * kMicros};
+  request.answer_for_credential();
 }
 
 Result<uint64_t> parseCursor(const std::string& cursor) {

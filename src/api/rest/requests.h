@@ -46,6 +46,12 @@ Task<Result<T>> readBody(RestParts& parts, Request& request,
   co_return read;
 }
 
+// When a link ends that is made with `credential` for so many seconds (Unix seconds): at the end of
+// that, where it is no key.
+int64_t linkEnd(const auth::Credential& credential, int64_t seconds);
+// The request came with a good link: its answer ends with the credential that made it.
+void answerForLink(Request& request, const std::string& made_with, int64_t expires_at);
+
 // Lists are read newest first: the next page is before the last one's `seq`.
 Result<uint64_t> parseCursor(const std::string& cursor);
 base::json::value cursorBefore(uint64_t seq);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "base/crypto.h"
 #include "wire/files_codec.h"
 
 namespace cloister::runtime {
@@ -98,6 +99,22 @@ struct Served {
     files.push_back(std::move(moved));
     return 0;
   }
+  [[nodiscard]] int state() const {
+    const size_t bounds = request.size() - 2;
+    uint64_t bytes = number(bounds);
+    if (files.size() > number(bounds + 1)) return EFBIG;
+    for (const model::FileSpec& file : files) {
+      if (file.content.size() > bytes) return EFBIG;
+      bytes -= file.content.size();
+      constexpr uint32_t kRegular = 0100000;
+      out += encode(wire::files::State{.mode = kRegular | file.mode,
+                                       .size = file.content.size(),
+                                       .path = file.path,
+                                       .sum = base::sha256Hex(file.content)});
+    }
+    out += encode(wire::files::EndOfEntries{0});
+    return 0;
+  }
   // An archive that nobody but unpack() reads: of each file its path, size and bytes.
   [[nodiscard]] int save() const {
     for (const model::FileSpec& file : files)
@@ -127,7 +144,8 @@ int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::s
   static const std::map<std::string, int (Served::*)() const, std::less<>> kAll = {
       {"stat", &Served::stat},   {"list", &Served::list},     {"read", &Served::read},
       {"write", &Served::write}, {"append", &Served::append}, {"remove", &Served::remove},
-      {"move", &Served::move},   {"save", &Served::save},     {"unpack", &Served::unpack}};
+      {"state", &Served::state}, {"hold", &Served::state},    {"move", &Served::move},
+      {"save", &Served::save},   {"unpack", &Served::unpack}};
   const auto found = kAll.find(request.empty() ? "" : request[0]);
   if (found == kAll.end()) return ENOSYS;
   const Served served{files, request, input, out};

@@ -268,9 +268,8 @@ Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
     Run run{spec_, observer, outcome, spec_.run.argv, {}};
     co_await serve(run);
   } else if (const auto found = behaviours().find(name); found == behaviours().end()) {
-    constexpr int kNotFound = 127;  // as a shell says it
     outcome.end = End::kExited;
-    outcome.exit_code = kNotFound;
+    outcome.exit_code = 127;  // as a shell says it
     observer.onStarted();
     co_await observer.onOutput(model::Stream::kStderr,
                                "cloister: " + name + ": No such file or directory in PATH\n");
@@ -381,9 +380,8 @@ Task<void> FakeProgram::sleep(Run& run) {
 
 Task<void> FakeProgram::hold(Run& run) {
   const auto until = base::monotonicNow() + run.spec.run.timeout;
-  while (!stopped() && !state_->released && base::monotonicNow() < until) {
+  while (!stopped() && !state_->released && base::monotonicNow() < until)
     co_await state_->changed.wait(until);
-  }
   if (!state_->released) interrupted(run, !cancelled_);
 }
 
@@ -451,25 +449,27 @@ Task<void> FakeProgram::trap(Run& run) {
 }
 
 Task<void> FakeProgram::die(Run& run) {
-  std::string why = joined(run.argv);
-  why.pop_back();
-  home_->end({model::SandboxEnd::Kind::kRunnerLost, why});
+  const std::string why = joined(run.argv);
+  home_->end({model::SandboxEnd::Kind::kRunnerLost, why.substr(0, why.size() - 1)});
   co_return;
 }
 
 Task<void> FakeProgram::serve(Run& run) {
   std::string input;
-  while (!stopped() && (!pending_.empty() || !input_ended_)) {
+  std::string out;
+  const bool holds = run.argv[0] == wire::files::kHold;  // answers before its input ends
+  int error = holds ? serveFakeFiles(home_->files, run.argv, input, out) : 0;
+  if (holds) co_await run.observer.onOutput(model::Stream::kStdout, std::exchange(out, {}));
+  while (error == 0 && !stopped() && (!pending_.empty() || !input_ended_)) {
     input += std::exchange(pending_, {});
     changed_.notify();
     if (!input_ended_) co_await changed_.wait();
   }
   if (stopped()) co_return interrupted(run, false);
-  std::string out;
-  const int error = serveFakeFiles(home_->files, run.argv, input, out);
+  if (!holds) error = serveFakeFiles(home_->files, run.argv, input, out);
   if (error == 0) co_return co_await run.observer.onOutput(model::Stream::kStdout, out);
   run.outcome.exit_code = wire::files::kFailed;
-  const std::string said = wire::files::encodeFailure(error, run.argv[0]);
+  const auto said = wire::files::encodeFailure(error, run.argv[0]);
   co_await run.observer.onOutput(model::Stream::kStderr, said);
 }
 

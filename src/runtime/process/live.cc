@@ -27,6 +27,7 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr size_t kMostParts = 32;  // of ended programs and others, before some go at once
+constexpr auto kFreezeFor = std::chrono::seconds(2);
 // A cgroup is busy for a moment after its last process was seen to end. It is looked at ever less
 // often, at last this far apart, and then for as long as it takes: there is one for each place.
 constexpr auto kBusyFor = std::chrono::seconds(4);
@@ -192,6 +193,33 @@ void Live::giveBack(const std::shared_ptr<linux::Cgroup>& part) {
   tidyInALull();
 }
 
+bool Live::canFreeze() const {
+  return parts_.group && !parts_.guest && parts_.group->canFreeze();
+}
+
+Task<Result<>> Live::freeze() {
+  const auto self = shared_from_this();
+  asio::steady_timer pause(executor_);
+  for (Part& part : split_)
+    part.frozen = true;
+  for (auto wait = std::chrono::milliseconds(1); wait < kFreezeFor; wait *= 2) {
+    bool all = true;
+    for (const Part& part : split_) {  // one that was empty may have gone
+      if (part.frozen) all = CO_TRY(part.group->freeze()) && all;
+    }
+    if (all) co_return Result<>{};
+    pause.expires_after(wait);
+    co_await pause.async_wait(kUse);
+  }
+  co_return fail(Code::kUnavailable, "what runs in the session could not be stopped in time");
+}
+
+void Live::thaw() {
+  for (Part& part : split_) {
+    if (std::exchange(part.frozen, false)) part.group->thaw();
+  }
+}
+
 void Live::tidyInALull() {
   lull_.expires_after(kLull);
   lull_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
@@ -255,6 +283,7 @@ Task<Result<RunnerFrame>> Live::nextFrame() {
 void Live::kill() {
   killBeside();
   if (pidfd_) std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
+  thaw();  // what is frozen does not die everywhere
 }
 
 linux::CgroupUsage Live::usage() const {

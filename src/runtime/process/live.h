@@ -117,6 +117,13 @@ class Live : public Housing,
   Result<std::shared_ptr<linux::Cgroup>> split();
   void giveBack(const std::shared_ptr<linux::Cgroup>& part);
 
+  // Whether programs can be stopped from outside, where nothing inside can let them go on.
+  [[nodiscard]] bool canFreeze() const;
+  // Stops all that programs have started until now: in each group that was split off, whoever has
+  // given it back. kUnavailable: not in time. thaw() in any case.
+  Task<Result<>> freeze();
+  void thaw();
+
   // For one beside it: a group within the sandbox's, with limits of its own; nullptr where there
   // are none. It ends with the sandbox.
   Result<std::unique_ptr<linux::Cgroup>> groupBeside(const linux::CgroupLimits& limits);
@@ -182,6 +189,7 @@ class Live : public Housing,
   struct Part {
     std::shared_ptr<linux::Cgroup> group;
     bool in_use = true;
+    bool frozen = false;
   };
   std::vector<Part> split_;
   std::unique_ptr<linux::Cgroup> spare_part_;

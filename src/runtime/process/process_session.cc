@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/image_name.h"
+#include "runtime/process/hold.h"
 #include "runtime/process/session_run.h"
 #include "runtime/process/switchboard.h"
 #include "runtime/process/then_remove.h"
@@ -69,7 +70,9 @@ class ProcessSession final : public Sandbox {
         traits_(std::move(traits)),
         programs_(std::make_shared<size_t>(0)),
         sharing_(std::make_shared<size_t>(0)),
-        saving_(std::make_shared<size_t>(0)) {
+        saving_(std::make_shared<size_t>(0)),
+        holding_(std::make_shared<size_t>(0)),
+        gate_(std::make_shared<HoldGate>(present_->live->executor())) {
     present_->board->start();
   }
   ProcessSession(const ProcessSession&) = delete;
@@ -117,9 +120,12 @@ class ProcessSession final : public Sandbox {
     const bool saves =
         spec.for_files && !spec.run.argv.empty() && spec.run.argv[0] == wire::files::kSave;
     if (saves) CO_TRY(mayBeSaved());
+    const bool holds =
+        spec.for_files && !spec.run.argv.empty() && spec.run.argv[0] == wire::files::kHold;
+    if (holds) co_return hold(fields, std::move(own));
     auto kernel = takeKernel(spec);
     auto program = std::make_shared<SessionRun>(present_->live, present_->board, std::move(own),
-                                                fields.limits, std::move(kernel));
+                                                fields.limits, std::move(kernel), gate_);
     co_return removing(std::make_unique<ProcessExec>(std::move(program),
                                                      saves ? countedPlace(saving_) : takePlace()),
                        spec);
@@ -186,6 +192,23 @@ class ProcessSession final : public Sandbox {
     return fail(Code::kConflict, "saving the workspace: " + std::to_string(*sharing_) +
                                      " programs in sandboxes of their own may change it "
                                      "meanwhile; wait for them, or cancel them");
+  }
+
+  // From its beginning to its end the session's other programs are stopped. Those in sandboxes of
+  // their own are waited for, by who asks.
+  Result<std::unique_ptr<Exec>> hold(const model::PermitFields& fields, model::ExecSpec spec) {
+    if (*sharing_ > 0 || *saving_ > 0 || *holding_ > 0) {
+      return fail(Code::kUnavailable,
+                  "holding the workspace: something else that has the workspace is under way; try "
+                  "again after that");
+    }
+    if (spec.run.argv.size() < 2) return fail(Code::kInvalid, "holding the workspace: how?");
+    const bool freezes = present_->live->canFreeze();
+    spec.run.argv[1] = freezes ? wire::files::kHoldFrozen : wire::files::kHoldAlone;
+    auto program = std::make_shared<SessionRun>(present_->live, present_->board, std::move(spec),
+                                                fields.limits);
+    return makeHold(std::make_unique<ProcessExec>(std::move(program), countedPlace(holding_)),
+                    present_->live, gate_, freezes);
   }
 
   // takePlace(), counted in `among` as well.
@@ -274,7 +297,9 @@ class ProcessSession final : public Sandbox {
   std::shared_ptr<size_t> programs_;
   std::shared_ptr<size_t> sharing_;  // of them, in sandboxes of their own with the workspace
   std::shared_ptr<size_t> saving_;   // of them, that read the workspace as it is at one moment
-  bool used_ = false;                // something has run in it
+  std::shared_ptr<size_t> holding_;  // of them, that hold it so (hold.h)
+  std::shared_ptr<HoldGate> gate_;
+  bool used_ = false;                      // something has run in it
   std::optional<model::Usage> last_used_;  // before it was torn down
 };
 

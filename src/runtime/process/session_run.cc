@@ -42,12 +42,15 @@ std::string numberFrame(ToRunner type, uint32_t line, uint32_t value) {
 }  // namespace
 
 SessionRun::SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
-                       model::ExecSpec spec, model::Limits limits, std::shared_ptr<Line> attached)
+                       model::ExecSpec spec, model::Limits limits, std::shared_ptr<Line> attached,
+                       std::shared_ptr<HoldGate> gate)
     : live_(std::move(live)),
       board_(std::move(board)),
       spec_(std::move(spec)),
       limits_(limits),
       line_(std::move(attached)),
+      gate_(std::move(gate)),
+      passes_(gate_ && gate_->closed ? gate_->count : 0),
       attached_(line_ != nullptr),
       wall_timer_(live_->executor()),
       usage_timer_(live_->executor()),
@@ -155,15 +158,21 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   report_.reset();
   too_many_ = {};
   program_ = command.argv.front();
-  started_ = false;
+  started_ = begun_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
   armWall(wall_ + live_->startGrace());
   if (attached_) {
     co_await attach(observer);
   } else if (auto sent = co_await start(command, with_input); !sent) {
+    if (!begun_ && cause_) {
+      wall_timer_.cancel();
+      board_->close(line_);
+      co_return false;
+    }
     stop(End::kRunnerLost, sent.error().message);
   }
   co_await relay(observer);
+  starting_.reset();
   armWall(live_->startGrace());  // a runner that does not read holds up what feeds it
   line_->stdin_closed = true;
   line_->changed.notify();
@@ -189,7 +198,16 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
   line_->group = group_;
   if (line_->use == LineUse::kKernel && command.argv.size() > 1) line_->kernel = command.argv[1];
   if (line_->use == LineUse::kCell && command.argv.size() > 1) beginCell(command.argv[1]);
-  const auto turn = co_await board_->turn();
+  const auto turn = co_await this->turn();
+  if (cause_) co_return fail(Code::kConflict, "it was ended before it could start");
+  begun_ = true;
+  if (gate_) {
+    ++gate_->starting;
+    starting_ = {nullptr, [gate = gate_](void*) {
+                   --gate->starting;
+                   gate->changed.notify();
+                 }};
+  }
   if (!std::exchange(files_sent_, true)) CO_TRY(co_await sendFiles());
   const bool with_terminal = with_input && spec_.terminal.has_value();
   const bool has_input =
@@ -214,6 +232,25 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
   line_->stdin_closed = !has_input;
   if (has_input) spawn(live_->executor(), feedFirst());
   co_return Result<>();
+}
+
+// What the turn lets it do, its group can be stopped for, and the workspace be read after.
+Task<Switchboard::Turn> SessionRun::turn() {
+  constexpr std::chrono::milliseconds kLook{200};
+  const auto waits = [this] {
+    return gate_ && gate_->closed && gate_->count != passes_ && !cause_ && !board_->ended();
+  };
+  for (;;) {
+    auto turn = co_await board_->turn();
+    if (!waits()) co_return turn;
+    {
+      const auto given_back = std::move(turn);
+    }
+    wall_timer_.cancel();  // it has not begun
+    while (waits())
+      co_await gate_->changed.wait(base::monotonicNow() + kLook);
+    if (!cause_) armWall(wall_ + live_->startGrace());
+  }
 }
 
 Task<Result<>> SessionRun::sendFiles() {
@@ -300,6 +337,7 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
 }
 
 void SessionRun::onStarted(ExecObserver& observer) {
+  starting_.reset();
   started_ = true;
   if (cause_) kill();  // which came too early
   if (!cause_) armWall(wall_);

@@ -100,9 +100,23 @@ TEST_P(StoreSuite, AnotherTenantsAgentDoesNotExist) {
   const auto removed = await<void>(
       [&](Done<void> done) { agents.remove(rival, {"acme", "alice"}, {}, std::move(done)); });
   EXPECT_EQ(removed.error().code, Code::kNotFound);
-  EXPECT_EQ(
-      agents.violations(Scope::of(testing::principal("acme")), {.of = {"acme", "alice"}})->size(),
-      1U);
+  const Scope own = Scope::of(testing::principal("acme", "alice"));
+  EXPECT_EQ(agents.violations(own, {.of = {"acme", "alice"}})->size(), 1U);
+}
+
+TEST_P(StoreSuite, AnotherAgentsSandboxDoesNotExist) {
+  ASSERT_TRUE(put(*store_, agentSandbox("acme", "alice"), 0));
+  ASSERT_TRUE(put(*store_, agentSandbox("acme", "bob"), 0));
+  ASSERT_TRUE(violate(*store_, "acme", "alice"));
+  AgentStore& agents = store_->agents();
+  const Scope bob = Scope::of(testing::principal("acme", "bob"));
+  EXPECT_EQ(agents.sandbox(bob, {"acme", "alice"}).error().code, Code::kNotFound);
+  EXPECT_TRUE(agents.sandbox(bob, {"acme", "bob"}));
+  EXPECT_EQ(agents.sandboxes(bob, {})->size(), 1U);
+  EXPECT_TRUE(agents.violations(bob, {.of = {"acme", "alice"}})->empty());
+  EXPECT_TRUE(agents.audit(bob, {.of = {"acme", "alice"}})->empty());
+  EXPECT_EQ(agents.stats(bob, {"acme", "alice"})->violations, 0U);
+  EXPECT_EQ(put(*store_, agentSandbox("acme", "alice"), 2, bob).error().code, Code::kNotFound);
 }
 
 TEST_P(StoreSuite, ViolationsCountAndLowerTheLevel) {

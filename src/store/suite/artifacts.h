@@ -20,6 +20,7 @@ inline model::Artifact upload(const std::string& id, const std::string& tenant =
                   .content_type = "text/plain",
                   .sha256 = sha256},
           .tenant = tenant,
+          .agent = "agent",
           .execution_id = "",
           .created_at = 5};
 }

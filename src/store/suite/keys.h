@@ -89,6 +89,41 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
 }
 
+// What a key began goes on in the key that it was rotated to, and ends with that.
+TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
+  const int64_t past = base::wallMicros() - 1;
+  const auto succeed = [&](const std::string& id, const std::string& old, int64_t ends_at) {
+    KeyRecord next = keyOf(id, model::Role::kAgent, "acme");
+    next.replaces = old;
+    ASSERT_TRUE(rotate(*store_, all_, next, ends_at));
+  };
+  ASSERT_TRUE(put(*store_, keyOf("key_a", model::Role::kAgent, "acme")));
+  EXPECT_TRUE(stillHolds(*store_, "key_a"));
+  EXPECT_TRUE(stillHolds(*store_, "jwt_1")) << "no key: it was good at the start";
+  succeed("key_b", "key_a", past);
+  succeed("key_c", "key_b", past);
+  EXPECT_TRUE(stillHolds(*store_, "key_a")) << "by key_b, by key_c";
+  EXPECT_FALSE(isRevoked(*store_, "key_a").value());
+  ASSERT_TRUE(revoke(*store_, all_, "key_c"));
+  EXPECT_EQ(stillHolds(*store_, "key_a").error().code, Code::kDenied);
+  EXPECT_TRUE(isRevoked(*store_, "key_a").value());
+}
+
+TEST_P(StoreSuite, ExpiryIsNoRevocation) {
+  KeyRecord expired = keyOf("key_a", model::Role::kAgent, "acme");
+  expired.expires_at = base::wallMicros() - 1;
+  ASSERT_TRUE(put(*store_, expired));
+  EXPECT_EQ(stillHolds(*store_, "key_a").error().code, Code::kDenied);
+  EXPECT_FALSE(isRevoked(*store_, "key_a").value());
+  ASSERT_TRUE(put(*store_, keyOf("key_b", model::Role::kAgent, "acme")));
+  KeyRecord next = keyOf("key_c", model::Role::kAgent, "acme");
+  next.replaces = "key_b";
+  ASSERT_TRUE(rotate(*store_, all_, next, base::wallMicros() + 60'000'000));
+  ASSERT_TRUE(revoke(*store_, all_, "key_b"));
+  EXPECT_FALSE(stillHolds(*store_, "key_b")) << "revoked is revoked, whatever came after it";
+  EXPECT_TRUE(isRevoked(*store_, "key_b").value());
+}
+
 TEST_P(StoreSuite, NotesTheLastUse) {
   const auto use = [&](int64_t at) {
     return await<void>([&](Done<void> done) { store_->noteKeyUse("key_a", at, std::move(done)); });

@@ -17,6 +17,7 @@ inline NewSnapshot snapshotOf(const std::string& id, std::vector<model::Snapshot
   NewSnapshot made;
   made.snapshot.id = id;
   made.snapshot.tenant = tenant;
+  made.snapshot.agent = "agent";
   made.snapshot.session_id = "ses_1";
   made.snapshot.name = "name \"of\" it";
   made.snapshot.metadata = {{"a", "b"}};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Credential: what a request was let in with, for answers and links that outlast the request.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "model/principal.h"
+
+namespace cloister::auth {
+
+struct Credential {
+  std::string id;       // key_…, jwt_… or cert_…, as Principal::key_id; "": none was needed
+  int64_t ends_at = 0;  // of a token or a certificate, wall microseconds; 0: the ledger knows
+};
+
+struct Identity {
+  model::Principal principal;
+  int64_t ends_at = 0;  // as Credential has it
+
+  [[nodiscard]] Credential credential() const { return {principal.key_id, ends_at}; }
+};
+
+}  // namespace cloister::auth

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// One agent and another of the same tenant: what is whose, and whose rules hold where both meet.
+#include <gmock/gmock.h>
+
+#include "orchestrator/agent_guard.h"
+#include "orchestrator/session_fixture.h"
+#include "orchestrator/session_memory.h"
+#include "policy/agent/rules.h"
+#include "store/store_testing.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Role;
+using model::Roles;
+using model::Status;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kLevels = R"(
+version: 1
+sandbox_levels:
+  build:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "*", why: a test}]
+      forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
+      forbidden_paths: [{path: "/workspace/secrets/*", why: a test}]
+      allowed_file_operations: [read, write, create]
+      project_code: allow
+  same:
+    description: as build, and one file less
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "*", why: a test}]
+      forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
+      dangerous_patterns: [{pattern: "git push *", risk: privileged, outcome: escalate, why: a test}]
+      forbidden_paths: [{path: "/workspace/keys/*", why: a test}]
+      allowed_file_operations: [read, write, create]
+      project_code: allow
+    resource_limits: {max_execution_time_minutes: 1}
+  look:
+    description: for tests
+    why: a test
+    permissions:
+      allowed_commands: [{pattern: "echo *", why: a test}, {pattern: "hold *", why: a test}]
+      allowed_file_operations: [read]
+)";
+
+class BoundaryTest : public SessionsTest {
+ protected:
+  AgentGuard* guard() override {
+    guard_ = std::make_unique<AgentGuard>(*store_, levels_, languages_, "");
+    return guard_.get();
+  }
+  static model::Principal as(const std::string& agent, Roles roles = Role::kAgent) {
+    model::Principal who = principal();
+    who.agent = agent;
+    who.roles = roles;
+    who.key_id = "key_of_" + agent;
+    return who;
+  }
+  static model::Principal above(const std::string& agent) {
+    return as(agent, Roles(Role::kAgent).with(Role::kOperator));
+  }
+  void give(const std::string& agent, const std::string& level) {
+    model::AgentSandbox sandbox;
+    sandbox.tenant = "acme";
+    sandbox.agent = agent;
+    sandbox.level = level;
+    sandbox.created_at = 1;
+    const auto known = store_->agents().sandbox(store::Scope::allTenants(), {"acme", agent});
+    std::optional<Result<model::AgentSandbox>> put;
+    store_->agents().put(store::Scope::allTenants(), sandbox, known ? known->version : 0, 10,
+                         {.action = "agent.updated",
+                          .subject = "agent:acme/" + agent,
+                          .principal = principal(),
+                          .details = {}},
+                         [this, &put](Result<model::AgentSandbox> stored) {
+                           boost::asio::post(*io_, [&put, stored] { put = stored; });
+                         });
+    const auto work = boost::asio::make_work_guard(*io_);
+    runUntil([&] { return put.has_value(); });
+    ASSERT_TRUE(*put);
+  }
+  std::string sessionOf(const std::string& agent) {
+    const auto session = await(sessions_->create(as(agent), asked(), ""));
+    EXPECT_TRUE(session) << session.error().message;
+    return session ? session->id : "";
+  }
+  Result<model::Execution> execAs(const model::Principal& who, const std::string& session,
+                                  std::vector<std::string> argv, bool from_inside = false) {
+    model::ExecRequest wanted = program(std::move(argv));
+    wanted.from_inside = from_inside;
+    return await(sessions_->exec(who, session, wanted, ""));
+  }
+  Result<std::shared_ptr<FileCall>> filesAs(const model::Principal& who, const std::string& session,
+                                            std::vector<std::string> argv) {
+    return await(sessions_->files(who, session, {std::move(argv), false, ""}));
+  }
+  model::Violation lastViolation(const std::string& agent) {
+    store::ViolationQuery query;
+    query.of = {.tenant = "acme", .agent = agent};
+    const auto found = store_->agents().violations(store::Scope::allTenants(), query);
+    return found->empty() ? model::Violation{} : found->front();
+  }
+
+  policy::Levels levels_ = policy::parseLevels(kLevels, "test").value();
+  std::unique_ptr<AgentGuard> guard_;
+};
+
+TEST_F(BoundaryTest, AnotherAgentsExecutionsAndSessionsAreNotThere) {
+  open();
+  const std::string session = sessionOf("alice");
+  const std::string run = execAs(as("alice"), session, {"hold"})->id;
+  const auto memory =
+      std::make_unique<SessionMemory>(*sessions_, store_->memory(), model::MemoryBounds{});
+  const model::Principal bob = as("bob");
+  const auto gone = [](const auto& result) {
+    return result ? "there" : result.error().code == Code::kNotFound ? "404" : "other";
+  };
+  EXPECT_STREQ(gone(service_->get(bob, run)), "404");
+  EXPECT_STREQ(gone(service_->log(bob, run)), "404");
+  EXPECT_STREQ(gone(await(service_->wait(bob, run, Millis(0)))), "404");
+  EXPECT_STREQ(gone(await(service_->cancel(bob, run))), "404");
+  EXPECT_STREQ(gone(await(service_->input(bob, run, {.data = "x"}))), "404");
+  EXPECT_STREQ(gone(await(service_->signal(bob, run, 15))), "404");
+  EXPECT_STREQ(gone(await(service_->resize(bob, run, {}))), "404");
+  EXPECT_STREQ(gone(sessions_->get(bob, session)), "404");
+  EXPECT_STREQ(gone(sessions_->log(bob, session)), "404");
+  EXPECT_STREQ(gone(sessions_->kernels(bob, session)), "404");
+  EXPECT_STREQ(gone(await(sessions_->end(bob, session))), "404");
+  EXPECT_STREQ(gone(await(sessions_->renew(bob, session, {}))), "404");
+  EXPECT_STREQ(gone(await(sessions_->move(bob, session, {}))), "404");
+  EXPECT_STREQ(gone(await(sessions_->connect(bob, session, 80))), "404");
+  EXPECT_STREQ(gone(await(sessions_->watch(bob, session, "", false))), "404");
+  EXPECT_STREQ(gone(await(sessions_->restartKernel(bob, session, "python"))), "404");
+  EXPECT_STREQ(gone(execAs(bob, session, {"echo"})), "404");
+  EXPECT_STREQ(gone(filesAs(bob, session, {"read", "f"})), "404");
+  EXPECT_STREQ(gone(memory->list(bob, {.session = session})), "404");
+  EXPECT_STREQ(gone(await(memory->set(bob, session, "k", "1"))), "404");
+  EXPECT_TRUE(service_->list(bob, {})->empty());
+  EXPECT_TRUE(sessions_->list(bob, {})->empty());
+  EXPECT_EQ(stored(run).status, Status::kRunning);
+  EXPECT_EQ(storedSession(session).status, model::SessionStatus::kRunning);
+}
+
+TEST_F(BoundaryTest, AViewerSeesAndAnOperatorActs) {
+  open();
+  const std::string session = sessionOf("alice");
+  const std::string run = execAs(as("alice"), session, {"hold"})->id;
+  const model::Principal viewer = as("bob", Roles(Role::kAgent).with(Role::kViewer));
+  EXPECT_TRUE(service_->get(viewer, run));
+  EXPECT_TRUE(sessions_->log(viewer, session));
+  EXPECT_EQ(service_->list(viewer, {})->size(), 1U);
+  for (const auto& error :
+       {await(service_->cancel(viewer, run)).error(), execAs(viewer, session, {"echo"}).error(),
+        await(service_->signal(viewer, run, 15)).error(),
+        await(sessions_->end(viewer, session)).error(),
+        await(sessions_->renew(viewer, session, {})).error(),
+        filesAs(viewer, session, {"remove", "f", "0"}).error()}) {
+    EXPECT_EQ(error.code, Code::kDenied) << error.message;
+    EXPECT_THAT(error.message, HasSubstr("it is another agent's, which this credential only sees"));
+  }
+  EXPECT_EQ(stored(run).status, Status::kRunning);
+  const model::Principal boss = as("", Role::kOperator);
+  EXPECT_TRUE(await(service_->cancel(boss, run)));
+  runUntil([&] { return stored(run).status == Status::kCancelled; });
+  EXPECT_TRUE(await(sessions_->end(boss, session)));
+  EXPECT_EQ(await(sessions_->end(viewer, session)).error().code, Code::kDenied)
+      << "one that has ended, too";
+}
+
+TEST_F(BoundaryTest, WhoseOwnRulesAreStricterThanTheSandboxRunsNothingThere) {
+  open();
+  give("alice", "build");
+  give("bob", "look");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  const auto refused = execAs(above("bob"), session, {"echo", "x"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("the session was made by agent alice"));
+  EXPECT_THAT(refused.error().message, HasSubstr("make a session of your own"));
+  EXPECT_EQ(detailsOf(session, "session.refused").at("reason"), "agent_boundary");
+  EXPECT_TRUE(execAs(above("carol"), session, {"echo", "x"})) << "whose walls are the same";
+  EXPECT_TRUE(execAs(above("nobody"), session, {"echo", "x"})) << "who is held to no rules";
+  const std::string bare = sessionOf("nobody");
+  EXPECT_FALSE(execAs(above("bob"), bare, {"echo", "x"})) << "a sandbox without rules";
+  EXPECT_FALSE(execAs(above("carol"), bare, {"echo", "x"}));
+  EXPECT_TRUE(execAs(above("alice"), sessionOf("bob"), {"echo", "x"})) << "a stricter sandbox";
+}
+
+TEST_F(BoundaryTest, TheRulesOfBothHold) {
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  give("bob", "look");
+  const std::string session = sessionOf("alice");
+  using Argv = std::vector<std::string>;
+  for (const Argv& argv : {Argv{"sudo", "ls"}, Argv{"git", "push", "x"}}) {
+    const auto run = execAs(above("carol"), session, argv);
+    ASSERT_TRUE(run) << run.error().message;
+    EXPECT_EQ(run->status, Status::kDenied) << "no approval lifts " << argv[0];
+    EXPECT_EQ(run->error->details.at("escalation_available"), false);
+    EXPECT_EQ(lastViolation("carol").subject, run->id) << "it is who tried";
+  }
+  EXPECT_EQ(lastViolation("alice").id, "");
+  const auto of_bob = execAs(above("alice"), sessionOf("bob"), {"ls"});
+  EXPECT_EQ(of_bob->status, Status::kDenied) << "which bob may not run";
+  for (const char* path : {"secrets/a", "keys/a"}) {
+    const auto write = filesAs(above("carol"), session, {"read", path});
+    ASSERT_FALSE(write) << path;
+    EXPECT_EQ(write.error().code, Code::kDenied);
+    EXPECT_THAT(write.error().message, HasSubstr("the rules of both hold"));
+  }
+  EXPECT_FALSE(filesAs(as("alice"), session, {"read", "secrets/a"}));
+  const auto own = execAs(as("carol"), sessionOf("carol"), {"git", "push", "x"});
+  EXPECT_EQ(own->status, Status::kBlocked) << "in a session of its own it may be approved";
+}
+
+TEST_F(BoundaryTest, NobodyTypesIntoAnotherAgentsProgramBeyondItsRules) {
+  open();
+  give("bob", "look");
+  const std::string session = sessionOf("alice");
+  const std::string run = execAs(as("alice"), session, {"cat"})->id;
+  const auto refused = await(service_->input(above("bob"), run, {.data = "rm -rf /"}));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("cannot be held to the rules of agent bob"));
+  const auto held_to_nothing = await(service_->input(above("nobody"), run, {.data = "x"}));
+  EXPECT_TRUE(held_to_nothing) << held_to_nothing.error().message;
+}
+
+TEST_F(BoundaryTest, ACallFromInsideIsHeldToTheRulesOfWhoeverRunsThere) {
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  EXPECT_NE(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+  const std::string visit = execAs(above("carol"), session, {"hold"})->id;
+  EXPECT_EQ(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+  EXPECT_NE(execAs(as("alice"), session, {"echo", "x"}, true)->status, Status::kDenied);
+  await(service_->cancel(above("carol"), visit));
+  EXPECT_NE(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+}
+
+TEST_F(BoundaryTest, WhoseRulesBecomeStricterIsStoppedThere) {
+  config_.rules_every = Millis(1);
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  const std::string own = execAs(as("alice"), session, {"hold"})->id;
+  const std::string visit = execAs(above("carol"), session, {"hold"})->id;
+  give("carol", "look");
+  runUntil([&] { return model::isTerminal(stored(visit).status); });
+  EXPECT_EQ(stored(visit).error->details.at("reason"), "revoked");
+  EXPECT_EQ(stored(own).status, Status::kRunning);
+  EXPECT_THAT(auditOf(visit), Contains("execution.revoked"));
+}
+
+}  // namespace
+}  // namespace cloister::orchestrator

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a credential began ends with it, as far as the configuration says so: terminals always,
+// sessions and other programs with `auth.on_revoke: end`. And its votes end with it: an approval
+// that had its quorum by them waits for others.
+#include <map>
+
+#include "base/log.h"
+#include "orchestrator/awaiting.h"
+#include "orchestrator/run_impl.h"
+#include "policy/approval.h"
+#include "runtime/spawn.h"
+
+namespace cloister::orchestrator {
+
+void RunService::lookAtCredentials() {
+  impl_->lookAtCredentials();
+}
+
+// Of a ledger that cannot be read nothing is concluded: it is looked at again soon.
+void RunService::Impl::lookAtCredentials() {
+  std::map<std::string, bool> known;
+  const auto stands = [&](const std::string& credential) {
+    const auto [found, is_new] = known.try_emplace(credential, true);
+    if (!is_new) return found->second;
+    const auto holds = store::stillHolds(parts.store, credential);
+    return found->second = holds || holds.error().code != Code::kDenied;
+  };
+  const auto runs = live;
+  for (const auto& [id, run] : runs) {
+    const bool ends = run->terminal || config.end_on_revoke;
+    if (!ends || run->lost_credential || stands(run->execution.principal.key_id)) continue;
+    run->lost_credential = true;
+    if (run->cause == Cause::kNone) run->cause = Cause::kCredential;  // before its session's end
+    runtime::spawn(executor, endLive(run, Cause::kCredential));
+  }
+  if (config.end_on_revoke && credentials_looked) credentials_looked(stands);
+}
+
+Result<std::set<std::string>> RunService::Impl::revokedOf(const model::Escalation& e) const {
+  std::set<std::string> revoked;
+  for (const model::EscalationDecision& each : e.decisions) {
+    const std::string& credential = each.by.key_id;
+    const bool counts = each.approve && !each.revoked && !credential.empty();
+    if (counts && TRY(store::isRevoked(parts.store, credential))) revoked.insert(credential);
+  }
+  return revoked;
+}
+
+Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escalation e) {
+  const auto self = shared_from_this();
+  const std::set<std::string> revoked = CO_TRY(revokedOf(e));
+  if (revoked.empty()) co_return e;
+  if (e.status == model::EscalationStatus::kUsed) {  // for others, and for good
+    policy::strike(e, revoked);
+    co_return e;
+  }
+  store::EscalationChange change{
+      .tenant = e.requester.tenant,
+      .id = e.id,
+      .apply = [revoked](model::Escalation& is) -> Result<model::AuditEvent> {
+        if (is.status == model::EscalationStatus::kApproved ||
+            is.status == model::EscalationStatus::kPending)
+          policy::strike(is, revoked);
+        return struckEvent(is);
+      },
+      .channels = channelsFor(parts.store, e.requester, config.escalation),
+      .notification = "waits again",
+      .notifications = config.escalation.bounds.notifications};
+  auto struck = co_await committed<model::Escalation>([&](store::Done<model::Escalation> done) {
+    parts.store.escalations().change(change, std::move(done));
+  });
+  if (struck && escalated) escalated();
+  co_return struck;
+}
+
+Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePtr run,
+                                                                          model::Escalation e) {
+  const auto self = shared_from_this();
+  const std::set<std::string> revoked = CO_TRY(revokedOf(e));
+  if (revoked.empty()) co_return std::optional(std::move(e));
+  // It waits again, from before anyone can vote anew.
+  const std::string id = run->execution.id;
+  const bool shares = e.execution_id != id;
+  blocked.insert(id);
+  if (shares) follow(*run, e.id);
+  auto judged = co_await withStandingVotes(std::move(e));
+  const bool waits = judged && judged->status == model::EscalationStatus::kPending;
+  if (waits || blocked.erase(id) == 0) co_return std::nullopt;
+  if (shares) unfollow(run->execution.principal, id);
+  if (!judged) co_return std::unexpected(std::move(judged).error());
+  co_return std::optional(std::move(*judged));
+}
+
+// Of an approval that is about to be used, or was.
+void RunService::Impl::strikeVotes(Live& run) const {
+  const auto revoked = revokedOf(*run.approval);
+  if (revoked) {
+    policy::strike(*run.approval, *revoked);
+  } else {
+    run.refusal = revoked.error();
+  }
+}
+
+Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {
+  const auto holds = store::stillHolds(parts.store, requester);
+  if (holds || holds.error().code != Code::kDenied) return holds;
+  return fail(
+      Code::kDenied,
+      "the credential that asked for it, " + requester.key_id + ", was revoked or has expired",
+      std::string(policy::approval::kRequester));
+}
+
+}  // namespace cloister::orchestrator

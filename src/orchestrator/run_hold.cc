@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of a session whose approval was given: it waits until the session lets it in, and until
+// the workspace is held as it was when the approval was asked for. Only then is the approval spent.
+#include <utility>
+
+#include "base/log.h"
+#include "orchestrator/awaiting.h"
+#include "orchestrator/run_impl.h"
+#include "policy/approval.h"
+
+namespace cloister::orchestrator {
+
+using model::Escalation;
+using model::EscalationStatus;
+
+Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
+  if (!run->access.read) co_return Result<>{};
+  run->workspace = CO_TRY(co_await run->access.read());
+  co_return Result<>{};
+}
+
+Result<Bound> RunService::Impl::boundNow(const Live& run, const std::string& request_json) const {
+  Bound bound = TRY(boundOf(request_json, run.execution.session_id, parts.languages));
+  if (run.workspace) {
+    bound.workspace_sha256 = run.workspace->sha256();
+    bound.workspace_shown = run.workspace->shown();
+  }
+  return bound;
+}
+
+Task<Result<>> RunService::Impl::letIn(LivePtr run) {
+  CO_TRY(co_await run->enter(run->opened, run->by_rules));
+  run->let_in = true;
+  if (!run->access.hold) co_return Result<>{};
+  const auto lost = [self = shared_from_this(), weak = std::weak_ptr(run)] {
+    if (const auto live = weak.lock()) self->endFromOutside(*live, Cause::kHoldLost);
+  };
+  run->hold = CO_TRY(co_await run->access.hold(run->workspace, lost));
+  run->host->pass();
+  co_return Result<>{};
+}
+
+// Its turn comes when its session lets it in. What it was approved with may take another sandbox.
+Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
+  const auto self = shared_from_this();
+  constexpr Millis kLookAgain{500};
+  const auto over = [&] {
+    return run->cause != Cause::kNone || run->host->cause() != Cause::kNone || draining;
+  };
+  Result<> done = fail(Code::kUnavailable, "");
+  while (!over()) {
+    done = co_await letIn(run);
+    if (done && !over()) co_return stillApproved(*run, std::move(e));
+    letGo(*run);
+    const bool passes =
+        !done && (done.error().code == Code::kQuota || done.error().code == Code::kUnavailable);
+    if (!passes || base::wallMicros() >= run->approval->grant_expires_at) break;
+    co_await changed.wait(base::monotonicNow() + kLookAgain);
+  }
+  if (!over() && !done) {
+    if (done.error().field == policy::approval::kMismatch) {
+      co_await denyForEffect(*run->approval, done.error().message);
+    }
+    co_return done;
+  }
+  if (run->cause == Cause::kNone) run->cause = draining ? Cause::kStopping : run->host->cause();
+  co_return fail(Code::kConflict, "it was ended while it waited for its session");
+}
+
+// Its session may have let it wait for long: votes and its own credential may have been revoked.
+Result<> RunService::Impl::stillApproved(const Live& run, Escalation e) const {
+  TRY(requesterStands(run.execution.principal));
+  policy::strike(e, TRY(revokedOf(e)));
+  return policy::use(e, useOf(run));
+}
+
+void RunService::Impl::letGo(Live& run) {
+  run.hold.reset();
+  if (!std::exchange(run.let_in, false)) return;
+  run.host->occupy();  // a sandbox of its own goes with whoever leaves it
+  run.host->vacate();
+}
+
+// What was approved is not what would run now, and does not become it again.
+Task<void> RunService::Impl::denyForEffect(Escalation e, std::string why) {
+  const auto self = shared_from_this();
+  const store::EscalationChange change{
+      .tenant = e.requester.tenant,
+      .id = e.id,
+      .apply = [why, now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
+        TRY(policy::denyByRule(is, why, now));
+        return votedEvent(is, is.decisions.back().by, false, why);
+      },
+      .channels = channelsFor(parts.store, e.requester, config.escalation),
+      .notification = "settled",
+      .notifications = config.escalation.bounds.notifications};
+  const auto done = co_await committed<Escalation>([&](store::Done<Escalation> finish) {
+    parts.store.escalations().change(change, std::move(finish));
+  });
+  if (done) {
+    if (escalated) escalated();
+    co_return settle(*done);
+  }
+  base::log(base::Level::kWarn, "an approval whose effect has changed stays as it is",
+            {{"escalation", e.id}, {"reason", done.error().message}});
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runner/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/fd.h"
+#include "runner/beneath.h"
+#include "runner/directory.h"
+#include "runner/readable.h"
+#include "runner/sha256.h"
+
+namespace cloister::runner {
+namespace {
+
+using base::Fd;
+using wire::files::kMaxDepth;
+
+struct State {
+  Answer& answer;
+  uint64_t bytes_left;
+  uint64_t files_left;
+  char path[PATH_MAX];
+  char piece[65'536];
+
+  int walk(int directory, size_t length, uint32_t depth) {
+    return forEachEntry(directory, [&](const char* name) {
+      const size_t size = std::strlen(name);
+      const size_t slash = length == 0 ? 0 : 1;
+      if (length + slash + size >= sizeof path) return ENAMETOOLONG;
+      if (slash != 0) path[length] = '/';
+      std::memcpy(path + length + slash, name, size);
+      return one(directory, name, length + slash + size, depth);
+    });
+  }
+
+  int one(int directory, const char* name, size_t length, uint32_t depth) {
+    struct stat st;
+    // It may have gone since its directory was read.
+    if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+    if (files_left == 0) return EFBIG;
+    --files_left;
+    if (S_ISLNK(st.st_mode)) return link(directory, name, length, st);
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return tell(length, st.st_mode, 0, {});
+    Readable readable(directory, name, {path, length}, st);
+    const Fd fd(openBeneath(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    if (!fd) return errno == ENOENT ? 0 : errno;
+    const mode_t mode = st.st_mode;
+    if (fstat(fd.get(), &st) != 0) return errno;
+    // Another may have taken its place.
+    if ((st.st_mode & S_IFMT) != (mode & S_IFMT)) return EAGAIN;
+    if (readable.changed()) st.st_mode = mode;
+    if (S_ISREG(st.st_mode)) {
+      readable.end();
+      return file(fd.get(), length, st.st_mode);
+    }
+    if (depth == 0) return ENAMETOOLONG;
+    if (const int error = tell(length, st.st_mode, 0, {}); error != 0) return error;
+    return walk(fd.get(), length, depth - 1);
+  }
+
+  int link(int directory, const char* name, size_t length, const struct stat& st) {
+    char target[PATH_MAX];
+    const ssize_t n = readlinkat(directory, name, target, sizeof target);
+    if (n < 0) return errno == ENOENT ? 0 : errno;
+    return tell(length, st.st_mode, 0, {target, static_cast<size_t>(n)});
+  }
+
+  int file(int fd, size_t length, mode_t mode) {
+    Sha256 hash;
+    uint64_t size = 0;
+    for (;;) {
+      const ssize_t n = read(fd, piece, sizeof piece);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno;
+      if (n == 0) break;
+      if (static_cast<uint64_t>(n) > bytes_left) return EFBIG;
+      bytes_left -= static_cast<uint64_t>(n);
+      size += static_cast<uint64_t>(n);
+      hash.add({piece, static_cast<size_t>(n)});
+    }
+    char digest[Sha256::kSize];
+    hash.finish(digest);
+    return tell(length, mode, size, {digest, sizeof digest});
+  }
+
+  int tell(size_t length, mode_t mode, uint64_t size, std::string_view sum) {
+    char text[2 * PATH_MAX + 32];
+    wire::Writer w(text, sizeof text);
+    w.u8(static_cast<uint8_t>(wire::files::Kind::kState));
+    w.u32(mode);
+    w.u64(size);
+    w.bytes({path, length});
+    w.bytes(sum);
+    return w.ok() ? answer.put(w.view()) : ENAMETOOLONG;
+  }
+};
+
+}  // namespace
+
+int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& answer) {
+  static State state{answer, most_bytes, most_files, {}, {}};
+  const Fd root(openBeneath(workspace, ".", O_RDONLY | O_DIRECTORY));
+  if (!root) return errno;
+  if (const int error = state.walk(root.get(), 0, kMaxDepth); error != 0) return error;
+  return answer.end(0);
+}
+
+}  // namespace cloister::runner

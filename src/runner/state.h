@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the workspace: of each name what it is, its mode, and the digest of its content or
+// the target of a link.
+#pragma once
+
+#include <cstdint>
+
+#include "runner/answer.h"
+
+namespace cloister::runner {
+
+// Returns errno: EFBIG where there are more files, or bytes in them.
+int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& answer);
+
+}  // namespace cloister::runner

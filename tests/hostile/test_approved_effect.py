@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""S22 to S26: who has something else run than what a person approved, in a session: over the API, from a program that goes on
+beside it, from one that waits for the release, and by ways to go on that no signal stops. The approved bytes run, or nothing."""
+
+import pathlib
+import tempfile
+import time
+import unittest
+
+from hostile import AS_USER, harness
+from escalation_case import POLICY
+from rules_case import RulesTest, at_once
+
+TENANT = "mixed"  # commands of its sessions are approved by a person, code is not
+CODE = {"language": "bash", "kernel": "none"}
+GOOD, EVIL = "good\n", "evil\n"
+SWAP = "swapped() { printf 'echo evil' > .new; mv .new deploy.sh; }\n"
+# Reacts to each opening of the file but the first, which is the one when the approval is asked for; it is never still.
+WATCHER = r"""
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.inotify_init1(0)
+libc.inotify_add_watch(fd, b"/workspace/deploy.sh", 0x20)  # IN_OPEN
+open("/tmp/ready", "w").close()
+opened = 0
+while True:
+    data = os.read(fd, 65536)
+    while data:
+        size = struct.unpack_from("iIII", data)[3]
+        data = data[16 + size:]
+        opened += 1
+    if opened >= 2:
+        with open("/workspace/deploy.sh", "r+") as file: file.write("echo evil")
+        open("/tmp/reacted", "w").close()
+        break
+"""
+# Each of these wakes a process that SIGSTOP has stopped: a timer, a descriptor and a parent's end that send SIGCONT.
+WAKES = r"""
+import ctypes, fcntl, os, signal, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+class Event(ctypes.Structure):
+    _fields_ = [("value", ctypes.c_void_p), ("signo", ctypes.c_int), ("notify", ctypes.c_int), ("pad", ctypes.c_int * 12)]
+class Spec(ctypes.Structure):
+    _fields_ = [("every", ctypes.c_long * 2), ("first", ctypes.c_long * 2)]
+timer = ctypes.c_void_p()
+libc.timer_create(1, ctypes.byref(Event(None, signal.SIGCONT, 0)), ctypes.byref(timer))
+libc.timer_settime(timer, 0, ctypes.byref(Spec((0, 1000000), (0, 1000000))), None)
+ours, theirs = os.pipe()
+fcntl.fcntl(ours, 10, signal.SIGCONT)  # F_SETSIG
+fcntl.fcntl(ours, fcntl.F_SETOWN, os.getpid())
+fcntl.fcntl(ours, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+for each in (signal.SIGHUP, signal.SIGTERM, signal.SIGCONT): signal.signal(each, lambda *_: None)
+open("/tmp/ready", "w").close()
+number = 0
+while True:
+    number += 1
+    with open("/tmp/beat", "w") as file: file.write(str(number))
+    with open("/workspace/.flip", "w") as file: file.write("echo evil" if number % 2 else "echo good")
+    os.rename("/workspace/.flip", "/workspace/deploy.sh")
+    time.sleep(0.0005)
+"""
+
+
+class ApprovedEffect(RulesTest):
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        (folder / "policy.yaml").write_text(POLICY)
+        cls.CONFIG = f"policy: {folder}/policy.yaml\n"
+        super().setUpClass()
+
+    def setUp(self):
+        super().setUp()
+        self.ours = self.key(tenant=TENANT)
+        self.boss = self.key("approver", TENANT, user="boss")
+        self.session = self.open(self.ours).path
+
+    def put(self, name, content):
+        answer = self.ask("PUT", f"{self.session}/files/{name}", content, self.ours)
+        self.assertIn(answer.status, (200, 201, 503), answer.body[:500])
+        return answer.status
+
+    def code(self, code, wait=30, status=(200, 201, 202), **more):
+        query = f"?wait={wait}" if wait else ""
+        answer = self.ask("POST", f"{self.session}/exec{query}", {**CODE, "code": code, **more}, self.ours)
+        self.assertIn(answer.status, status, answer.body[:500])
+        return answer.json()
+
+    def python(self, code):
+        """A program that goes on, once it says that it is ready."""
+        begun = self.code(code, wait=0, language="python")
+        harness.wait_for("the program", lambda: self.code("ls /tmp/ready")["exit_code"] == 0, 20)
+        return begun
+
+    def blocked(self, command="bash deploy.sh", **more):
+        held = self.ask("POST", f"{self.session}/exec", {"command": command, **more}, self.ours, 202).json()
+        self.escalation_of(held)
+        return held
+
+    def release(self, held):
+        self.vote(self.escalation_of(held), key=self.boss)
+
+    def ended(self, held):
+        done = self.server.wait_end(held["id"], 60)
+        if done["status"] == "denied":
+            self.assertEqual(done["error"]["details"]["reason"], "approval_mismatch", done["error"])
+            self.assertIsNone(done["started_at"])
+        else:
+            self.assertEqual(done["status"], "completed", done)
+        return done
+
+    def assertStopped(self, done):
+        """As an ordinary user the node has no groups that it can stop: then nothing of this runs."""
+        if AS_USER:
+            self.assertEqual(done["status"], "denied", done)
+            self.assertIn("cannot be stopped", done["error"]["message"])
+        return not AS_USER
+
+    def test_S22_swaps_over_the_api(self):
+        """Many requests write the file while it is released."""
+        for _ in range(6):
+            self.put("deploy.sh", b"echo good")
+            held = self.blocked()
+
+            def race(number):
+                if number == 0:
+                    return self.release(held)
+                return [self.put("deploy.sh", b"echo evil") for _ in range(5)]
+
+            at_once(race, range(6))
+            done = self.ended(held)
+            self.assertIn((done["status"], done["stdout"]), {("denied", ""), ("completed", GOOD)})
+        self.put("deploy.sh", b"echo good")
+        held = self.blocked()
+        self.assertEqual(self.put("deploy.sh", b"echo evil"), 200)
+        self.release(held)
+        self.assertEqual(self.ended(held)["status"], "denied")
+        # A module that the program imports, and one that takes another's place.
+        for name in ("helper.py", "json.py"):
+            self.put("helper.py", b"print('good')")
+            self.put("main.py", b"import json, helper")
+            held = self.blocked("python3 main.py")
+            self.put(name, b"print('evil')")
+            self.release(held)
+            done = self.ended(held)
+            self.assertEqual(done["status"], "denied", done)
+            self.assertIn(name, done["error"]["message"])
+            self.ask("DELETE", f"{self.session}/files/{name}", None, self.ours)
+
+    def test_S23_a_program_beside_it_swaps(self):
+        self.put("deploy.sh", b"echo good")
+        flips = self.code(SWAP + "while :; do swapped; printf 'echo good' > .new; mv .new deploy.sh; done", wait=0)
+        ran = 0
+        for _ in range(8):
+            held = self.blocked("for i in $(seq 40); do cat deploy.sh; echo; sleep 0.01; done")
+            self.release(held)
+            done = self.ended(held)
+            if not self.assertStopped(done) or done["status"] == "denied":
+                continue
+            ran += 1
+            self.assertEqual(len(set(done["stdout"].split("\n")) - {""}), 1, "it changed while the program ran")
+        self.assertTrue(AS_USER or self.server.get(flips["id"])["status"] == "running")
+        self.ask("DELETE", f"/v1/executions/{flips['id']}", None, self.ours, 200)
+
+    def test_S24_a_watcher_reacts_to_the_release(self):
+        self.put("deploy.sh", b"echo good")
+        self.python(WATCHER)
+        held = self.blocked()
+        self.assertNotEqual(self.code("ls /tmp/reacted")["exit_code"], 0)
+        self.release(held)
+        done = self.ended(held)
+        if self.assertStopped(done):
+            self.assertEqual((done["status"], done["stdout"]), ("completed", GOOD), done)
+            harness.wait_for("the watcher", lambda: self.code("ls /tmp/reacted")["exit_code"] == 0, 20)
+
+    def test_S25_no_signal_lets_it_go_on(self):
+        self.put("deploy.sh", b"echo good")
+        wakes = self.python(WAKES)
+        ran = False
+        for _ in range(12):
+            held = self.blocked("cat /tmp/beat; echo; sleep 0.5; cat /tmp/beat; echo; bash deploy.sh; bash deploy.sh")
+            self.release(held)
+
+            def prod(number):
+                for _ in range(20):
+                    self.ask("POST", f"/v1/executions/{wakes['id']}:signal", {"signal": "SIGCONT"}, self.ours)
+
+            at_once(prod, range(2))
+            done = self.ended(held)
+            if not self.assertStopped(done):
+                return
+            if done["status"] == "completed":
+                ran = True
+                first, second, *said = done["stdout"].split("\n")[:4]
+                self.assertEqual(first, second, "it went on")
+                self.assertEqual(len(set(said)), 1, said)
+        del ran  # whether one was released at a moment when the file was as it was is chance
+
+    def test_S26_what_was_let_in_before_waits(self):
+        """Programs that begin while the workspace is being held write nothing into it."""
+        self.put("deploy.sh", b"sleep 1; echo good")
+        for _ in range(4):
+            held = self.blocked("bash deploy.sh; ls")
+
+            def race(number):
+                if number == 3:
+                    return self.release(held)
+                return [self.code("touch late-$$", status=(200, 201, 202, 503)) for _ in range(3)]
+
+            at_once(race, range(8))
+            done = self.ended(held)
+            if done["status"] == "completed":
+                self.assertTrue(done["stdout"].startswith(GOOD), done)
+                self.assertNotIn("late", done["stdout"])
+            self.code("rm -f late-*", status=(200, 503))
+        started = time.monotonic()
+        self.assertEqual(self.code("echo free")["stdout"], "free\n")
+        self.assertLess(time.monotonic() - started, 20)
+
+
+if __name__ == "__main__":
+    unittest.main()

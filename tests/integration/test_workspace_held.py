@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An approval in a session is of an effect: the workspace as it was when it was asked for. What changes it before the
+program starts denies that; nothing changes it while the program runs."""
+
+import pathlib
+import time
+import unittest
+
+import harness
+from escalation_case import Escalations
+
+
+def processes(mark):
+    """Of the host, those with this in their command line."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
+        except OSError:
+            pass
+    return found
+
+
+class Held(Escalations):
+    CODE = {"language": "bash", "kernel": "none"}  # no rule wants that approved in the tenant `mixed`
+
+    @property
+    def key_(self):
+        return self.agent("mixed")
+
+    def open(self, **more):
+        made = self.call("POST", "/v1/sessions", {"language": "bash", **more}, key=self.key_, status=201).json()["id"]
+        self.addCleanup(self.server.request, "DELETE", f"/v1/sessions/{made}", key=self.key_)
+        return made
+
+    def put(self, session, path, content, status=201, mode=""):
+        query = f"?mode={mode}" if mode else ""
+        answer = self.call("PUT", f"/v1/sessions/{session}/files/{path}{query}", content, key=self.key_)
+        self.assertIn(answer.status, (200, 201) if status == 201 else (status,), answer.body[:500])
+        return answer
+
+    def code(self, session, code, wait=30, **more):
+        path = f"/v1/sessions/{session}/exec" + (f"?wait={wait}" if wait else "")
+        return self.call("POST", path, {**self.CODE, "code": code, **more}, key=self.key_).json()
+
+    def blocked(self, session, command="bash deploy.sh", **more):
+        held = self.call("POST", f"/v1/sessions/{session}/exec", {"command": command, **more}, key=self.key_,
+                         status=202).json()
+        self.assertEqual(held["status"], "blocked", held)
+        return held
+
+    def approve(self, held):
+        return self.vote(self.id_of(held), self.boss("mixed"))
+
+    def approved(self, held, seconds=30):
+        self.approve(held)
+        return self.server.wait_end(held["id"], seconds)
+
+    def assertDenied(self, done, held, why):
+        self.assertEqual((done["status"], done["error"]["type"]), ("denied", "APPROVAL_REQUIRED"), done)
+        self.assertEqual(done["error"]["details"]["reason"], "approval_mismatch", done["error"])
+        self.assertIn(why, done["error"]["message"])
+        self.assertIsNone(done["started_at"])
+        shown = self.show(self.id_of(held), self.boss("mixed"))
+        self.assertEqual((shown["status"], shown["decisions"][-1]["automatic"]), ("denied", True), shown)
+        self.assertIn(why, shown["decisions"][-1]["reason"])
+        self.assertEqual(self.audit(self.id_of(held))[-1]["action"], "escalation.denied")
+
+
+class Workspace(Held):
+    def test_it_runs_where_nothing_changed(self):
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good; ls")
+        for sandbox in ("session", "fresh"):
+            held = self.blocked(session, sandbox=sandbox)
+            display = self.show(self.id_of(held), self.boss("mixed"))["display"]
+            self.assertRegex(display, r"\nworkspace of the session: 1 files and directories, 13 bytes, sha256 [0-9a-f]{64};")
+            done = self.approved(held)
+            self.assertEqual((done["status"], done["stdout"]), ("completed", "good\ndeploy.sh\n"), done)
+            self.assertEqual(self.show(self.id_of(held), self.boss("mixed"))["status"], "used")
+            self.put(session, "more", b"x")  # at once
+            self.call("DELETE", f"/v1/sessions/{session}/files/more", key=self.key_)
+
+    def test_each_change_denies_it(self):
+        session = self.open()
+        prepare = ("mkdir -p lib; echo 'print(1)' > lib/m.py; echo 'import lib.m' > main.py; ln -sf main.py link; echo x > plain;"
+                   " chmod 644 plain; rm -rf pipe lib/json.py")
+        for change, why in (("echo 'print(2)' > lib/m.py", "lib/m.py has changed"), ("chmod 755 plain", "plain has another type or mode"),
+                            ("ln -sf plain link", "link has changed"), ("rm plain", "plain was removed"),
+                            ("touch lib/json.py", "lib/json.py is new"), ("mkfifo pipe", "pipe is new"),
+                            ("rm plain; mkfifo plain", "plain has another type or mode"),
+                            ("chmod 700 lib", "lib has another type or mode"), ("cp -p plain p; touch -r plain p; mv p plain; "
+                             "printf y | dd of=plain conv=notrunc status=none; touch -d 2001-01-01 plain", "plain has changed")):
+            with self.subTest(change):
+                self.assertEqual(self.code(session, "rm -f plain; " + prepare)["status"], "completed")
+                held = self.blocked(session, "python3 main.py")
+                self.assertEqual(self.code(session, change)["status"], "completed")
+                self.assertDenied(self.approved(held), held, why)
+
+    def test_a_swap_over_the_api_denies_it(self):
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo evil")
+        self.assertDenied(self.approved(held), held, "deploy.sh has changed")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo good")
+        self.put(session, "deploy.sh", b"echo evil")  # as it was
+        self.assertEqual(self.approved(held)["stdout"], "evil\n")
+
+    def test_nothing_is_let_in_while_it_runs(self):
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo begun > /tmp/begun; sleep 2; cat data")
+        self.put(session, "data", b"good")
+        held = self.blocked(session)
+        self.approve(held)
+        harness.wait_for("its start", lambda: self.server.get(held["id"])["status"] == "running", 20, every=0.02)
+        for method, path, body in (("PUT", "files/data", b"evil"), ("POST", "exec", {**self.CODE, "code": "echo evil > data"}),
+                                   ("POST", "files:move", {"from": "deploy.sh", "to": "data", "overwrite": True}),
+                                   ("POST", "snapshots", {}), ("GET", "files/data", None)):
+            refused = self.call(method, f"/v1/sessions/{session}/{path}", body, key=self.key_)
+            self.assertEqual((refused.status, refused.headers["Retry-After"]), (503, "1"), (path, refused.body[:500]))
+        done = self.server.wait_end(held["id"], 20)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "good"), done)
+        self.put(session, "data", b"now")
+
+    def test_programs_of_before_go_on_afterwards(self):
+        session = self.open()
+        beat = self.code(session, "while :; do date +%s%N > /tmp/beat; sleep 0.02; done", wait=0)
+        self.put(session, "deploy.sh", b"cat /tmp/beat; sleep 1; cat /tmp/beat")
+        harness.wait_for("the beat", lambda: "1" in self.code(session, "cat /tmp/beat")["stdout"], 10)
+        first, second = self.approved(self.blocked(session))["stdout"].split()
+        self.assertEqual(first, second, "it was stopped")
+        harness.wait_for("it to go on", lambda: int(self.code(session, "cat /tmp/beat")["stdout"] or 0) > int(second), 10)
+        self.call("DELETE", f"/v1/executions/{beat['id']}", key=self.key_, status=200)
+        self.server.wait_end(beat["id"])
+
+    def test_what_is_stopped_can_be_ended(self):
+        """Its session as well; and what waits for it ends at its time."""
+        session = self.open()
+        beat = self.code(session, "sleep 60", wait=0)
+        held = self.blocked(session, "sleep 30", timeout_seconds=60)
+        self.approve(held)
+        harness.wait_for("its start", lambda: self.server.get(held["id"])["status"] == "running", 20, every=0.02)
+        self.call("DELETE", f"/v1/executions/{beat['id']}", key=self.key_, status=200)
+        self.assertEqual(self.server.wait_end(beat["id"], 20)["status"], "cancelled")
+        second = self.code(session, "true", wait=0)
+        self.assertNotIn("id", second)
+        self.call("DELETE", f"/v1/sessions/{session}", key=self.key_, status=200)
+        self.assertEqual(self.server.wait_end(held["id"], 20)["status"], "cancelled")
+
+    def test_a_cell_has_a_fresh_interpreter(self):
+        """What one keeps is no part of the workspace: an earlier cell may have made anything of `print`."""
+        session = self.open(language="python")
+
+        def cell(code, wait=30, status=200, **more):
+            return self.call("POST", f"/v1/sessions/{session}/exec?wait={wait}", {"language": "python", "code": code, **more},
+                             key=self.key_, status=status).json()
+
+        self.assertEqual(cell("import builtins\nbuiltins.len = lambda x: 'evil'\nprint(len(''))")["stdout"], "evil\n")
+        held = cell("print(len('ab'))", status=202, tier="HumanApprove")
+        done = self.approved(held)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "2\n"), done)
+
+    def test_a_run_has_its_files_in_the_request(self):
+        run = {"command": "sh a.sh", "files": [{"path": "a.sh", "content": "echo good"}]}
+        asked = self.call("POST", "/v1/escalations", {"operation": "run", "reason": "x", "request": run}, key=self.agent(),
+                          status=201).json()["id"]
+        self.vote(asked, self.boss())
+        for change in ({"content": "echo evil"}, {"path": "b.sh"}, {"executable": True}):
+            refused = self.ask(**{**run, "files": [{**run["files"][0], **change}]}, approval=asked)
+            self.assertEqual((refused["status"], refused["error"]["details"]["reason"]), ("denied", "approval_mismatch"))
+        self.assertEqual(self.server.wait_end(self.ask(**run, approval=asked)["id"])["stdout"], "good\n")
+
+
+class Killed(Held):
+    def test_nothing_stays_stopped(self):
+        """The service is killed while programs are stopped: they are gone with the session."""
+        session = self.open()
+        mark = f"{time.time_ns() % 10**9 + 10**6}"
+        self.code(session, f"exec -a stopped-{mark} sleep 600", wait=0)
+        held = self.blocked(session, f"exec -a approved-{mark} sleep 500", timeout_seconds=600)
+        harness.wait_for("both", lambda: processes(f"stopped-{mark}"), 10)
+        self.approve(held)
+        harness.wait_for("both", lambda: processes(f"approved-{mark}"), 20)
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(self.server.wait_end(held["id"], 20)["error"]["type"], "SERVER_RESTART")
+        harness.wait_for("their end", lambda: not processes(mark), 30)
+
+
+class Bounds(Held):
+    config = "escalation:\n  workspace_mb: 1\n  workspace_files: 3\n"
+
+    def refused(self, session):
+        answer = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh"}, key=self.key_, status=413)
+        self.assertIn("more than 1 MiB or 3 files (escalation.workspace_mb, escalation.workspace_files)", answer.json()["detail"])
+
+    def test_how_large(self):
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+        self.put(session, "data", b"x" * (1 << 20))
+        self.refused(session)
+        self.put(session, "data", b"x" * ((1 << 20) - 9))
+        self.assertEqual(self.approved(self.blocked(session))["stdout"], "good\n")
+
+    def test_how_many(self):
+        session = self.open()
+        for name in ("deploy.sh", "a", "b"):
+            self.put(session, name, b"echo good")
+        self.assertEqual(self.approved(self.blocked(session))["stdout"], "good\n")
+        self.put(session, "c", b"")
+        self.refused(session)
+
+
+if __name__ == "__main__":
+    unittest.main()
