@@ -36,6 +36,10 @@ struct Principal {
   [[nodiscard]] bool reaches(const Principal& maker) const {
     return reaches(maker.tenant, maker.agent);
   }
+  // Whether both have the rules of one agent.
+  [[nodiscard]] bool sameAgent(const Principal& other) const {
+    return tenant == other.tenant && agent == other.agent;
+  }
   // Whether it sees one agent's things alone.
   [[nodiscard]] bool seesItsOwn() const { return !roles.hasAny(kSeeAll); }
 

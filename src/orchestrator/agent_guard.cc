@@ -275,7 +275,7 @@ std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::E
 constexpr std::string_view kOwnSession =
     "make a session of your own (POST /v1/sessions), and run it there";
 
-std::string shown(const model::Principal& principal) {
+std::string nameOfMaker(const model::Principal& principal) {
   return principal.agent.empty() ? "a key without an agent" : "agent " + principal.agent;
 }
 
@@ -443,13 +443,13 @@ Result<AgentJudgement> AgentGuard::judgeVisit(const AgentRules& rules,
 
 Result<std::optional<policy::Denied>> AgentGuard::tooOpen(const model::Principal& principal,
                                                           const Within& session) const {
-  if (sameAgent(principal, session.maker)) return std::nullopt;
+  if (principal.sameAgent(session.maker)) return std::nullopt;
   const Held own = TRY(heldFor(principal));
   if (!own || !letsMore(session.held, *own)) return std::nullopt;
   return policy::Denied{.rule = "",
-                        .reason = "the session was made by " + shown(session.maker) +
-                                  ", and its sandbox lets programs do what " + shown(principal) +
-                                  " may not",
+                        .reason = "the session was made by " + nameOfMaker(session.maker) +
+                                  ", and its sandbox lets programs do what " +
+                                  nameOfMaker(principal) + " may not",
                         .remedy = std::string(kOwnSession)};
 }
 
@@ -460,7 +460,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   const auto by_rules = TRY(rulesOf(principal));
   if (!by_rules) return AgentJudgement{};
   model::RunRequest& run = request.run;
-  if (session != nullptr && !sameAgent(principal, session->maker)) {
+  if (session != nullptr && !principal.sameAgent(session->maker)) {
     clamp(*by_rules, run.limits, run.named_limits);
     return judgeVisit(*by_rules, principal, request, *session, used);
   }
@@ -502,15 +502,11 @@ Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
     return questions.take();
   };
   auto refusal = by(*rules);
-  if (sameAgent(principal, maker)) return refusal;
+  if (principal.sameAgent(maker)) return refusal;
   const auto makers = TRY(rulesOf(maker));
   if (!refusal && makers) refusal = by(*makers);
   if (refusal) closeToApproval(*refusal);
   return refusal;
-}
-
-bool sameAgent(const model::Principal& a, const model::Principal& b) {
-  return a.tenant == b.tenant && a.agent == b.agent;
 }
 
 bool letsMore(const Held& has, const policy::HeldRules& rules) {

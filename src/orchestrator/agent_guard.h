@@ -120,8 +120,6 @@ class AgentGuard {
   std::vector<store::Lowering> lowering_;
 };
 
-// Whether two have the same rules: those of one agent.
-bool sameAgent(const model::Principal& a, const model::Principal& b);
 // Whether a sandbox with `has` lets its programs do what one with `rules` does not; null: it was
 // made without rules.
 bool letsMore(const Held& has, const policy::HeldRules& rules);

@@ -28,11 +28,18 @@ inline Result<> mustReach(const model::Principal& by, const model::Principal& ma
                                  "key of that agent, or of an operator");
 }
 
-// To run in it or use what is in it. kDenied for an administrator of another tenant, too.
+// To read what is in it. kDenied for an administrator of another tenant, who sees that it exists.
+inline Result<> mustBeOfTenant(const model::Principal& by, const model::Principal& maker,
+                               const std::string& doing) {
+  if (by.tenant == maker.tenant) return {};
+  return fail(Code::kDenied, doing + ": it is another tenant's");
+}
+
+// To run in it or use what is in it: both.
 inline Result<> mustUse(const model::Principal& by, const model::Principal& maker,
                         const std::string& doing) {
-  if (by.tenant == maker.tenant) return mustReach(by, maker, doing);
-  return fail(Code::kDenied, doing + ": it is another tenant's");
+  TRY(mustBeOfTenant(by, maker, doing));
+  return mustReach(by, maker, doing);
 }
 
 }  // namespace cloister::orchestrator

@@ -58,7 +58,7 @@ Result<> RunService::Impl::mayEnter(const Live& run) const {
 
 // Rules judge commands and files; they cannot judge what a program is told.
 Result<> RunService::Impl::mayType(const model::Principal& by, const Live& run) const {
-  const bool own = sameAgent(by, run.execution.principal);
+  const bool own = by.sameAgent(run.execution.principal);
   if (own || parts.agents == nullptr || !TRY(parts.agents->heldFor(by))) return {};
   return fail(Code::kDenied,
               "sending input: the program is another agent's, and what it is told cannot be held "

@@ -27,8 +27,7 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
     // session_rules.cc looks after the programs of the agent that made the session.
-    const bool visits =
-        run->home && !sameAgent(run->execution.principal, run->home->within().maker);
+    const bool visits = run->home && !run->execution.principal.sameAgent(run->home->within().maker);
     const bool own = run->execution.session_id.empty();
     if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
       continue;

@@ -84,7 +84,7 @@ Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
   for (const auto& [id, run] : runs->live) {
     const model::Principal& by = run->execution.principal;
     const bool here = run->execution.session_id == session.record.id;
-    if (!here || model::isTerminal(run->execution.status) || sameAgent(by, within.maker)) continue;
+    if (!here || model::isTerminal(run->execution.status) || by.sameAgent(within.maker)) continue;
     model::ExecRequest copy = request;
     const auto judged = TRY(runs->parts.agents->judgeRun(by, copy, &within, {}));
     if (!judged.refusal) continue;

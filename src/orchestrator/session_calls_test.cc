@@ -60,6 +60,9 @@ TEST_F(SessionCallsTest, EachRequestForFilesNeedsACapability) {
   EXPECT_THAT(filesNeed({"move", "a", "b"}), ElementsAre("file_delete", "file_write"));
   EXPECT_THAT(filesNeed({"connect", "80"}), ElementsAre("network"));
   EXPECT_EQ(filesNeed({"a new one"}).size(), model::kCapabilities.size());
+  EXPECT_TRUE(onlyReads({"pack", "a"}));
+  for (const char* changes : {"write", "move", "remove", "connect", "a new one"})
+    EXPECT_FALSE(onlyReads({changes, "a"})) << changes;
 }
 
 TEST_F(SessionCallsTest, ACallNamesItsParent) {

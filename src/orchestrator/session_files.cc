@@ -64,8 +64,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   const std::string doing = "using a session's files";
   const std::vector<std::string> needs = filesNeed(request.argv);
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, doing));
-  const bool reads = needs == filesNeed({"read"});
-  if (!reads) CO_TRY(mustReach(principal, session->record.principal, doing));
+  if (!onlyReads(request.argv)) CO_TRY(mustReach(principal, session->record.principal, doing));
   CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
   CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
   CO_TRY(session->admit());
@@ -90,7 +89,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   }
   const std::string verb = memory ? wire::files::kCheckpoint : "save";
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
-  if (!sameAgent(principal, session->record.principal)) {
+  if (!principal.sameAgent(session->record.principal)) {
     CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
   }
   CO_TRY(session->admit());
@@ -131,8 +130,8 @@ Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
 Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal, const std::string& id,
                                            const std::string& doing) const {
   SessionPtr session = TRY(findLive(principal, id, doing));
-  if (principal.tenant == session->record.principal.tenant) return session;
-  return fail(Code::kDenied, doing + ": it is another tenant's");
+  TRY(mustBeOfTenant(principal, session->record.principal, doing));
+  return session;
 }
 
 Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,

@@ -11,6 +11,7 @@ namespace cloister::orchestrator {
 namespace {
 
 constexpr char kField[] = "url.key";
+constexpr char kUsingMemory[] = "using a session's memory";
 
 model::AuditEvent eventOf(const char* action, const std::string& session,
                           const model::Principal& by) {
@@ -21,13 +22,12 @@ model::AuditEvent eventOf(const char* action, const std::string& session,
 
 Result<> SessionMemory::mayRead(const model::Principal& principal, const std::string& session) {
   const model::Session found = TRY(sessions_.get(principal, session));
-  if (found.principal.tenant == principal.tenant) return {};
-  return fail(Code::kDenied, "using a session's memory: it is another tenant's");
+  return mustBeOfTenant(principal, found.principal, kUsingMemory);
 }
 
 Result<> SessionMemory::mayChange(const model::Principal& principal, const std::string& session) {
   const model::Session found = TRY(sessions_.get(principal, session));
-  return mustUse(principal, found.principal, "using a session's memory");
+  return mustUse(principal, found.principal, kUsingMemory);
 }
 
 Result<std::vector<model::MemoryItem>> SessionMemory::list(const model::Principal& principal,

@@ -52,6 +52,10 @@ std::vector<std::string> filesNeed(const std::vector<std::string>& argv) {
   return {model::kCapabilities.begin(), model::kCapabilities.end()};
 }
 
+bool onlyReads(const std::vector<std::string>& argv) {
+  return filesNeed(argv) == std::vector<std::string>{std::string(capability::kFileRead)};
+}
+
 std::optional<HomeRefusal> Sessions::Impl::beyondScope(const LiveSession& session,
                                                        const std::vector<std::string>& needs) {
   const std::vector<std::string> missing = model::beyondScope(session.record, needs);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must not compile: a question about what tenants have that does not say whose.
 #include <concepts>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
@@ -78,6 +79,27 @@ TEST(Scope, IsTheAgentsOwnUnlessARoleSeesMore) {
   EXPECT_EQ(Scope::of(who).agent(), "") << "no agent is an agent of its own";
   EXPECT_FALSE(Scope::ofTenant("acme").agent());
   EXPECT_EQ(Scope::ofTenant("acme").tenant(), "acme");
+}
+
+// The ledger and what is in memory say the same of every set of roles.
+TEST(Scope, IsWhatThePrincipalSees) {
+  model::Principal who{.tenant = "acme", .app = "", .agent = "", .user = "", .key_id = ""};
+  constexpr unsigned kSets = 1U << std::size(model::kAllRoles);
+  for (unsigned set = 0; set < kSets; ++set) {
+    who.roles = {};
+    for (const model::Role role : model::kAllRoles) {
+      if ((set >> static_cast<unsigned>(role) & 1U) != 0) who.roles.add(role);
+    }
+    for (const char* own : {"", "bob"}) {
+      who.agent = own;
+      for (const char* tenant : {"acme", "rival"}) {
+        for (const char* agent : {"", "bob", "alice"}) {
+          EXPECT_EQ(Scope::of(who).has(tenant, agent), who.sees(tenant, agent))
+              << model::toText(who.roles) << " of agent " << own << ": " << tenant << "/" << agent;
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
