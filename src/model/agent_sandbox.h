@@ -135,12 +135,15 @@ struct Violation {
   std::string level;      // that it was held to
   std::string operation;  // of kAgentOperations, or "resources"
   std::string what;       // the command, path …; at most kMaxShown bytes
-  std::string outcome;    // "denied", "resource_exceeded", "unsafe_command"
+  std::string outcome;    // "denied", "resource_exceeded", "unsafe_command", or kBoundary
   std::string rule;       // the pattern that refused it, "" for the level's general word
   std::string reason;
   std::string words;    // of the command
   std::string subject;  // the execution or session, "" if none
   static constexpr size_t kMaxShown = 512;
+  // Of another agent's session: by the rules of that agent, or of a call that any program there may
+  // have made. It is recorded, and not counted: it lowers nobody's level.
+  static constexpr std::string_view kBoundary = "agent_boundary";
 };
 
 // `text` cut to Violation::kMaxShown, at a character; what is not UTF-8 is not shown.

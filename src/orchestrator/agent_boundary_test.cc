@@ -64,8 +64,10 @@ class BoundaryTest : public SessionsTest {
   static model::Principal above(const std::string& agent) {
     return as(agent, Roles(Role::kAgent).with(Role::kOperator));
   }
-  void give(const std::string& agent, const std::string& level) {
+  void give(const std::string& agent, const std::string& level,
+            std::vector<model::TemporaryPermission> for_a_time = {}) {
     model::AgentSandbox sandbox;
+    sandbox.temporary_permissions = std::move(for_a_time);
     sandbox.tenant = "acme";
     sandbox.agent = agent;
     sandbox.level = level;
@@ -98,6 +100,13 @@ class BoundaryTest : public SessionsTest {
   Result<std::shared_ptr<FileCall>> filesAs(const model::Principal& who, const std::string& session,
                                             std::vector<std::string> argv) {
     return await(sessions_->files(who, session, {std::move(argv), false, ""}));
+  }
+  static model::TemporaryPermission forAnHour(std::string operation, std::string pattern) {
+    return {std::move(operation), std::move(pattern), base::wallMicros() + 3'600'000'000,
+            "ESC-2026-001"};
+  }
+  uint64_t countedOf(const std::string& agent) {
+    return store_->agents().sandbox(store::Scope::allTenants(), {"acme", agent})->violation_count;
   }
   model::Violation lastViolation(const std::string& agent) {
     store::ViolationQuery query;
@@ -220,11 +229,55 @@ TEST_F(BoundaryTest, TheRulesOfBothHold) {
   EXPECT_EQ(own->status, Status::kBlocked) << "in a session of its own it may be approved";
 }
 
+TEST_F(BoundaryTest, WhoIsHeldToNothingIsHeldToTheMakersRules) {
+  open();
+  give("alice", "build");
+  const std::string session = sessionOf("alice");
+  const auto refused = execAs(above("nobody"), session, {"sudo", "ls"});
+  ASSERT_TRUE(refused) << refused.error().message;
+  EXPECT_EQ(refused->status, Status::kDenied);
+  EXPECT_EQ(refused->error->details.at("agent"), "alice") << "whose rules they are";
+  EXPECT_EQ(filesAs(above("nobody"), session, {"read", "secrets/a"}).error().code, Code::kDenied);
+  EXPECT_EQ(await(sessions_->save(above("nobody"), session, false)).error().code, Code::kDenied);
+  EXPECT_TRUE(filesAs(above("nobody"), session, {"read", "free"}));
+}
+
+TEST_F(BoundaryTest, NoApprovalForATimeLiftsARuleInAnothersSession) {
+  open();
+  give("alice", "build", {forAnHour("file_delete", "/workspace/a")});
+  give("carol", "same", {forAnHour("command_execution", "git push x")});
+  const std::string session = sessionOf("alice");
+  const auto push = [&](const std::string& in) {
+    return execAs(above("carol"), in, {"git", "push", "x"})->status;
+  };
+  EXPECT_NE(push(sessionOf("carol")), Status::kBlocked) << "it is allowed where it was approved";
+  EXPECT_EQ(push(session), Status::kDenied);
+  EXPECT_TRUE(filesAs(as("alice"), session, {"remove", "a", "0"}));
+  EXPECT_EQ(filesAs(above("nobody"), session, {"remove", "a", "0"}).error().code, Code::kDenied)
+      << "the maker's approval is not the visitor's";
+}
+
+TEST_F(BoundaryTest, ARefusalByAnothersRulesIsNotCounted) {
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  EXPECT_FALSE(filesAs(above("carol"), session, {"read", "secrets/a"}));
+  EXPECT_EQ(lastViolation("carol").outcome, "agent_boundary");
+  EXPECT_THAT(lastViolation("carol").reason, HasSubstr("by the rules of agent alice"));
+  EXPECT_EQ(countedOf("carol"), 0U);
+  EXPECT_FALSE(filesAs(above("carol"), session, {"read", "keys/a"}));
+  EXPECT_NE(lastViolation("carol").outcome, "agent_boundary");
+  EXPECT_EQ(countedOf("carol"), 1U) << "by its own";
+}
+
 TEST_F(BoundaryTest, NobodyTypesIntoAnotherAgentsProgramBeyondItsRules) {
   open();
   give("bob", "look");
   const std::string session = sessionOf("alice");
-  const std::string run = execAs(as("alice"), session, {"cat"})->id;
+  model::ExecRequest cat = program({"cat"});
+  cat.keep_input = true;
+  const std::string run = await(sessions_->exec(as("alice"), session, cat, ""))->id;
   const auto refused = await(service_->input(above("bob"), run, {.data = "rm -rf /"}));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kDenied);
@@ -243,6 +296,7 @@ TEST_F(BoundaryTest, ACallFromInsideIsHeldToTheRulesOfWhoeverRunsThere) {
   EXPECT_EQ(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
   EXPECT_NE(execAs(as("alice"), session, {"echo", "x"}, true)->status, Status::kDenied);
   await(service_->cancel(above("carol"), visit));
+  runUntil([&] { return stored(visit).status == Status::kCancelled; });
   EXPECT_NE(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
 }
 

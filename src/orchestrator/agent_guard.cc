@@ -24,6 +24,12 @@ using policy::Validation;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
+std::string nameOfAgent(const std::string& agent) {
+  return agent.empty() ? "a key without an agent" : "agent " + agent;
+}
+
+// By rules that may be another agent's: in its session. Then it is none of the violations by which
+// the level of whoever asked is lowered.
 AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principal,
                        const Validation& v, std::string_view operation, const std::string& what) {
   AgentRefusal refusal;
@@ -33,7 +39,7 @@ AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principa
   refusal.denied.reason = v.reason;
   refusal.denied.remedy = remedy + (v.escalation_available ? ", or ask for an approval" : "");
   refusal.details = policy::toJsonObject(v);
-  refusal.details["agent"] = principal.agent;
+  refusal.details["agent"] = rules.agent;
   refusal.details["level"] = rules.level.name;
   refusal.details["operation"] = operation;
   refusal.details["mitigation"] = remedy;
@@ -45,9 +51,11 @@ AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principa
   violation.level = rules.level.name;
   violation.operation = operation;
   violation.what = model::shownText(what);
-  violation.outcome = policy::kindName(v.kind);
+  const bool own = rules.agent == principal.agent;
+  violation.outcome = own ? policy::kindName(v.kind) : model::Violation::kBoundary;
   violation.rule = model::shownText(v.rule);
-  violation.reason = model::shownText(v.reason);
+  const std::string whose = own ? "" : "by the rules of " + nameOfAgent(rules.agent) + ": ";
+  violation.reason = model::shownText(whose + v.reason);
   violation.words = model::shownText(v.words);
   return refusal;
 }
@@ -275,10 +283,6 @@ std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::E
 constexpr std::string_view kOwnSession =
     "make a session of your own (POST /v1/sessions), and run it there";
 
-std::string nameOfMaker(const model::Principal& principal) {
-  return principal.agent.empty() ? "a key without an agent" : "agent " + principal.agent;
-}
-
 // What is approved is for sandboxes of the agent that asked.
 void closeToApproval(AgentRefusal& refused) {
   refused.wants.clear();
@@ -377,6 +381,14 @@ Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
   return std::make_shared<const AgentRules>(*std::move(rules));
 }
 
+Result<std::shared_ptr<const AgentRules>> AgentGuard::standingRulesOf(
+    const model::Principal& principal) const {
+  auto rules = TRY(ownRules(principal));
+  if (!rules) return std::shared_ptr<const AgentRules>();
+  rules->temporary.clear();
+  return std::make_shared<const AgentRules>(*std::move(rules));
+}
+
 Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
     const store::AgentName& agent) const {
   constexpr uint32_t kMost = 100;
@@ -398,10 +410,16 @@ Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
   return rules ? heldOf(*rules) : Held();
 }
 
+Result<Held> AgentGuard::standingFor(const model::Principal& principal) const {
+  const auto rules = TRY(standingRulesOf(principal));
+  return rules ? heldOf(*rules) : Held();
+}
+
 std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
                                                   const model::Principal& principal,
                                                   const model::ExecRequest& request,
-                                                  bool in_session, const Resources& used) const {
+                                                  const model::Limits& limits, bool in_session,
+                                                  const Resources& used) const {
   const model::RunRequest& run = request.run;
   Questions questions(rules, principal);
   for (const model::FileSpec& each : run.files)
@@ -413,27 +431,29 @@ std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
   askEnvironment(rules, run.env, questions);
   askNetwork(rules, run.network_tier, questions);
   askToolNeeds(rules, run, questions);
-  Resources wanted{.time_ms = static_cast<uint64_t>(run.limits.wall.count())};
+  Resources wanted{.time_ms = static_cast<uint64_t>(limits.wall.count())};
   if (!in_session) {  // its sandbox has been counted
-    wanted.memory_bytes = run.limits.memory_bytes;
+    wanted.memory_bytes = limits.memory_bytes;
     wanted.running = 1;
   }
   questions.askResources(wanted, used);
   return questions.take();
 }
 
-// The walls are the session's, and its maker's rules hold for whoever comes.
-Result<AgentJudgement> AgentGuard::judgeVisit(const AgentRules& rules,
-                                              const model::Principal& principal,
+// The walls are the session's, and its maker's rules hold for whoever comes, also for who has none.
+Result<AgentJudgement> AgentGuard::judgeVisit(const model::Principal& principal,
                                               model::ExecRequest& request, const Within& session,
                                               const Resources& used) const {
-  AgentJudgement judged{.refusal = refusalBy(rules, principal, request, true, used),
-                        .held = {},
-                        .time_seconds = rules.limits.time_seconds};
-  const auto makers = TRY(rulesOf(session.maker));
-  if (makers) {
-    clamp(*makers, request.run.limits, request.run.named_limits);
-    if (!judged.refusal) judged.refusal = refusalBy(*makers, principal, request, true, {});
+  model::Limits& limits = request.run.limits;
+  AgentJudgement judged;
+  if (const auto own = TRY(standingRulesOf(principal))) {
+    clamp(*own, limits, request.run.named_limits);
+    judged.refusal = refusalBy(*own, principal, request, limits, true, used);
+    judged.time_seconds = own->limits.time_seconds;
+  }
+  if (const auto makers = TRY(standingRulesOf(session.maker))) {
+    clamp(*makers, limits, request.run.named_limits);
+    if (!judged.refusal) judged.refusal = refusalBy(*makers, principal, request, limits, true, {});
     const auto& time = makers->limits.time_seconds;
     if (time) judged.time_seconds = std::min(*time, judged.time_seconds.value_or(*time));
   }
@@ -444,12 +464,12 @@ Result<AgentJudgement> AgentGuard::judgeVisit(const AgentRules& rules,
 Result<std::optional<policy::Denied>> AgentGuard::tooOpen(const model::Principal& principal,
                                                           const Within& session) const {
   if (principal.sameAgent(session.maker)) return std::nullopt;
-  const Held own = TRY(heldFor(principal));
+  const Held own = TRY(standingFor(principal));
   if (!own || !letsMore(session.held, *own)) return std::nullopt;
   return policy::Denied{.rule = "",
-                        .reason = "the session was made by " + nameOfMaker(session.maker) +
+                        .reason = "the session was made by " + nameOfAgent(session.maker.agent) +
                                   ", and its sandbox lets programs do what " +
-                                  nameOfMaker(principal) + " may not",
+                                  nameOfAgent(principal.agent) + " may not",
                         .remedy = std::string(kOwnSession)};
 }
 
@@ -457,19 +477,18 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
                                             model::ExecRequest& request, const Within* session,
                                             const Resources& used,
                                             const model::Escalation* approval) const {
+  if (session != nullptr && !principal.sameAgent(session->maker))
+    return judgeVisit(principal, request, *session, used);
   const auto by_rules = TRY(rulesOf(principal));
   if (!by_rules) return AgentJudgement{};
   model::RunRequest& run = request.run;
-  if (session != nullptr && !principal.sameAgent(session->maker)) {
-    clamp(*by_rules, run.limits, run.named_limits);
-    return judgeVisit(*by_rules, principal, request, *session, used);
-  }
   const auto rules =
       approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
   clamp(*rules, run.limits, run.named_limits);
-  AgentJudgement judged{.refusal = refusalBy(*rules, principal, request, session != nullptr, used),
-                        .held = {},
-                        .time_seconds = rules->limits.time_seconds};
+  AgentJudgement judged{
+      .refusal = refusalBy(*rules, principal, request, run.limits, session != nullptr, used),
+      .held = {},
+      .time_seconds = rules->limits.time_seconds};
   if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its walls
   judged.held = TRY(heldOf(*rules));
   judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
@@ -493,17 +512,18 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
 Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
     const model::Principal& principal, const model::Principal& maker,
     const std::vector<std::string>& argv) const {
-  const auto rules = TRY(rulesOf(principal));
-  if (!rules) return std::nullopt;
+  const bool same = principal.sameAgent(maker);
   const auto by = [&](const AgentRules& held_to) {
     Questions questions(held_to, principal);
     for (const Operation& operation : operationsOf(argv))
       questions.ask(operation);
     return questions.take();
   };
-  auto refusal = by(*rules);
-  if (principal.sameAgent(maker)) return refusal;
-  const auto makers = TRY(rulesOf(maker));
+  std::optional<AgentRefusal> refusal;
+  const auto rules = TRY(same ? rulesOf(principal) : standingRulesOf(principal));
+  if (rules) refusal = by(*rules);
+  if (same) return refusal;
+  const auto makers = TRY(standingRulesOf(maker));
   if (!refusal && makers) refusal = by(*makers);
   if (refusal) closeToApproval(*refusal);
   return refusal;

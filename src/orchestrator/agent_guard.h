@@ -62,6 +62,9 @@ class AgentGuard {
   // Null: held to nothing. With what was approved for a time.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
+  // The same without that: what another agent's session goes by.
+  [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> standingRulesOf(
+      const model::Principal& principal) const;
   // What was approved for a time for an agent, by escalations that are good now: of the newest
   // hundred. An approval that is taken back, or over, is none from then on.
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
@@ -70,7 +73,7 @@ class AgentGuard {
   // A run, or a program in a session (otherwise null); `approval` lifts rules for it alone, or
   // null. Its share of a processor, disk and largest file become what the agent may have; more
   // memory or time than that is refused. `used`: by what it has running. In a session that another
-  // agent made, the rules of both hold, and no approval lifts any.
+  // agent made, the standing rules of both hold, and no approval lifts any.
   Result<AgentJudgement> judgeRun(const model::Principal& principal, model::ExecRequest& request,
                                   const Within* session, const policy::Resources& used,
                                   const model::Escalation* approval = nullptr) const;
@@ -93,8 +96,9 @@ class AgentGuard {
   [[nodiscard]] Result<std::optional<std::string>> needsNobody(const model::Principal& principal,
                                                                const std::string& operation,
                                                                const std::string& subject) const;
-  // As it would be for a request now.
+  // As it would be for a request now; and by its standing rules.
   [[nodiscard]] Result<Held> heldFor(const model::Principal& principal) const;
+  [[nodiscard]] Result<Held> standingFor(const model::Principal& principal) const;
 
   // By the document of levels, for the ledger.
   [[nodiscard]] const std::vector<store::Lowering>& lowering() const { return lowering_; }
@@ -106,10 +110,9 @@ class AgentGuard {
   [[nodiscard]] std::optional<AgentRefusal> refusalBy(const policy::AgentRules& rules,
                                                       const model::Principal& principal,
                                                       const model::ExecRequest& request,
-                                                      bool in_session,
+                                                      const model::Limits& limits, bool in_session,
                                                       const policy::Resources& used) const;
-  Result<AgentJudgement> judgeVisit(const policy::AgentRules& rules,
-                                    const model::Principal& principal, model::ExecRequest& request,
+  Result<AgentJudgement> judgeVisit(const model::Principal& principal, model::ExecRequest& request,
                                     const Within& session, const policy::Resources& used) const;
   Result<> addPolicy(const model::Principal& principal, policy::AgentRules& rules) const;
 

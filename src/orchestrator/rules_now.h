@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "orchestrator/agent_guard.h"
 
@@ -19,17 +20,28 @@ class RulesNow {
   // agent: what it is held to now; null where nothing was. An error: it cannot be read now. Rules
   // that are only text compared with text (HeldRules::by_text) are none of a sandbox's.
   Result<Held> stricter(const model::Principal& principal, const Held& held) {
-    const auto key = std::tuple(principal.tenant, principal.agent, principal.isAdmin());
+    return stricterThan(held, principal, false);
+  }
+  // The same of the sandbox of another agent's session, where its standing rules count.
+  Result<Held> stricterOnVisit(const model::Principal& principal, const Held& held) {
+    return stricterThan(held, principal, true);
+  }
+
+ private:
+  Result<Held> stricterThan(const Held& held, const model::Principal& principal, bool standing) {
+    const auto key = std::tuple(principal.tenant, principal.agent, principal.isAdmin(), standing);
     auto found = known_.find(key);
-    if (found == known_.end()) found = known_.emplace(key, guard_.heldFor(principal)).first;
+    if (found == known_.end()) {
+      auto read = standing ? guard_.standingFor(principal) : guard_.heldFor(principal);
+      found = known_.emplace(key, std::move(read)).first;
+    }
     const Result<Held>& now = found->second;
     if (!now || !*now) return now;
     return letsMore(held, **now) ? *now : Held();
   }
 
- private:
   const AgentGuard& guard_;
-  std::map<std::tuple<std::string, std::string, bool>, Result<Held>> known_;
+  std::map<std::tuple<std::string, std::string, bool, bool>, Result<Held>> known_;
 };
 
 }  // namespace cloister::orchestrator

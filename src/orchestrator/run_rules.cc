@@ -31,8 +31,9 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
     const bool own = run->execution.session_id.empty();
     if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
       continue;
-    const auto stricter =
-        now.stricter(run->execution.principal, visits ? run->home->within().held : run->by_rules);
+    const model::Principal& by = run->execution.principal;
+    const auto stricter = visits ? now.stricterOnVisit(by, run->home->within().held)
+                                 : now.stricter(by, run->by_rules);
     run->unreadable = stricter ? 0 : run->unreadable + 1;
     const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;
     if (!taken) continue;
@@ -47,7 +48,8 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
 Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
   const model::Principal& by = run.execution.principal;
   if (parts.agents == nullptr) co_return Result<>{};
-  if (!CO_TRY(parts.agents->heldFor(by))) {
+  const bool visits = run.home && !by.sameAgent(run.home->within().maker);
+  if (!visits && !CO_TRY(parts.agents->heldFor(by))) {
     run.held = run.by_rules = nullptr;
     co_return Result<>{};
   }

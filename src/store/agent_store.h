@@ -81,6 +81,7 @@ class AgentStore {
                       Done<void> done) = 0;
   // Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
   // and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
+  // One of outcome Violation::kBoundary is not counted.
   virtual void addViolation(model::Violation violation, std::vector<Lowering> rules,
                             model::Principal by, Done<AfterViolation> done) = 0;
 

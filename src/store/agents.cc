@@ -29,7 +29,9 @@ constexpr char kAddViolation[] =
     " encrypt(?2, 'violation what ' || ?1, ?7),?8,?9,"
     " encrypt(?2, 'violation reason ' || ?1, ?10), encrypt(?2, 'violation words ' || ?1, ?11),?12,"
     " encrypts())";
-constexpr char kRecent[] = "SELECT count(*) FROM violations WHERE tenant=? AND agent=? AND at>?";
+constexpr char kRecent[] =
+    "SELECT count(*) FROM violations WHERE tenant=? AND agent=? AND at>?"
+    " AND outcome<>'agent_boundary'";
 constexpr char kViolations[] =
     "SELECT seq, id, tenant, agent, at, level, operation, what, outcome, rule, reason, words,"
     " subject FROM plain_violations WHERE tenant=?1 AND agent=?2 AND (?3 IS NULL OR tenant=?3)"
@@ -154,6 +156,7 @@ Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& v
                v.reason, v.words, v.subject)
           .run());
   TRY(tx.chain.append(tx.db, violationEvent(v, by)));
+  if (v.outcome == model::Violation::kBoundary) return AfterViolation{};
   auto known = getAgent(tx.db, Scope::of(by), {v.tenant, v.agent});
   if (!known && known.error().code == Code::kNotFound) return AfterViolation{};
   if (!known) return std::unexpected(known.error());

@@ -297,9 +297,10 @@ class Walls(AgentCase):
         self.give("standard", forbidden_paths=["/workspace/secrets/*"])
         key = self.secret()
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
-        self.call("PUT", f"/v1/sessions/{session}/files/secrets/key", b"secret", status=200)
-        code = "import os\nfor place, _, names in os.walk('.'):\n    for name in names: os.utime(os.path.join(place, name))"
-        ask = {"language": "python", "kernel": "none", "code": code + "\nopen('open', 'w').write('x')", "artifacts": ["**"]}
+        # An administrator without rules is held to those of the session's agent.
+        self.call("PUT", f"/v1/sessions/{session}/files/secrets/key", b"secret", status=403)
+        code = "import os\nos.mkdir('secrets')\nfor name in ('secrets/key', 'open'): open(name, 'w').write('x')"
+        ask = {"language": "python", "kernel": "none", "code": code, "artifacts": ["**"]}
         done = self.call("POST", f"/v1/sessions/{session}/exec?wait=60", ask, key=key, status=200).json()
         self.assertEqual([each["path"] for each in done["artifacts"]], ["open"], done)
 

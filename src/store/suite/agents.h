@@ -32,7 +32,8 @@ inline Result<model::AgentSandbox> put(Store& store, const model::AgentSandbox& 
 }
 inline Result<AfterViolation> violate(Store& store, const std::string& tenant,
                                       const std::string& agent, std::vector<Lowering> rules = {},
-                                      int64_t at = base::wallMicros()) {
+                                      int64_t at = base::wallMicros(),
+                                      std::string outcome = "unsafe_command") {
   model::Violation v;
   v.id = base::newId("vio");
   v.tenant = tenant;
@@ -41,7 +42,7 @@ inline Result<AfterViolation> violate(Store& store, const std::string& tenant,
   v.level = "standard";
   v.operation = "command_execution";
   v.what = "sudo ls";
-  v.outcome = "unsafe_command";
+  v.outcome = std::move(outcome);
   v.rule = "sudo *";
   v.reason = "a test";
   v.words = "sudo";
@@ -146,6 +147,27 @@ TEST_P(StoreSuite, ViolationsCountAndLowerTheLevel) {
   ASSERT_TRUE(put(*store_, raised, raised.version));
   EXPECT_EQ(violate(*store_, "acme", "alice", rules, now + 4)->sandbox->level, "standard");
   EXPECT_FALSE(violate(*store_, "acme", "nobody")->sandbox) << "it has none to lower";
+}
+
+TEST_P(StoreSuite, WhatAnotherAgentsRulesRefuseIsRecordedAndNotCounted) {
+  const std::vector<Lowering> rules = {{.from = "standard",
+                                        .to = "restricted",
+                                        .after = 1,
+                                        .within_us = 1'000'000,
+                                        .why = "a test"}};
+  const std::string boundary(model::Violation::kBoundary);
+  ASSERT_TRUE(put(*store_, agentSandbox("acme", "alice"), 0));
+  const int64_t now = base::wallMicros();
+  ASSERT_TRUE(violate(*store_, "acme", "alice", rules, now, boundary));
+  EXPECT_EQ(store_->agents().sandbox(all_, {"acme", "alice"})->level, "standard");
+  EXPECT_EQ(store_->agents().sandbox(all_, {"acme", "alice"})->violation_count, 0U);
+  EXPECT_EQ(auditAll().back().event.action, "agent.violation");
+  EXPECT_EQ(store_->agents().violations(all_, {.of = {"acme", "alice"}})->size(), 1U);
+  std::vector<Lowering> two = rules;
+  two[0].after = 2;
+  EXPECT_EQ(violate(*store_, "acme", "alice", two, now + 1)->sandbox->level, "standard")
+      << "the earlier one does not count for a later one either";
+  EXPECT_EQ(violate(*store_, "acme", "alice", two, now + 2)->sandbox->level, "restricted");
 }
 
 TEST_P(StoreSuite, ViolationsAndAuditArePaged) {
