@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One agent and another of the same tenant: what is whose, and whose rules hold where both meet.
+#include <algorithm>
+#include <optional>
+
 #include <gmock/gmock.h>
 
 #include "orchestrator/agent_guard.h"
@@ -16,6 +19,7 @@ using model::Roles;
 using model::Status;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::string_view kLevels = R"(
 version: 1
@@ -286,18 +290,86 @@ TEST_F(BoundaryTest, NobodyTypesIntoAnotherAgentsProgramBeyondItsRules) {
   EXPECT_TRUE(held_to_nothing) << held_to_nothing.error().message;
 }
 
-TEST_F(BoundaryTest, ACallFromInsideIsHeldToTheRulesOfWhoeverRunsThere) {
+TEST_F(BoundaryTest, ACallFromInsideIsHeldToTheRulesOfWhoeverRanThere) {
   open();
   give("alice", "build");
   give("carol", "same");
   const std::string session = sessionOf("alice");
-  EXPECT_NE(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+  const auto push = [&] { return *execAs(as("alice"), session, {"git", "push", "x"}, true); };
+  EXPECT_EQ(execAs(above("carol"), session, {"sudo", "ls"})->status, Status::kDenied);
+  EXPECT_NE(push().status, Status::kDenied) << "what was refused left nothing behind";
   const std::string visit = execAs(above("carol"), session, {"hold"})->id;
-  EXPECT_EQ(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+  EXPECT_EQ(push().status, Status::kDenied);
   EXPECT_NE(execAs(as("alice"), session, {"echo", "x"}, true)->status, Status::kDenied);
   await(service_->cancel(above("carol"), visit));
   runUntil([&] { return stored(visit).status == Status::kCancelled; });
+  const model::Execution refused = push();
+  EXPECT_EQ(refused.status, Status::kDenied) << "it may have left a program behind";
+  EXPECT_EQ(refused.error->details.size(), 1U);
+  EXPECT_EQ(refused.error->details.at("reason"), "agent_boundary");
+  EXPECT_THAT(refused.error->message, Not(HasSubstr("carol")));
+  EXPECT_THAT(refused.error->message, Not(HasSubstr("git")));
+  EXPECT_EQ(lastViolation("carol").subject, refused.id);
+  EXPECT_EQ(lastViolation("carol").outcome, "agent_boundary");
+  EXPECT_EQ(countedOf("carol"), 1U) << "for sudo: the call may not be hers";
+  EXPECT_EQ(lastViolation("alice").id, "");
+}
+
+TEST_F(BoundaryTest, AVisitorTakesNoApprovalFromCallsOfTheSessionsAgent) {
+  open();
+  give("alice", "same");
+  give("carol", "build");
+  const std::string session = sessionOf("alice");
+  ASSERT_TRUE(execAs(above("carol"), session, {"hold"}));
+  EXPECT_EQ(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kBlocked)
+      << "carol may, and alice has to ask";
+}
+
+TEST_F(BoundaryTest, WhoWaitsForAnApprovalHasRunNothingThere) {
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  policy_.set(*policy::parsePolicy(
+      "version: 2\n"
+      "rules:\n"
+      "  - {name: all, why: for tests, effect: allow, match: {agents: [alice]}, runtime: process,\n"
+      "     image: host}\n"
+      "  - {name: watched, why: a person looks first, effect: approve, match: {agents: [carol]},\n"
+      "     approve: {roles: [approver]}}\n",
+      "test", model::defaultBounds().max));
+  ASSERT_EQ(execAs(above("carol"), session, {"hold"})->status, Status::kBlocked);
   EXPECT_NE(execAs(as("alice"), session, {"git", "push", "x"}, true)->status, Status::kDenied);
+}
+
+TEST_F(BoundaryTest, SoManyAgentsVisitASessionAsMayRunProgramsInIt) {
+  session_config_.max_execs = 2;
+  open();
+  const std::string session = sessionOf("alice");
+  const auto ran = [&](const model::Principal& who) {
+    const auto run = execAs(who, session, {"echo", "x"});
+    ASSERT_TRUE(run) << run.error().message;
+    runUntil([&] { return sessions_->get(as("alice"), session)->running == 0; });
+  };
+  ran(above("one"));
+  ran(above("two"));
+  const auto refused = execAs(above("three"), session, {"echo", "x"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kQuota);
+  EXPECT_THAT(refused.error().message, HasSubstr("session.max_execs"));
+  ran(above("two"));
+  ran(as("alice"));
+}
+
+TEST_F(BoundaryTest, NoSnapshotOfMemoryKeepsWhatAVisitorLeftBehind) {
+  open();
+  const std::string session = sessionOf("alice");
+  ASSERT_TRUE(execAs(above("bob"), session, {"hold"}));
+  const auto refused = await(sessions_->save(as("alice"), session, true));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kConflict);
+  EXPECT_THAT(refused.error().message, HasSubstr("take one without memory"));
+  EXPECT_TRUE(await(sessions_->save(as("alice"), session, false)));
 }
 
 TEST_F(BoundaryTest, WhoseRulesBecomeStricterIsStoppedThere) {
@@ -306,13 +378,36 @@ TEST_F(BoundaryTest, WhoseRulesBecomeStricterIsStoppedThere) {
   give("alice", "build");
   give("carol", "same");
   const std::string session = sessionOf("alice");
-  const std::string own = execAs(as("alice"), session, {"hold"})->id;
+  const std::string apart = sessionOf("alice");
+  const std::string untouched = execAs(as("alice"), apart, {"hold"})->id;
   const std::string visit = execAs(above("carol"), session, {"hold"})->id;
   give("carol", "look");
   runUntil([&] { return model::isTerminal(stored(visit).status); });
   EXPECT_EQ(stored(visit).error->details.at("reason"), "revoked");
-  EXPECT_EQ(stored(own).status, Status::kRunning);
   EXPECT_THAT(auditOf(visit), Contains("execution.revoked"));
+  EXPECT_EQ(stored(untouched).status, Status::kRunning) << "where she ran nothing";
+}
+
+// What a program left behind that has ended goes with the sandbox.
+TEST_F(BoundaryTest, WhatAVisitorLeftBehindEndsWhenItsRulesBecomeStricter) {
+  config_.rules_every = Millis(1);
+  open();
+  give("alice", "build");
+  give("carol", "same");
+  const std::string session = sessionOf("alice");
+  const std::string visit = execAs(above("carol"), session, {"echo", "x"})->id;
+  runUntil([&] { return model::isTerminal(stored(visit).status); });
+  const auto push = [&] { return execAs(as("alice"), session, {"git", "push", "x"}, true); };
+  EXPECT_EQ(push()->status, Status::kDenied);
+  give("carol", "look");
+  const auto applied = [&] {
+    const auto rows = auditOf(session);
+    return std::ranges::find(rows, "session.rules_applied") != rows.end();
+  };
+  runUntil(applied);
+  EXPECT_EQ(fake_->provisioned().size(), 2U);
+  runUntil([&] { return execAs(as("alice"), session, {"echo", "x"}).has_value(); });
+  EXPECT_NE(push()->status, Status::kDenied) << "nothing of hers is there any more";
 }
 
 }  // namespace

@@ -495,6 +495,17 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   return judged;
 }
 
+Result<std::optional<AgentRefusal>> AgentGuard::judgeVisitor(
+    const model::Principal& visitor, const model::ExecRequest& request) const {
+  const auto rules = TRY(standingRulesOf(visitor));
+  if (!rules) return std::nullopt;
+  model::Limits limits = request.run.limits;
+  clamp(*rules, limits, request.run.named_limits);
+  auto refusal = refusalBy(*rules, visitor, request, limits, true, {});
+  if (refusal) refusal->violation.outcome = model::Violation::kBoundary;
+  return refusal;
+}
+
 Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principal,
                                                 model::RunRequest& settings,
                                                 const Resources& used) const {

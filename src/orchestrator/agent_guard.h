@@ -81,6 +81,10 @@ class AgentGuard {
   // from a program, the sandbox there does not. Nothing: it may, or is held to no rules.
   [[nodiscard]] Result<std::optional<policy::Denied>> tooOpen(const model::Principal& principal,
                                                               const Within& session) const;
+  // A call from inside a session that another agent made, by the standing rules of `visitor` alone,
+  // one of whose programs may have made it. Nothing: they allow it.
+  [[nodiscard]] Result<std::optional<AgentRefusal>> judgeVisitor(
+      const model::Principal& visitor, const model::ExecRequest& request) const;
   // A session as it is asked for.
   Result<AgentJudgement> judgeSession(const model::Principal& principal,
                                       model::RunRequest& settings,

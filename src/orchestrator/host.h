@@ -15,6 +15,7 @@
 #include "model/execution.h"
 #include "model/outcome.h"
 #include "model/permit.h"
+#include "model/principal.h"
 #include "orchestrator/places.h"
 #include "orchestrator/verdict.h"
 #include "runtime/runtime.h"
@@ -89,6 +90,8 @@ class Home {
   virtual Result<> admit() = 0;  // as Host, as the next two
   virtual void enter() = 0;
   virtual void leave() = 0;
+  // A program of `who` is let in, and what it leaves behind is there until the sandbox goes.
+  virtual void visit(const model::Principal& who) = 0;
   // Null once the session's end has begun.
   [[nodiscard]] virtual std::shared_ptr<runtime::Sandbox> sandbox() const = 0;
   [[nodiscard]] virtual Cause cause() const = 0;  // as Host

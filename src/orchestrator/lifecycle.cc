@@ -129,6 +129,8 @@ void RunService::Impl::leaveQueue(const LivePtr& run) {
 
 void RunService::Impl::occupy(Live& run) {
   run.host->occupy();
+  const bool apart = run.request.nested || run.request.fresh;
+  if (run.home && !apart) run.home->visit(run.execution.principal);
   if (parts.quotas == nullptr || !run.execution.session_id.empty()) return;
   run.use = parts.quotas->beginRun(run.execution.principal, run.facts.limits.memory_bytes);
 }

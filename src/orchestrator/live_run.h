@@ -110,6 +110,9 @@ struct CallSite {
 struct HomeRefusal {
   policy::Denied denied;
   base::json::object details;
+  // Of another agent than who asks, by whose rules it is; without `subject`.
+  std::optional<model::Violation> violation = {};
+  model::Principal violator = {};
 };
 
 // What is asked for: a run, or a program of a session.

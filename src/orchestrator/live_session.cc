@@ -96,6 +96,18 @@ void LiveSession::leave() {
   changed.notify();
 }
 
+void LiveSession::visit(const model::Principal& who) {
+  if (who.sameAgent(record.principal)) return;
+  const auto [known, is_first] = visitors.try_emplace(who.agent, who);
+  // An administrator may be held to less than others of the same agent.
+  if (!is_first && known->second.isAdmin()) known->second = who;
+}
+
+bool LiveSession::mayVisit(const model::Principal& who) const {
+  return who.sameAgent(record.principal) || visitors.contains(who.agent) ||
+         visitors.size() < max_programs;
+}
+
 std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
   return ending ? nullptr : box;
 }

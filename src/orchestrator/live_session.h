@@ -39,6 +39,9 @@ struct LiveSession final : Home {
   Result<> admit() override;
   void enter() override;
   void leave() override;
+  void visit(const model::Principal& who) override;
+  // Whether one more agent may run something in it beside those that have.
+  [[nodiscard]] bool mayVisit(const model::Principal& who) const;
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
@@ -67,6 +70,9 @@ struct LiveSession final : Home {
   bool opened = false;  // its sandbox is one program's, which was approved with more than its rules
   Held by_rules;        // then: `held`, but for that
   bool was_opened = false;  // and has to go back under its rules
+  // Other agents whose programs were let into `box`, and may have left something behind there: as
+  // many as programs may run in it at once.
+  std::map<std::string, model::Principal> visitors;
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;

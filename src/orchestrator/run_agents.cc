@@ -108,6 +108,20 @@ Task<Result<>> RunService::Impl::refuseBlocked(LivePtr run, AgentRefusal refusal
   co_return fail(Code::kDenied, refusal.denied.reason);
 }
 
+Task<Result<model::Execution>> RunService::Impl::recordRefusal(LivePtr run,
+                                                               store::NewExecution record,
+                                                               HomeRefusal refusal) {
+  const auto self = shared_from_this();
+  const std::string id = run->execution.id;
+  model::Execution recorded = CO_TRY(co_await recordDenial(
+      run, std::move(record), std::move(refusal.denied), std::move(refusal.details)));
+  if (recorded.id != id || !refusal.violation) co_return recorded;
+  refusal.violation->subject = id;
+  CO_TRY(co_await ledger.addViolation(*std::move(refusal.violation), parts.agents->lowering(),
+                                      std::move(refusal.violator)));
+  co_return recorded;
+}
+
 Task<Result<model::Execution>> RunService::Impl::recordViolation(LivePtr run,
                                                                  store::NewExecution record,
                                                                  AgentRefusal refusal) {

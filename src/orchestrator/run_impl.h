@@ -84,6 +84,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
   Result<std::optional<AgentRefusal>> heldBackNow(Live& run, const store::Pending& pending) const;
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
+  Task<Result<model::Execution>> recordRefusal(LivePtr live, store::NewExecution record,
+                                               HomeRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
   // Rules that change while it runs (run_rules.cc).

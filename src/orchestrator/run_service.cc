@@ -93,8 +93,7 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
   if (auto refusal = std::exchange(asked.refusal, {})) {
     const LivePtr run = CO_TRY(prepare(std::move(principal), asked));
     CO_TRY(resolve(*run, std::move(asked), record));
-    co_return co_await recordDenial(run, std::move(record), std::move(refusal->denied),
-                                    std::move(refusal->details));
+    co_return co_await recordRefusal(run, std::move(record), *std::move(refusal));
   }
   AgentJudgement judged = CO_TRY(heldBack(principal, asked));
   const LivePtr run = CO_TRY(prepare(std::move(principal), asked));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where sessions and their files meet the sandboxes of agents.
+#include <algorithm>
 #include <utility>
 
 #include "orchestrator/agent_guard.h"
@@ -58,6 +59,12 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
 // What is refused has no record but its audit row.
 Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr session) {
   const auto self = shared_from_this();
+  if (!session->mayVisit(principal)) {
+    co_return fail(Code::kQuota, "running in a session: programs of " +
+                                     std::to_string(session->visitors.size()) +
+                                     " other agents have run in it already (session.max_execs); "
+                                     "make a session of your own");
+  }
   if (runs->parts.agents == nullptr) co_return Result<>{};
   const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));
   if (!denied) co_return Result<>{};
@@ -76,21 +83,36 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
 }
 
 // A program that calls from inside does so in the name of the session's agent. The service cannot
-// tell which program calls, so it refuses what the agent of any program there may not do.
+// tell which program calls, nor what those that have ended left behind. So it refuses what an agent
+// may not do that has run anything there. The agent of the session is not told which rule that was.
 Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
     const LiveSession& session, const model::ExecRequest& request) const {
   if (runs->parts.agents == nullptr || !request.from_inside) return std::nullopt;
-  const Within within = session.within();
-  for (const auto& [id, run] : runs->live) {
-    const model::Principal& by = run->execution.principal;
-    const bool here = run->execution.session_id == session.record.id;
-    if (!here || model::isTerminal(run->execution.status) || by.sameAgent(within.maker)) continue;
-    model::ExecRequest copy = request;
-    const auto judged = TRY(runs->parts.agents->judgeRun(by, copy, &within, {}));
-    if (!judged.refusal) continue;
-    return HomeRefusal{.denied = judged.refusal->denied, .details = judged.refusal->details};
+  for (const auto& [agent, visitor] : session.visitors) {
+    auto refusal = TRY(runs->parts.agents->judgeVisitor(visitor, request));
+    if (!refusal) continue;
+    return HomeRefusal{.denied = {.rule = "",
+                                  .reason = "another agent has run programs in this session, and "
+                                            "one of them may have made this call, which that "
+                                            "agent may not",
+                                  .remedy = "call it from a session that no other agent uses"},
+                       .details = {{"reason", "agent_boundary"}},
+                       .violation = std::move(refusal->violation),
+                       .violator = visitor};
   }
   return std::nullopt;
+}
+
+// What ran in the sandbox before is gone with that; who is let in already is in the new one.
+void Sessions::Impl::forgetVisitors(LiveSession& session) const {
+  const auto is_in = [&](const model::Principal& visitor) {
+    return std::ranges::any_of(runs->live, [&](const auto& each) {
+      const model::Execution& run = each.second->execution;
+      const bool waits = run.status == model::Status::kBlocked || model::isTerminal(run.status);
+      return run.session_id == session.record.id && !waits && run.principal.sameAgent(visitor);
+    });
+  };
+  std::erase_if(session.visitors, [&](const auto& each) { return !is_in(each.second); });
 }
 
 void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {

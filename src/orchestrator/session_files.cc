@@ -87,6 +87,11 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
     co_return fail(Code::kConflict,
                    "taking a snapshot: another one of this session is being taken");
   }
+  if (memory && !session->visitors.empty()) {
+    co_return fail(Code::kConflict,
+                   "taking a snapshot: other agents have run programs in the session, and its "
+                   "memory has what they left behind; take one without memory");
+  }
   const std::string verb = memory ? wire::files::kCheckpoint : "save";
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
   if (!principal.sameAgent(session->record.principal)) {

@@ -199,6 +199,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   const bool there = session->box != nullptr;
   const bool has_new = there ? done.has_value() : moved.entered;
   if (there) session->box = has_new ? moved.box : before;
+  if (has_new) forgetVisitors(*session);
   if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
   if (!done) session->runtime = runtime_before;
   runtime::spawn(runs->executor, giveUp(has_new ? before : moved.box, session->record.id));

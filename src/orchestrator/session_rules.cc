@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of an agent change while its session lives. What was taken from the agent is taken from
-// the session: its programs end, or come to their end, and it goes on in another sandbox, with the
-// same workspace, under the rules in force. Until then nothing is let in.
+// The rules of an agent change while its session lives, or those of another agent that has run
+// something in it. What was taken from the agent is taken from the session: its programs end, or
+// come to their end, and it goes on in another sandbox, with the same workspace, under the rules in
+// force. Until then nothing is let in.
 #include <utility>
 
 #include "base/log.h"
@@ -26,14 +27,25 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
     if (!session->begun || !session->box || session->ending) continue;
     // The program that was let in with more keeps that to its end.
     const Held& held = session->opened ? session->by_rules : session->held;
-    const auto stricter = now.stricter(session->record.principal, held);
-    session->unreadable = stricter ? 0 : session->unreadable + 1;
-    if (stricter) {
-      lookAtRulesOf(session, *stricter != nullptr);
-    } else if (session->unreadable >= kMostUnreadable) {
-      beginEnd(session, endByRules(stricter.error()));
+    const auto own = now.stricter(session->record.principal, held);
+    const auto visitors = isTooOpenForVisitors(*session, now);
+    session->unreadable = own && visitors ? 0 : session->unreadable + 1;
+    const bool lost = session->unreadable >= kMostUnreadable;
+    const bool stricter = (own && *own) || (visitors ? *visitors : own && lost);
+    if (stricter || (own && visitors)) {
+      lookAtRulesOf(session, stricter);
+    } else if (lost) {
+      beginEnd(session, endByRules(own.error()));
     }
   }
+}
+
+// What a visitor's program left behind cannot be ended by itself: it goes with the sandbox.
+Result<bool> Sessions::Impl::isTooOpenForVisitors(const LiveSession& session, RulesNow& now) {
+  for (const auto& [agent, visitor] : session.visitors) {
+    if (TRY(now.stricterOnVisit(visitor, session.held))) return true;
+  }
+  return false;
 }
 
 void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::string&)>& stands) {

@@ -137,7 +137,8 @@ class Sessions {
 
   // Its workspace as an archive, read while all that runs in it is stopped, or, with `memory`, all
   // that is in its sandbox at one moment; until the call goes, nothing is started in it
-  // (kUnavailable). Errors as exec(); kConflict while another one is read; kUnsupported in the
+  // (kUnavailable). Errors as exec(); kConflict while another one is read, and with `memory` where
+  // another agent may have left something behind; kUnsupported in the
   // call, where its runtime does not keep memory.
   Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id,
                                                bool memory);

@@ -85,6 +85,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> mayRun(model::Principal principal, SessionPtr session);
   [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
       const LiveSession& session, const model::ExecRequest& request) const;
+  void forgetVisitors(LiveSession& session) const;
   void addUse(const model::Principal* principal, AgentUse& used) const;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
@@ -125,6 +126,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // What was taken from its agent is taken from a session (session_rules.cc).
   void lookAtRules(RulesNow& now);
   void lookAtRulesOf(const SessionPtr& session, bool stricter);
+  static Result<bool> isTooOpenForVisitors(const LiveSession& session, RulesNow& now);
   Task<void> applyRules(SessionPtr session);
   Task<Result<>> goOnUnderRules(SessionPtr session);
   Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);

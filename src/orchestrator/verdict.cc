@@ -171,7 +171,9 @@ void applyLostPermission(Execution& execution, Cause cause) {
   if (hold) {
     why = "its session's workspace could not be held to its end; the program may have run in part";
   } else if (revoked) {
-    why = "a permission of its agent ended while it ran; the program may have run in part";
+    why =
+        "a permission of its agent, or of another that used its session, ended while it ran; the "
+        "program may have run in part";
   } else if (cause == Cause::kCredential) {
     why = "the credential that began it, " + execution.principal.key_id +
           ", was revoked or has expired; the program may have run in part";
