@@ -290,6 +290,21 @@ TEST_F(BoundaryTest, NobodyTypesIntoAnotherAgentsProgramBeyondItsRules) {
   EXPECT_TRUE(held_to_nothing) << held_to_nothing.error().message;
 }
 
+TEST_F(BoundaryTest, NobodyConnectsToAnotherAgentsPortsBeyondItsRules) {
+  open();
+  give("bob", "look");
+  const std::string session = sessionOf("alice");
+  const auto refused = await(sessions_->connect(above("bob"), session, 8000));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied);
+  EXPECT_THAT(refused.error().message, HasSubstr("cannot be held to the rules of agent bob"));
+  EXPECT_EQ(sessions_->mayConnect(above("bob"), session, "x").error().code, Code::kDenied)
+      << "with a link he would be the session's own agent";
+  EXPECT_TRUE(await(sessions_->connect(above("nobody"), session, 8000)));
+  EXPECT_TRUE(sessions_->mayConnect(above("nobody"), session, "x"));
+  EXPECT_TRUE(sessions_->mayConnect(as("bob"), sessionOf("bob"), "x"));
+}
+
 TEST_F(BoundaryTest, ACallFromInsideIsHeldToTheRulesOfWhoeverRanThere) {
   open();
   give("alice", "build");

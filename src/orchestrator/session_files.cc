@@ -107,7 +107,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
 Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's port"));
+  const SessionPtr session = CO_TRY(impl->findToConnect(principal, id, "using a session's port"));
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
                                     "using a session's port"));
   CO_TRY(session->admit());
@@ -124,6 +124,11 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
   --session->connecting;
   if (call) open.emplace_back(*call);
   co_return call;
+}
+
+Result<model::Session> Sessions::mayConnect(const model::Principal& principal,
+                                            const std::string& id, const std::string& doing) {
+  return TRY(impl_->findToConnect(principal, id, doing))->now();
 }
 
 Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
@@ -145,6 +150,20 @@ Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,
   SessionPtr session = TRY(findOwn(principal, id, doing));
   TRY(mustReach(principal, session->record.principal, doing));
   return session;
+}
+
+// As what is typed into a program (RunService::Impl::mayType()): rules cannot judge it.
+Result<SessionPtr> Sessions::Impl::findToConnect(const model::Principal& principal,
+                                                 const std::string& id,
+                                                 const std::string& doing) const {
+  SessionPtr session = TRY(findToUse(principal, id, doing));
+  const bool own = principal.sameAgent(session->record.principal);
+  const AgentGuard* agents = runs->parts.agents;
+  if (own || agents == nullptr || !TRY(agents->standingFor(principal))) return session;
+  return fail(Code::kDenied, doing +
+                                 ": the session is another agent's, and what its programs are told "
+                                 "cannot be held to the rules of agent " +
+                                 principal.agent + "; make a session of your own");
 }
 
 Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr session,

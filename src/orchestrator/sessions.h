@@ -124,9 +124,13 @@ class Sessions {
 
   // A connection to a server in the session, on its loopback: once FileCall::next() has given the
   // end of entries it is there, and is bytes both ways; kNotFound there: nothing listens. Errors as
-  // exec(), kQuota also beyond `max_connections`.
+  // exec(), kQuota also beyond `max_connections`, kDenied also in another agent's session for who
+  // is held to rules.
   Task<Result<std::shared_ptr<FileCall>>> connect(model::Principal principal, std::string id,
                                                   uint16_t port);
+  // The session, if `principal` may be given a link to a port of it. Errors as connect().
+  Result<model::Session> mayConnect(const model::Principal& principal, const std::string& id,
+                                    const std::string& doing);
   // What changes in a directory of it, with `all` in those beneath it too, from now on; one request
   // for all who ask for the same. Errors as exec(), kNotFound and kConflict for what is no
   // directory, kQuota also beyond `watches.per_session`.

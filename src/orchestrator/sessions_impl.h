@@ -195,6 +195,9 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                              const std::string& doing) const;
   Result<SessionPtr> findToUse(const model::Principal& principal, const std::string& id,
                                const std::string& doing) const;
+  // The same for its ports: kDenied for another agent that is held to rules.
+  Result<SessionPtr> findToConnect(const model::Principal& principal, const std::string& id,
+                                   const std::string& doing) const;
   void count() const;
 
   std::shared_ptr<RunService::Impl> runs;

@@ -322,5 +322,24 @@ class Rules(Crew):
         self.call("POST", path, {"eof": True}, key=self.alice, status=200)
 
 
+    def test_ports_are_input(self):
+        ports = f"/v1/sessions/{self.session}/ports/8000"
+        for key in (self.bob_operates, self.carol):
+            self.assertProblem(self.call("POST", ports + "/tokens", {}, key=key), 403, "PERMISSION_DENIED")
+            problem = self.assertProblem(self.call("GET", ports + "/x", key=key), 403, "PERMISSION_DENIED")
+            self.assertIn("cannot be held to the rules of agent", problem["detail"])
+            with websocket.WebSocket(self.server.host, self.server.port, ports + "/x", {"X-API-Key": key}) as stream:
+                self.assertEqual(stream.status, 403)
+        held_to_nothing = self.key("agent", "operator", agent="dave")
+        self.call("POST", ports + "/tokens", {}, key=held_to_nothing, status=201)
+
+    def test_who_is_held_to_nothing_is_held_to_the_makers_rules(self):
+        held_to_nothing = self.key("agent", "operator", agent="dave")
+        denied = self.exec(held_to_nothing, command="sudo ls").json()
+        self.assertEqual((denied["status"], denied["error"]["details"]["agent"]), ("denied", "alice"))
+        violation = self.call("GET", "/v1/agents/dave/sandbox/violations", key=self.boss, status=200).json()["violations"][0]
+        self.assertEqual((violation["outcome"], violation["subject"]), ("agent_boundary", denied["id"]))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -19,7 +19,6 @@
 #include "api/rest/requests.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "orchestrator/reach.h"
 
 namespace cloister::api {
 namespace {
@@ -327,9 +326,8 @@ Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   base::ObjectReader reader(body, "");
   const auto seconds = CO_TRY(reader.integer("expires_seconds", 1, kMaxLinkSeconds));
   CO_TRY(reader.finish());
-  const model::Session session = CO_TRY(parts.sessions.get(request.principal, request.params[0]));
-  CO_TRY(orchestrator::mustUse(request.principal, session.principal, "making a link"));
-  if (session.end) co_return fail(Code::kConflict, "making a link: the session has ended");
+  const model::Session session =
+      CO_TRY(parts.sessions.mayConnect(request.principal, request.params[0], "making a link"));
   constexpr int64_t kMicros = 1'000'000;
   const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
   const std::string token = CO_TRY(parts.port_links.sign(
