@@ -205,6 +205,23 @@ TEST_F(BoundaryTest, WhoseOwnRulesAreStricterThanTheSandboxRunsNothingThere) {
   EXPECT_TRUE(execAs(above("alice"), sessionOf("bob"), {"echo", "x"})) << "a stricter sandbox";
 }
 
+TEST_F(BoundaryTest, ASessionThatIsBeingMadeIsNotTakenForOneThatIsTooOpen) {
+  open();
+  give("alice", "build");
+  give("bob", "look");
+  fake_->holdProvisions(true);
+  const auto making = start(sessions_->create(as("alice"), asked(), ""));
+  runUntil([&] { return metrics_.creating_sessions == 1; });
+  const std::string session = sessions_->list(as("alice"), {})->at(0).id;
+  const auto early = execAs(above("bob"), session, {"echo", "x"});
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, Code::kConflict);
+  EXPECT_THAT(auditOf(session), Not(Contains("session.refused")));
+  fake_->holdProvisions(false);
+  ASSERT_TRUE(finish(making));
+  EXPECT_EQ(execAs(above("bob"), session, {"echo", "x"}).error().code, Code::kDenied);
+}
+
 TEST_F(BoundaryTest, TheRulesOfBothHold) {
   open();
   give("alice", "build");

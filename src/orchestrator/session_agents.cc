@@ -68,6 +68,7 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
   if (runs->parts.agents == nullptr) co_return Result<>{};
   const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));
   if (!denied) co_return Result<>{};
+  CO_TRY(session->admit());  // one that has no sandbox yet, or another's for now, is told apart
   CO_TRY(session->count());  // as one of its programs that is refused
   const std::string doing = "running in a session";
   Error error = toError(*denied, doing);
