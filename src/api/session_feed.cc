@@ -34,11 +34,19 @@ SessionFeed::SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionP
 
 Task<std::optional<Event>> SessionFeed::next() {
   while (!position_.ended) {
-    if (const auto event = log_->after(position_.seq)) co_return give(*event);
+    if (const auto event = log_->after(position_.seq)) {
+      if (event->session || reader_.sees(event->tenant, event->agent)) co_return give(*event);
+      position_.seq = event->seq;  // another agent's program
+      continue;
+    }
     if (log_->closed()) {
       // A reader of another log, from before a restart, may have got as far as this one goes.
       if (log_->latest().status != model::SessionStatus::kEnded) break;
-      co_return give({.seq = position_.seq, .session = log_->latest(), .execution = {}});
+      co_return give({.seq = position_.seq,
+                      .session = log_->latest(),
+                      .execution = {},
+                      .tenant = {},
+                      .agent = {}});
     }
     const base::Monotonic now = base::monotonicNow();
     if (now >= next_heartbeat_) {

@@ -31,7 +31,8 @@ class SessionFeed {
   SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from, Millis heartbeat,
               model::Principal reader);
 
-  // The next event (status, execution, heartbeat), nothing once the end was given.
+  // The next event (status, execution, heartbeat), nothing once the end was given. Executions that
+  // the reader does not see have none.
   Task<std::optional<Event>> next();
 
  private:

@@ -66,5 +66,43 @@ TEST(SessionFeed, ShowsValuesOfVariablesToWhoeverMadeIt) {
   }
 }
 
+// The agent of a session does not see what a visitor runs there.
+TEST(SessionFeed, HasTheExecutionsThatTheReaderSees) {
+  boost::asio::io_context io;
+  model::Session session;
+  session.id = "ses_1";
+  session.status = model::SessionStatus::kRunning;
+  session.principal.tenant = "acme";
+  session.principal.agent = "alice";
+  auto log = orchestrator::SessionLog::ofRecord(io.get_executor(), session);
+  for (const char* agent : {"bob", "alice", "bob"}) {
+    model::Execution execution;
+    execution.id = std::string("exec_of_") + agent;
+    execution.principal.tenant = "acme";
+    execution.principal.agent = agent;
+    log->publish(execution);
+  }
+  session.status = model::SessionStatus::kEnded;
+  log->publish(session);
+  const auto idsFor = [&](const model::Principal& reader) {
+    SessionFeed feed(log, SessionPosition{.seq = 1}, Millis(1000), reader);
+    std::vector<std::string> ids;
+    for (;;) {
+      auto next = boost::asio::co_spawn(io, feed.next(), boost::asio::use_future);
+      io.restart();
+      io.run();
+      const std::optional<Event> event = next.get();
+      if (!event) return ids;
+      ids.emplace_back(event->data.at("id").as_string());
+    }
+  };
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(idsFor(session.principal), (Ids{"exec_of_alice", "ses_1"}));
+  model::Principal viewer = session.principal;
+  viewer.agent = "carol";
+  viewer.roles = model::Role::kViewer;
+  EXPECT_EQ(idsFor(viewer), (Ids{"exec_of_bob", "exec_of_alice", "exec_of_bob", "ses_1"}));
+}
+
 }  // namespace
 }  // namespace cloister::api

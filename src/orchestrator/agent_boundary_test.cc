@@ -357,6 +357,20 @@ TEST_F(BoundaryTest, AVisitorTakesNoApprovalFromCallsOfTheSessionsAgent) {
       << "carol may, and alice has to ask";
 }
 
+TEST_F(BoundaryTest, ACallFromInsideDoesNotNameAnothersProgram) {
+  open();
+  const std::string session = sessionOf("alice");
+  const std::string own = execAs(as("alice"), session, {"hold"})->id;
+  const auto call = [&] { return *execAs(as("alice"), session, {"echo", "x"}, true); };
+  const model::Execution before = call();
+  EXPECT_EQ(before.parent_id, own);
+  runUntil([&] { return model::isTerminal(stored(before.id).status); });
+  ASSERT_TRUE(execAs(above("bob"), session, {"hold"}));
+  const model::Execution after = call();
+  EXPECT_EQ(after.parent_id, "") << "the program that began last is bob's";
+  EXPECT_EQ(after.depth, 1U);
+}
+
 TEST_F(BoundaryTest, WhoWaitsForAnApprovalHasRunNothingThere) {
   open();
   give("alice", "build");

@@ -110,7 +110,10 @@ CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
     if (caller == nullptr || order(each) > order(*caller)) caller = &each;
   }
   if (caller == nullptr) return {.parent_id = "", .depth = session.deepest + 1};
-  return {.parent_id = caller->id, .depth = caller->depth + 1};
+  // Of another agent's program the record of the call has no id, as its own agent does not see
+  // that.
+  const bool seen = session.record.principal.sees(caller->principal);
+  return {.parent_id = seen ? caller->id : "", .depth = caller->depth + 1};
 }
 
 std::optional<HomeRefusal> Sessions::Impl::tooDeep(const CallSite& site) const {

@@ -27,12 +27,17 @@ std::shared_ptr<SessionLog> SessionLog::ofRecord(boost::asio::any_io_executor ex
 void SessionLog::publish(const model::Session& session) {
   latest_ = session;
   closed_ = session.status == model::SessionStatus::kEnded;
-  add({.seq = 0, .session = session, .execution = {}});
+  add({.seq = 0, .session = session, .execution = {}, .tenant = {}, .agent = {}});
 }
 
 void SessionLog::publish(const model::Execution& execution) {
   if (closed_) return;
-  add({.seq = 0, .session = {}, .execution = execution.id, .status = execution.status});
+  add({.seq = 0,
+       .session = {},
+       .execution = execution.id,
+       .status = execution.status,
+       .tenant = execution.principal.tenant,
+       .agent = execution.principal.agent});
 }
 
 void SessionLog::close() {
@@ -56,7 +61,11 @@ std::optional<SessionEvent> SessionLog::after(uint64_t seq) const {
   if (events_.empty() || seq == last_) return std::nullopt;
   const uint64_t first = events_.front().event.seq;
   if (seq > last_ || seq + 1 < first) {
-    return SessionEvent{.seq = closed_ ? last_ : first - 1, .session = latest_, .execution = {}};
+    return SessionEvent{.seq = closed_ ? last_ : first - 1,
+                        .session = latest_,
+                        .execution = {},
+                        .tenant = {},
+                        .agent = {}};
   }
   return events_[static_cast<size_t>(seq + 1 - first)].event;
 }

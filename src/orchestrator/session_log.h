@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -24,6 +25,8 @@ struct SessionEvent {
   std::optional<model::Session> session;  // its new state; otherwise of one of its programs:
   std::string execution;
   model::Status status = model::Status::kRunning;
+  std::string tenant;  // whose program it is
+  std::string agent;
 };
 
 class SessionLog {
