@@ -141,24 +141,45 @@ void KeptUploads::settle(const UploadName& name, Entry& entry) {
   entry.stop = nullptr;
   entry.until = base::monotonicNow() + bounds_.ttl;
   entry.expires_at = base::wallMicros() + bounds_.ttl.count() * kMicrosPerMilli;
-  const std::string tenant = name.tenant;
-  trim(tenant);
-  changed(tenant);
+  const UploadName last = name;  // which may go with its entry
+  trim(last);
+  changed(last.tenant);
   rested_.notify();
 }
 
-// Until the tenant's, and then all, are within their bounds.
-void KeptUploads::trim(const std::string& tenant) {
+// The agent of that tenant which keeps the most; of several, the one of `last`.
+std::string KeptUploads::largestOf(const UploadName& last, Measure of) const {
+  std::map<std::string, uint64_t> kept = {{last.agent, 0}};
+  for (const auto& [name, entry] : entries_) {
+    if (name.tenant == last.tenant && !entry.sent()) kept[name.agent] += of(entry);
+  }
+  std::string largest = last.agent;
+  for (const auto& [agent, much] : kept) {
+    if (much > kept.at(largest)) largest = agent;
+  }
+  return largest;
+}
+
+// Until the tenant's, and then all, are within their bounds. Of a tenant's agents the one that
+// keeps the most gives way: it alone notices.
+void KeptUploads::trim(const UploadName& last) {
+  const std::string& tenant = last.tenant;
   const auto count = [&](bool all) {
     return std::ranges::count_if(entries_, [&](const Entries::value_type& row) {
       return !row.second.sent() && (all || row.first.tenant == tenant);
     });
   };
-  const auto of_tenant = [&](const auto& row) { return row.first.tenant == tenant; };
-  const auto with_bytes = [&](const auto& row) { return of_tenant(row) && row.second.bytes() > 0; };
-  while (keptOf(tenant).bytes > bounds_.bytes_per_tenant && dropOldest(with_bytes)) {
+  const auto drop = [&](Measure of) {
+    const std::string agent = largestOf(last, of);
+    return dropOldest([&](const Entries::value_type& row) {
+      return row.first.tenant == tenant && row.first.agent == agent && of(row.second) > 0;
+    });
+  };
+  const Measure bytes = [](const Entry& entry) { return entry.bytes(); };
+  const Measure one = [](const Entry&) { return uint64_t{1}; };
+  while (keptOf(tenant).bytes > bounds_.bytes_per_tenant && drop(bytes)) {
   }
-  while (std::cmp_greater(count(false), bounds_.per_tenant) && dropOldest(of_tenant)) {
+  while (std::cmp_greater(count(false), bounds_.per_tenant) && drop(one)) {
   }
   while (std::cmp_greater(count(true), bounds_.all) &&
          dropOldest([](const auto&) { return true; })) {

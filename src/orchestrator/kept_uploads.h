@@ -2,8 +2,8 @@
 // KeptUploads: uploads that their clients have named, so that one which breaks off can be gone on
 // with. Each is being sent, or kept for a while, or has ended, which is remembered for a client
 // that did not hear of it. Bounded for each tenant and in all: what has waited longest gives way.
-// They are in memory; a restart forgets them, and BlobKeeper::open() what they had written.
-// One executor.
+// Within a tenant that is of the agent which keeps the most. They are in memory; a restart forgets
+// them, and BlobKeeper::open() what they had written. One executor.
 #pragma once
 
 #include <cstdint>
@@ -101,7 +101,9 @@ class KeptUploads : public std::enable_shared_from_this<KeptUploads> {
   using Entries = std::map<UploadName, Entry>;
 
   void settle(const UploadName& name, Entry& entry);
-  void trim(const std::string& tenant);
+  using Measure = uint64_t (*)(const Entry&);
+  [[nodiscard]] std::string largestOf(const UploadName& last, Measure of) const;
+  void trim(const UploadName& last);
   bool dropOldest(const std::function<bool(const Entries::value_type&)>& which);
   [[nodiscard]] model::ArtifactQuota keptOf(const std::string& tenant) const;
   void changed(const std::string& tenant);

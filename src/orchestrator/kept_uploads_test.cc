@@ -192,6 +192,36 @@ TEST_F(KeptUploadsTest, TheOldestGivesWay) {
   EXPECT_TRUE(kept().empty()) << "0: none is kept";
 }
 
+// One agent's uploads do not go for those of another that keeps more.
+TEST_F(KeptUploadsTest, WhoKeepsTheMostGivesWay) {
+  make({.per_tenant = 3, .bytes_per_tenant = 100});
+  const auto of = [](const std::string& agent) {
+    model::Principal who = principal();
+    who.agent = agent;
+    return who;
+  };
+  const auto breakOffOf = [&](const std::string& agent, const std::string& name, size_t bytes) {
+    const auto upload =
+        service->begin(of(agent), {.path = "f", .ttl_us = 0, .size = {}, .upload = name});
+    ASSERT_TRUE(upload) << upload.error().message;
+    ASSERT_TRUE(await(service->write(*upload, std::string(bytes, 'x'))));
+  };
+  const auto keptOf = [&](const std::string& agent) {
+    std::vector<std::string> names;
+    for (const UploadState& upload : service->uploads(of(agent)))
+      names.push_back(upload.name);
+    return names;
+  };
+  breakOffOf("alice", "first", 10);
+  for (const char* name : {"a", "b", "c"})
+    breakOffOf("bob", name, 10);
+  EXPECT_THAT(keptOf("alice"), ElementsAre("first"));
+  EXPECT_THAT(keptOf("bob"), ElementsAre("b", "c"));
+  breakOffOf("bob", "d", 85);
+  EXPECT_THAT(keptOf("alice"), ElementsAre("first"));
+  EXPECT_THAT(keptOf("bob"), ElementsAre("d"));
+}
+
 TEST_F(KeptUploadsTest, TheyGoWithAge) {
   make({.ttl = Millis(20)});
   breakOff("mine", "half");
