@@ -70,7 +70,7 @@ constexpr std::array kPhrases = {
     Phrase{"session.ended", "ended", "reason"},
     Phrase{"session.moved", "moved", "runtime"},
     Phrase{"session.opened", "gave more to one program in", "runtime"},
-    Phrase{"session.refused", "was refused in", "doing missing"},
+    Phrase{"session.refused", "was refused in", "doing missing session_agent"},
     Phrase{"session.renewed", "renewed", ""},
     Phrase{"session.resumed", "resumed", "escalation"},
     Phrase{"session.rules_applied", "applied the agent's rules to", "runtime"},

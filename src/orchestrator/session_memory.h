@@ -3,8 +3,8 @@
 // outlive a restart of the service, a move of the session and its end; they go with its record.
 // Snapshots and forks do not have them, and programs in the sandbox do not reach them.
 //
-// Whoever may use the session's files may use its memory, within these: an administrator of another
-// tenant may not, and a credential with the role agent reaches the sessions of its own agent alone.
+// Whoever sees the session may read its memory, and whoever may change the session's files may
+// change it; an administrator of another tenant may neither.
 // All methods run on the service's executor.
 #pragma once
 
