@@ -233,6 +233,20 @@ TEST_F(ExecAsksTest, WaitsForTheOtherProgramsOfItsSession) {
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
 }
 
+TEST_F(ExecAsksTest, AnApprovalThatIsOverWhileItWaitsSaysSo) {
+  config_.escalation.grant_us = 200'000;
+  const std::string session = begin("hold *");
+  const auto other = exec(session, {"hold", "x"});
+  ASSERT_TRUE(other) << other.error().message;
+  const model::Execution held = waits(session, {"ls"});
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kDenied);
+  EXPECT_EQ(done.error->details.at("reason"), "approval_expired");
+  fake_->release();
+  EXPECT_EQ(ended(other->id).status, Status::kCompleted);
+}
+
 // Over the API, between its request and its start.
 TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   const std::string session = begin();
