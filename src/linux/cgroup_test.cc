@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "linux/cgroup_files.h"
 #include "linux/in_child.h"
@@ -239,8 +241,15 @@ TEST_F(CgroupTest, APartIsFrozenAgainstItsOwnSignalsAndGoesOn) {
     for (;;) {
     }
   });
-  while ((*part)->usage().cpu_micros == 0)
+  const auto until = base::monotonicNow() + std::chrono::seconds(10);
+  while ((*part)->usage().cpu_micros == 0 && base::monotonicNow() < until)
     ::usleep(1000);
+  if ((*part)->usage().cpu_micros == 0) {
+    (*part)->kill();
+    EXPECT_TRUE(reapPidfd(child.pidfd.get()));
+    EXPECT_TRUE(removeSoon(**part) && removeSoon(**group));
+    return;  // v1 with a freezer, and without cpuacct: nothing tells that it goes on
+  }
   Result<bool> frozen = false;
   while (frozen && !*frozen)
     frozen = (*part)->freeze();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/exec_slot.h"
 
+#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "runtime/spawn.h"
+#include "wire/files.h"
 
 namespace cloister::node {
 
@@ -14,6 +17,14 @@ namespace {
 
 // That wait: full ones, as small ones are joined, or ends of file.
 constexpr size_t kMaxPieces = 64;
+
+// For a program that holds the workspace to end, once nothing is held for it any more.
+constexpr std::chrono::seconds kHeldPatience{10};
+constexpr std::chrono::milliseconds kHeldLook{100};
+
+bool holdsWorkspace(const model::ExecSpec& spec) {
+  return spec.for_files && !spec.run.argv.empty() && spec.run.argv[0] == wire::files::kHold;
+}
 
 }  // namespace
 
@@ -41,13 +52,26 @@ Task<Result<model::Outcome>> ExecSlot::perform(Slot& slot, model::PermitFields p
                                                wire::OpenRequest request) {
   const model::ExecSpec spec = CO_TRY(slot.admit(permit, request));
   request.spec = {};
+  std::shared_ptr<void> hold;
+  if (holdsWorkspace(spec)) hold = slot.hold();
+  const uint64_t opened = slot.opened();
   while (!going_ && !closing())
     co_await changed_.wait();
+  if (!closing()) CO_TRY(co_await mayStart(slot, opened));
   if (closing()) co_return model::Outcome{};  // which nobody hears of
   exec_ = CO_TRY(co_await slot.open(request.permit, spec));
   if (cancelled_) exec_->cancel();
   feedOn();
   co_return co_await exec_->run(outlet_);
+}
+
+Task<Result<>> ExecSlot::mayStart(const Slot& slot, uint64_t opened) {
+  const auto until = base::monotonicNow() + kHeldPatience;
+  while (!slot.mayStart(opened) && !closing() && !cancelled_ && base::monotonicNow() < until)
+    co_await changed_.wait(base::monotonicNow() + kHeldLook);
+  if (slot.mayStart(opened) || closing()) co_return Result<>{};
+  co_return fail(Code::kConflict,
+                 "running in a session: its workspace is held for another program");
 }
 
 void ExecSlot::cancel() {

@@ -21,7 +21,8 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
            uint32_t channel);
 
   // To the program's end, with which the channel is free, whatever was answered. A program that may
-  // run is held until go().
+  // run is held until go(). The control plane lets none go while its session's workspace is held,
+  // but those that it has opened since; one that it lets go all the same waits a little, and fails.
   runtime::Task<void> run(std::shared_ptr<Slot> slot, model::PermitFields permit,
                           wire::OpenRequest request);
 
@@ -40,6 +41,7 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
  private:
   runtime::Task<Result<model::Outcome>> perform(Slot& slot, model::PermitFields permit,
                                                 wire::OpenRequest request);
+  runtime::Task<Result<>> mayStart(const Slot& slot, uint64_t opened);
   void feedOn();
   static runtime::Task<void> feed(std::shared_ptr<ExecSlot> self);
 

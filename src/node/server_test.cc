@@ -289,6 +289,33 @@ TEST_F(ServerTest, HoldsASessionsProgramUntilItMayGo) {
   }
 }
 
+// It does not depend on the control plane that none of those is told to go.
+TEST_F(ServerTest, WhatWasOpenedBeforeTheWorkspaceIsHeldDoesNotStartMeanwhile) {
+  const auto connection = withSession();
+  const auto echo = spec({"echo", "x"});
+  auto holder = spec({"hold", "alone", "1", "1"});
+  holder.for_files = holder.keep_input = true;
+  const auto expectFrames = [&](uint32_t channel, std::initializer_list<FromNode> frames) {
+    for (const FromNode next : frames) {
+      const auto frame = hear(*connection);
+      ASSERT_TRUE(frame) << frame.error().message;
+      EXPECT_EQ(frame->type, static_cast<uint16_t>(next));
+      EXPECT_EQ(frame->channel, channel);
+    }
+  };
+  say(*connection, ToNode::kOpen, 2, opening(echo, echo));
+  say(*connection, ToNode::kOpen, 3, opening(holder, holder));
+  say(*connection, ToNode::kGo, 3);
+  expectFrames(3, {FromNode::kStarted, FromNode::kOutput});
+  say(*connection, ToNode::kGo, 2);
+  say(*connection, ToNode::kOpen, 4, opening(echo, echo));
+  say(*connection, ToNode::kGo, 4);
+  expectFrames(4, {FromNode::kStarted, FromNode::kOutput, FromNode::kFinished});
+  say(*connection, ToNode::kTeardown, 3);
+  expectFrames(3, {FromNode::kTornDown});
+  expectFrames(2, {FromNode::kStarted, FromNode::kOutput, FromNode::kFinished});
+}
+
 // Only the window bounds it, in whatever pieces it comes.
 TEST_F(ServerTest, InputMayComeInAnyPieces) {
   const auto connection = withSession();

@@ -75,6 +75,12 @@ Task<void> Slot::tellUsage(std::shared_ptr<Slot> self) {
   }
 }
 
+std::shared_ptr<void> Slot::hold() {
+  ++holds_;
+  ++holding_;
+  return {nullptr, [self = shared_from_this()](void*) { --self->holding_; }};
+}
+
 void Slot::tellUsed() {
   if (!sandbox_ || closing() || dead_) return;
   std::optional<model::Usage> used = sandbox_->used();

@@ -34,6 +34,13 @@ class Slot : public std::enable_shared_from_this<Slot> {
   runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::SignedPermit permit,
                                                              const model::ExecSpec& spec);
 
+  // Programs of a session may hold its workspace (wire::files::kHold). Until what is returned goes,
+  // no program may start that was opened before.
+  std::shared_ptr<void> hold();
+  // What mayStart() is asked with, of a program that is opened now.
+  [[nodiscard]] uint64_t opened() const { return holds_; }
+  [[nodiscard]] bool mayStart(uint64_t opened) const { return holding_ == 0 || opened == holds_; }
+
   // What a session's sandbox has used until now; said behind the end of each program of it.
   void tellUsed();
 
@@ -60,6 +67,8 @@ class Slot : public std::enable_shared_from_this<Slot> {
   bool busy_ = true;
   bool dead_ = false;       // its sandbox has ended
   bool exec_used_ = false;  // a permit is for one exec
+  uint64_t holds_ = 0;      // that there have been
+  uint32_t holding_ = 0;    // of them, those that are not over
   runtime::Signal changed_;
 };
 

@@ -40,16 +40,28 @@ std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use
   };
 }
 
-// To ask for an approval does not help while so many wait, however one asks.
-void noteFull(AgentRefusal& refused, const Error& full) {
-  refused.denied.reason += "; " + full.message;
+constexpr char kSendAtOnce[] =
+    "leave out keep_input and tty, and send all of the program's input with the request";
+
+// A person approves what runs; what is sent to it later nobody has looked at.
+Error laterInput(const Live& run) {
+  return {Code::kInvalid,
+          std::string("asking for approval: the program takes input later, which nobody can look "
+                      "at before; ") +
+              kSendAtOnce,
+          run.terminal ? "tty" : "keep_input"};
+}
+
+// To ask for an approval does not help, however one asks, before what `mitigation` says.
+void noteUnasked(AgentRefusal& refused, const Error& why, const char* mitigation) {
+  refused.denied.reason += "; " + why.message;
   const base::json::value* other = refused.details.if_contains("mitigation");
   refused.denied.remedy =
       other != nullptr && other->is_string() ? "or " + std::string(other->get_string()) : "";
   refused.details["escalation_available"] = false;
   refused.details["human_approval"] = false;
   if (base::json::array* all = refused.details["mitigations"].if_array())
-    all->insert(all->begin(), base::json::value(kDecideOne));
+    all->insert(all->begin(), base::json::value(mitigation));
 }
 
 }  // namespace
@@ -220,6 +232,13 @@ bool RunService::Impl::mayBlock(const std::string& tenant) const {
 Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExecution record,
                                                       policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
+  if (run->spec.keep_input || run->terminal) {
+    const Error why = laterInput(*run);
+    if (!run->asks) co_return earlierOr(*run, std::move(record), why);
+    AgentRefusal refused = *std::exchange(run->asks, {});
+    noteUnasked(refused, why, kSendAtOnce);
+    co_return co_await recordViolation(run, std::move(record), std::move(refused));
+  }
   if (!mayBlock(run->execution.principal.tenant)) {
     Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
     co_return earlierOr(*run, std::move(record), std::move(full));
@@ -230,12 +249,13 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     if (!open && open.error().code == Code::kConflict)
       co_return earlierOr(*run, std::move(record), std::move(open).error());
   }
-  if (auto read = co_await readWorkspace(run); !read) {
-    co_return earlierOr(*run, std::move(record), std::move(read).error());
-  }
   const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
   if (auto within = countRun(*run, memory); !within) {
     co_return earlierOr(*run, std::move(record), std::move(within).error());
+  }
+  if (auto read = co_await readWorkspace(run); !read) {
+    uncountRun(*run);
+    co_return earlierOr(*run, std::move(record), std::move(read).error());
   }
   store::NewExecution again = run->asks ? record : store::NewExecution{};
   auto asked = co_await recordAsked(run, std::move(record), wanted);
@@ -243,7 +263,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   if (!counted) uncountRun(*run);
   if (!asked && asked.error().field == kPendingOfAgent && run->asks) {
     AgentRefusal refused = *std::exchange(run->asks, {});
-    noteFull(refused, asked.error());
+    noteUnasked(refused, asked.error(), kDecideOne);
     co_return co_await recordViolation(run, std::move(again), std::move(refused));
   }
   const store::Accepted accepted = CO_TRY(std::move(asked));

@@ -71,7 +71,9 @@ class CellHost final : public Host {
   Task<void> loseKernel();
   Task<void> keepFigures(runtime::ExecObserver& observer);
   [[nodiscard]] Outcome ofKernel(Outcome met) const;
-  [[nodiscard]] bool isOver() const { return cancelled_ || home_->cause() != Cause::kNone; }
+  [[nodiscard]] bool isOver() const { return *cancelled_ || home_->cause() != Cause::kNone; }
+  // For the end of what its session's workspace is held for: its time has not begun.
+  [[nodiscard]] bool waits() const { return !frames_->started() && !home_->notHeld(); }
 
   boost::asio::any_io_executor executor_;
   std::unique_ptr<Host> inner_;
@@ -84,7 +86,8 @@ class CellHost final : public Host {
   uint64_t number_ = 0;
   Stage stage_ = Stage::kRuns;
   int pending_signal_ = 0;  // until the cell begins
-  bool cancelled_ = false;
+  // Shared with what starts its kernel, which may outlive it.
+  const std::shared_ptr<bool> cancelled_ = std::make_shared<bool>(false);
   bool timed_out_ = false;
   std::optional<model::LimitHit> cpu_hit_;
   bool told_ = false;               // the cell's program, that the kernel has ended
@@ -97,7 +100,9 @@ class CellHost final : public Host {
 Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecObserver& observer) {
   while (!kernel_->isNext(this) && !isOver())
     co_await kernel_->changed().wait();
-  if (!isOver()) number_ = CO_TRY(co_await kernel_->ensure());
+  if (!isOver()) {
+    number_ = CO_TRY(co_await kernel_->ensure([cancelled = cancelled_] { return *cancelled; }));
+  }
   if (isOver()) {
     Outcome never;
     never.end = End::kCancelled;
@@ -151,7 +156,8 @@ Task<void> CellHost::keepFigures(runtime::ExecObserver& observer) {
 // Its time, its cancellation, the end of its kernel: as long as the cell runs.
 Task<void> CellHost::watch() {
   base::Monotonic until = base::monotonicNow() + wall_;
-  while (!done_) {
+  for (bool waited = true; !done_;) {
+    if (std::exchange(waited, waits())) until = base::monotonicNow() + wall_;
     until = step(until);
     if (!done_) co_await kernel_->changed().wait(until);
   }
@@ -177,8 +183,12 @@ base::Monotonic CellHost::step(base::Monotonic until) {
     inner_->cancel();
     return base::Monotonic::max();
   }
-  if (stage_ == Stage::kRuns && (cancelled_ || now >= until || usedUp())) {
-    timed_out_ = !cancelled_ && !cpu_hit_;
+  if (waits()) {
+    if (*cancelled_) inner_->cancel();
+    return *cancelled_ ? base::Monotonic::max() : now + wall_;
+  }
+  if (stage_ == Stage::kRuns && (*cancelled_ || now >= until || usedUp())) {
+    timed_out_ = !*cancelled_ && !cpu_hit_;
     stage_ = Stage::kInterrupted;
     std::ignore = signal(SIGINT);
     return now + kernel_->bounds().interrupt;
@@ -205,10 +215,10 @@ bool CellHost::usedUp() {
 
 // How it ended where we saw to that.
 End CellHost::endOr(End otherwise) const {
-  return cpu_hit_     ? End::kLimit
-         : timed_out_ ? End::kTimedOut
-         : cancelled_ ? End::kCancelled
-                      : otherwise;
+  return cpu_hit_      ? End::kLimit
+         : timed_out_  ? End::kTimedOut
+         : *cancelled_ ? End::kCancelled
+                       : otherwise;
 }
 
 Task<void> CellHost::loseKernel() {
@@ -262,7 +272,8 @@ void CellHost::cancel() {
   if (home_->cause() != Cause::kNone) {
     inner_->cancel();
   } else {
-    cancelled_ = true;
+    *cancelled_ = true;
+    home_->wake();  // its kernel may wait there
   }
   kernel_->changed().notify();
 }

@@ -21,7 +21,10 @@ class CollectingHost final : public Host {
   Result<> admit() override { return inner_->admit(); }
   void occupy() override { inner_->occupy(); }
   void vacate() override { inner_->vacate(); }
-  void pass() override { inner_->pass(); }
+  void pass() override {
+    passes_ = true;
+    inner_->pass();
+  }
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
     return inner_->prepare(std::move(permit), spec);
@@ -48,19 +51,24 @@ class CollectingHost final : public Host {
   AskFiles ask_;
   model::ArtifactRules rules_;
   std::shared_ptr<FileCall> call_;  // the last one
-  bool cancelled_ = false;
+  // Shared with the calls, of which one may outlive this.
+  const std::shared_ptr<bool> cancelled_ = std::make_shared<bool>(false);
+  bool passes_ = false;
 };
 
 void CollectingHost::cancel() {
-  cancelled_ = true;
-  inner_->cancel();
+  *cancelled_ = true;
+  inner_->cancel();  // which wakes a call that waits for the workspace
   if (call_) call_->abandon();
 }
 
 Task<Result<std::shared_ptr<FileCall>>> CollectingHost::call(std::vector<std::string> argv) {
-  if (cancelled_) co_return fail(Code::kUnavailable, "collecting artifacts: cancelled");
-  call_ = CO_TRY(co_await ask_({.argv = std::move(argv), .takes_input = false, .action = ""}));
-  if (cancelled_) call_->abandon();
+  if (*cancelled_) co_return fail(Code::kUnavailable, "collecting artifacts: cancelled");
+  FileRequest request{.argv = std::move(argv), .takes_input = false, .action = ""};
+  request.passes = passes_;
+  request.over = [cancelled = cancelled_] { return *cancelled; };
+  call_ = CO_TRY(co_await ask_(std::move(request)));
+  if (*cancelled_) call_->abandon();
   co_return call_;
 }
 

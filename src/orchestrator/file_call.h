@@ -22,7 +22,10 @@ struct FileRequest {
   std::string action;   // of its audit row, with the paths; "": it changes nothing, and has none
   bool own = false;     // the service's, for an approval: policy has wanted that already
   bool passes = false;  // Host::pass()
-  bool stays = false;   // as long as the session, and is none of its programs
+  // It waits while the workspace is held for another, until that is so (Home::wake()). Without, it
+  // fails then.
+  std::function<bool()> over = {};
+  bool stays = false;  // as long as the session, and is none of its programs
 };
 
 class FileCall {

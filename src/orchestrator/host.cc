@@ -67,9 +67,12 @@ class Program final : public runtime::ExecObserver {
   runtime::Signal& changed() { return changed_; }
   std::optional<Result<Outcome>>& outcome() { return outcome_; }
   void listen(runtime::ExecObserver* observer) { observer_ = observer; }
+  // Goes when it has started, or never will.
+  void holdUntilStarted(std::shared_ptr<void> turn) { turn_ = std::move(turn); }
 
   static Task<void> run(std::shared_ptr<Program> self) {
     self->outcome_ = co_await self->exec_->run(*self);
+    self->turn_.reset();
     self->changed_.notify();
   }
   static Task<Result<>> input(std::shared_ptr<Program> self, std::string bytes) {
@@ -77,6 +80,7 @@ class Program final : public runtime::ExecObserver {
   }
 
   void onStarted() override {
+    turn_.reset();
     if (observer_ != nullptr) observer_->onStarted();
   }
   Task<void> onOutput(model::Stream stream, std::string_view bytes) override {
@@ -98,6 +102,7 @@ class Program final : public runtime::ExecObserver {
  private:
   std::unique_ptr<runtime::Exec> exec_;
   runtime::ExecObserver* observer_ = nullptr;
+  std::shared_ptr<void> turn_;
   std::optional<Result<Outcome>> outcome_;
   runtime::Signal changed_;
 };
@@ -108,8 +113,8 @@ bool isLost(const Result<Outcome>& outcome) {
 
 class SessionHost final : public Host {
  public:
-  SessionHost(boost::asio::any_io_executor executor, std::shared_ptr<Home> home)
-      : executor_(std::move(executor)), home_(std::move(home)) {}
+  SessionHost(boost::asio::any_io_executor executor, std::shared_ptr<Home> home, WhenHeld when_held)
+      : executor_(std::move(executor)), home_(std::move(home)), when_held_(std::move(when_held)) {}
 
   [[nodiscard]] bool startsAtOnce() const override { return true; }
   Result<> admit() override { return home_->admit(); }
@@ -124,9 +129,7 @@ class SessionHost final : public Host {
 
   Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                              const model::ExecSpec& spec) override {
-    const std::shared_ptr<Home> home = home_;  // which outlives the next
-    std::shared_ptr<void> opening;
-    if (!passes_) opening = co_await home->unheld();
+    const std::shared_ptr<void> turn = CO_TRY(co_await this->turn());
     const std::shared_ptr<runtime::Sandbox> sandbox = home_->sandbox();
     if (!sandbox) co_return fail(Code::kConflict, "running in a session: it has ended");
     auto exec = CO_TRY(co_await sandbox->open(permit, spec));
@@ -136,7 +139,10 @@ class SessionHost final : public Host {
 
   Task<Result<Outcome>> run(const model::ExecSpec& /*spec*/,
                             runtime::ExecObserver& observer) override {
+    // It may have been held since it was prepared: the node has the program, and not its go.
+    std::shared_ptr<void> turn = CO_TRY(co_await this->turn());
     const std::shared_ptr<Program> program = program_;
+    program->holdUntilStarted(std::move(turn));
     program->listen(&observer);
     runtime::spawn(executor_, Program::run(program));
     while (!program->outcome() && base::monotonicNow() < home_->giveUp())
@@ -152,6 +158,8 @@ class SessionHost final : public Host {
   }
 
   void cancel() override {
+    cancelled_ = true;
+    home_->wake();
     if (!program_) return;
     program_->exec().cancel();
     program_->changed().notify();  // the session may have ended with it
@@ -181,11 +189,27 @@ class SessionHost final : public Host {
   }
 
  private:
+  // Until what is returned goes, its session's workspace is held for no other; null: it passes.
+  Task<Result<std::shared_ptr<void>>> turn() {
+    if (passes_) co_return std::shared_ptr<void>();
+    const std::shared_ptr<Home> home = home_;
+    if (!when_held_.waits) CO_TRY(home->notHeld());
+    std::shared_ptr<void> turn = co_await home->unheld(
+        [this] { return cancelled_ || (when_held_.over && when_held_.over()); });
+    if (!turn) {
+      co_return fail(Code::kConflict, "running in a session: it was ended before it could start");
+    }
+    // The session is there until then.
+    co_return std::shared_ptr<void>(nullptr, [home, turn](void*) mutable { turn.reset(); });
+  }
+
   boost::asio::any_io_executor executor_;
   std::shared_ptr<Home> home_;
+  const WhenHeld when_held_;
   std::shared_ptr<Program> program_;
   bool entered_ = false;
   bool passes_ = false;
+  bool cancelled_ = false;
 };
 
 }  // namespace
@@ -211,8 +235,8 @@ std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need ne
 }
 
 std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,
-                                      std::shared_ptr<Home> home) {
-  return std::make_unique<SessionHost>(std::move(executor), std::move(home));
+                                      std::shared_ptr<Home> home, WhenHeld when_held) {
+  return std::make_unique<SessionHost>(std::move(executor), std::move(home), std::move(when_held));
 }
 
 }  // namespace cloister::orchestrator

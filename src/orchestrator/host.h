@@ -3,6 +3,7 @@
 // session's. To the story of a run they are alike. All on one executor.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,7 +42,7 @@ class Host {
   virtual void vacate() = 0;
 
   // Of the program for which its session's workspace is held, and of what belongs to that: it does
-  // not wait for the end of that.
+  // not wait for the end of that. Others are not started before; see WhenHeld.
   virtual void pass() {}
   // Gets what the program needs to run; nothing runs yet.
   virtual Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
@@ -97,9 +98,12 @@ class Home {
   [[nodiscard]] virtual Cause cause() const = 0;  // as Host
   // When a program of an ended session is not waited for any longer; otherwise never.
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
-  // Resumes when its workspace is held for no program, or its end has begun. It is not held for one
-  // until what is returned goes.
-  virtual Task<std::shared_ptr<void>> unheld() = 0;
+  // kUnavailable while its workspace is held for a program.
+  [[nodiscard]] virtual Result<> notHeld() const = 0;
+  // Resumes when its workspace is held for no program, or its end has begun: it is not held for one
+  // until what is returned goes. Resumes with nothing once `over`, which wake() has it ask again.
+  virtual Task<std::shared_ptr<void>> unheld(std::function<bool()> over) = 0;
+  virtual void wake() = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;
@@ -111,7 +115,15 @@ class Home {
   virtual uint64_t chargeProgram(uint64_t cpu_ms) = 0;
 };
 
+// While its session's workspace is held for another program, one that does not pass() neither gets
+// what it needs nor is started: it waits, unless it was cancelled or `over` (Home::wake()), or
+// fails with kUnavailable.
+struct WhenHeld {
+  bool waits = true;
+  std::function<bool()> over = {};
+};
+
 std::unique_ptr<Host> makeSessionHost(boost::asio::any_io_executor executor,
-                                      std::shared_ptr<Home> home);
+                                      std::shared_ptr<Home> home, WhenHeld when_held = {});
 
 }  // namespace cloister::orchestrator

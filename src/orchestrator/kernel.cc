@@ -164,14 +164,14 @@ bool Kernel::isNext(const void* cell) const {
   return !line_.empty() && line_.front() == cell;
 }
 
-Task<Result<uint64_t>> Kernel::ensure() {
+Task<Result<uint64_t>> Kernel::ensure(std::function<bool()> over) {
   const auto self = shared_from_this();
   if (abandoned_) co_return fail(Code::kConflict, "starting a kernel: its session has ended");
   if (runs() && instance_->isEnding()) co_await stopped();
   if (runs()) co_return ++number_;
   number_ = 0;
   if (std::exchange(keeps_, false)) loss_ = instance_->why();
-  Begun begun = CO_TRY(co_await begin_(self));
+  Begun begun = CO_TRY(co_await begin_(self, [self, over] { return over() || self->abandoned_; }));
   const auto instance = std::make_shared<Instance>(std::move(begun));
   instance->hear(changed_);
   instance_ = instance;

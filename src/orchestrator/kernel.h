@@ -61,7 +61,10 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
     model::ExecSpec spec;
     std::function<void(uint64_t cpu_ms)> charge = {};  // for what it has used since the last call
   };
-  using Begin = std::function<Task<Result<Begun>>(std::shared_ptr<Kernel>)>;
+  // Fails where it has to wait once nobody wants it any more: `over`, for which its session is
+  // woken.
+  using Begin =
+      std::function<Task<Result<Begun>>(std::shared_ptr<Kernel>, std::function<bool()> over)>;
 
   Kernel(boost::asio::any_io_executor executor, std::string name, std::string language,
          KernelBounds bounds, Begin begin);
@@ -87,8 +90,8 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   [[nodiscard]] bool isNext(const void* cell) const;
 
   // There is an interpreter when it succeeds; the number of the next cell in it. One that is being
-  // ended is waited for, and replaced.
-  Task<Result<uint64_t>> ensure();
+  // ended is waited for, and replaced. `over`: the cell has ended.
+  Task<Result<uint64_t>> ensure(std::function<bool()> over);
   // Why what earlier cells kept is lost, where no cell has said so yet; once.
   std::optional<std::string> takeLoss() { return std::exchange(loss_, std::nullopt); }
   // The cell with which it ended says so: why.

@@ -33,10 +33,11 @@ using EnterSession = std::function<boost::asio::awaitable<Result<>>(Held opened,
 struct WorkspaceAccess {
   std::function<boost::asio::awaitable<Result<WorkspacePtr>>()> read = {};
   // Holds it as it is, until what is returned goes: nothing else of the session runs meanwhile.
-  // `lost`: it could not be held to the end. kConflict with `field`: it is not as it was; kQuota,
-  // kUnavailable: it is to ask again later.
-  std::function<boost::asio::awaitable<Result<std::shared_ptr<void>>>(WorkspacePtr as_asked,
-                                                                      std::function<void()> lost)>
+  // `lost`: it could not be held to the end. `over`: nobody wants it any more, of which its session
+  // is woken. kConflict with `field`: it is not as it was; kQuota, kUnavailable: it is to ask again
+  // later.
+  std::function<boost::asio::awaitable<Result<std::shared_ptr<void>>>(
+      WorkspacePtr as_asked, std::function<void()> lost, std::function<bool()> over)>
       hold = {};
 };
 

@@ -63,12 +63,7 @@ Result<> LiveSession::admit() {
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
-  if (workspace_held) {
-    Error busy{Code::kUnavailable,
-               "running in a session: its workspace is held for a program that was approved", ""};
-    busy.retry_after_seconds = 1;
-    return std::unexpected(std::move(busy));
-  }
+  TRY(notHeld());
   const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
   if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
@@ -112,9 +107,18 @@ std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
   return ending ? nullptr : box;
 }
 
-Task<std::shared_ptr<void>> LiveSession::unheld() {
-  while (workspace_held && !ending)
+Result<> LiveSession::notHeld() const {
+  if (!workspace_held) return {};
+  Error busy{Code::kUnavailable,
+             "running in a session: its workspace is held for a program that was approved", ""};
+  busy.retry_after_seconds = 1;
+  return std::unexpected(std::move(busy));
+}
+
+Task<std::shared_ptr<void>> LiveSession::unheld(std::function<bool()> over) {
+  while (workspace_held && !ending && !over())
     co_await changed.wait();
+  if (over()) co_return nullptr;
   ++opening;
   co_return std::shared_ptr<void>(nullptr, [this](void*) {
     --opening;

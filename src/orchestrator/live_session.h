@@ -2,6 +2,7 @@
 // One session while it lives: what Sessions::Impl (sessions_impl.h) knows of it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,7 +46,9 @@ struct LiveSession final : Home {
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
-  Task<std::shared_ptr<void>> unheld() override;
+  [[nodiscard]] Result<> notHeld() const override;
+  Task<std::shared_ptr<void>> unheld(std::function<bool()> over) override;
+  void wake() override { changed.notify(); }
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
@@ -103,13 +106,14 @@ struct LiveSession final : Home {
   uint32_t connecting = 0;
   // By the directory, and whether with those beneath it; a few may be closed.
   std::map<std::pair<std::string, bool>, std::shared_ptr<FileWatch>> watches;
-  bool begun = false;           // it is known whether there is a sandbox
-  bool abandoned = false;       // its end did not wait for that
-  bool start_refused = false;   // by the ledger
-  bool saving = false;          // its workspace is read for a snapshot
-  bool reading = false;         // its workspace, for one that is asked to be approved
+  bool begun = false;          // it is known whether there is a sandbox
+  bool abandoned = false;      // its end did not wait for that
+  bool start_refused = false;  // by the ledger
+  bool saving = false;         // its workspace is read for a snapshot
+  bool reading = false;        // its workspace, for one that is asked to be approved
+  std::weak_ptr<const WorkspaceState> last_read;  // then
   bool workspace_held = false;  // its workspace, for a program that was approved (session_hold.cc)
-  uint32_t opening = 0;         // programs that the node is being asked for
+  uint32_t opening = 0;         // programs that the node is being asked for, or is told to start
   const Kernel* held_kernel = nullptr;  // whose cell that is
   bool arrived = false;                 // its place is there
   bool moving = false;                  // to another sandbox

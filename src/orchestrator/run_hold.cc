@@ -11,7 +11,6 @@
 namespace cloister::orchestrator {
 
 using model::Escalation;
-using model::EscalationStatus;
 
 Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
   if (!run->access.read) co_return Result<>{};
@@ -35,18 +34,21 @@ Task<Result<>> RunService::Impl::letIn(LivePtr run) {
   const auto lost = [self = shared_from_this(), weak = std::weak_ptr(run)] {
     if (const auto live = weak.lock()) self->endFromOutside(*live, Cause::kHoldLost);
   };
-  run->hold = CO_TRY(co_await run->access.hold(run->workspace, lost));
+  const auto over = [self = shared_from_this(), run] { return self->isOver(*run); };
+  run->hold = CO_TRY(co_await run->access.hold(run->workspace, lost, over));
   run->host->pass();
   co_return Result<>{};
+}
+
+bool RunService::Impl::isOver(const Live& run) const {
+  return run.cause != Cause::kNone || run.host->cause() != Cause::kNone || draining;
 }
 
 // Its turn comes when its session lets it in. What it was approved with may take another sandbox.
 Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   constexpr Millis kLookAgain{500};
-  const auto over = [&] {
-    return run->cause != Cause::kNone || run->host->cause() != Cause::kNone || draining;
-  };
+  const auto over = [&] { return isOver(*run); };
   Result<> done = fail(Code::kUnavailable, "");
   while (!over()) {
     done = co_await letIn(run);
@@ -54,7 +56,13 @@ Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
     letGo(*run);
     const bool passes =
         !done && (done.error().code == Code::kQuota || done.error().code == Code::kUnavailable);
-    if (!passes || base::wallMicros() >= run->approval->grant_expires_at) break;
+    if (!passes) break;
+    if (base::wallMicros() >= run->approval->grant_expires_at) {
+      co_return fail(Code::kConflict,
+                     "the approval's time was over before the session let it in (" +
+                         done.error().message + "); ask anew",
+                     std::string(policy::approval::kExpired));
+    }
     co_await changed.wait(base::monotonicNow() + kLookAgain);
   }
   if (!over() && !done) {

@@ -175,6 +175,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
   // A program of a session, whose workspace is held (run_hold.cc).
   Task<Result<>> readWorkspace(LivePtr live);
+  [[nodiscard]] bool isOver(const Live& run) const;  // while it waits for its session
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
   Task<Result<>> enterAndHold(LivePtr live, model::Escalation escalation);

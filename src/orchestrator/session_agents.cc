@@ -52,7 +52,6 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
         CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, request.argv));
     if (refusal) co_return std::unexpected(toError(*refusal, "collecting artifacts"));
   }
-  request.passes = true;  // its program may be the one for which the workspace is held
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
 }
 

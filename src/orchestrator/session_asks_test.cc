@@ -233,6 +233,20 @@ TEST_F(ExecAsksTest, WaitsForTheOtherProgramsOfItsSession) {
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
 }
 
+TEST_F(ExecAsksTest, AnApprovalThatIsOverWhileItWaitsSaysSo) {
+  config_.escalation.grant_us = 200'000;
+  const std::string session = begin("hold *");
+  const auto other = exec(session, {"hold", "x"});
+  ASSERT_TRUE(other) << other.error().message;
+  const model::Execution held = waits(session, {"ls"});
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kDenied);
+  EXPECT_EQ(done.error->details.at("reason"), "approval_expired");
+  fake_->release();
+  EXPECT_EQ(ended(other->id).status, Status::kCompleted);
+}
+
 // Over the API, between its request and its start.
 TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   const std::string session = begin();
@@ -279,6 +293,35 @@ TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kTooLarge);
   EXPECT_THAT(refused.error().message, HasSubstr("escalation.workspace_files"));
+}
+
+// An interpreter that is approved would run whatever is typed.
+TEST_F(ExecAsksTest, OneThatTakesInputLaterIsNotAskedFor) {
+  const std::string session = begin();
+  model::ExecRequest wanted;
+  wanted.run = request({"ls"});
+  wanted.run.artifacts = {};
+  wanted.keep_input = true;
+  const auto denied = await(sessions_->exec(principal(), session, wanted, ""));
+  ASSERT_TRUE(denied) << denied.error().message;
+  EXPECT_EQ(denied->status, Status::kDenied);
+  EXPECT_THAT(denied->error->message, HasSubstr("leave out keep_input"));
+  EXPECT_EQ(denied->error->details.at("escalation_available"), false);
+}
+
+// What was let in before does not start, and what comes gets 503, until the approved one has ended.
+TEST_F(ExecAsksTest, NothingElseIsLetInWhileItRuns) {
+  const std::string session = begin("echo *");
+  const model::Execution held = waits(session, {"hold"});
+  ASSERT_TRUE(vote(approver(), idIn(held)));
+  runUntil([&] { return stored(held.id).status == Status::kRunning; });
+  FileRequest request{.argv = {"list", "", "1", "1"}, .takes_input = false, .action = ""};
+  EXPECT_EQ(await(sessions_->files(principal(), session, request)).error().code,
+            Code::kUnavailable);
+  EXPECT_EQ(exec(session, {"echo", "x"}).error().code, Code::kUnavailable);
+  EXPECT_EQ(exec(session, {"ls"}).error().code, Code::kUnavailable) << "nor asked for";
+  fake_->release();
+  EXPECT_EQ(ended(held.id).status, Status::kCompleted);
 }
 
 TEST_F(ExecAsksTest, ADenialEndsIt) {

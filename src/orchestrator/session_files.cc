@@ -171,7 +171,8 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
                                                                  FileRequest request) {
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
-  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session);
+  const WhenHeld when_held{.waits = request.over != nullptr, .over = request.over};
+  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session, when_held);
   if (request.own || request.passes) host->pass();
   if (!request.stays)
     host->occupy();  // before the engine is asked: the place that was admitted is ours

@@ -4,6 +4,7 @@
 // stopped, nothing new is let in, and the state is read once more; both stay so until the program
 // has ended. The reading is done inside, by a program that holds the workspace as long as it runs
 // (wire::files::kHold); the node stops the others, or there are none.
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -12,6 +13,30 @@
 #include "runtime/spawn.h"
 
 namespace cloister::orchestrator {
+namespace {
+
+constexpr char kReading[] = "reading the workspace for an approval";
+// What is kept of one state: its names, and a digest for each.
+constexpr size_t kMostKept = size_t{16} << 20;
+
+// An answer of the file server that is another only once somebody changes something; not that of
+// one that was ended, or did not come to it.
+bool isForGood(const Error& error) {
+  return error.field == "path" && error.code != Code::kUnavailable;
+}
+
+Error tooLarge(const EscalationConfig& bounds) {
+  return {Code::kTooLarge,
+          std::string(kReading) + ": it has more than " +
+              std::to_string(bounds.workspace_bytes >> 20) + " MiB or " +
+              std::to_string(bounds.workspace_files) +
+              " files (escalation.workspace_mb, escalation.workspace_files), or more than " +
+              std::to_string(kMostKept >> 20) +
+              " MiB of names; remove some, or ask for a run with the files that it needs",
+          "path"};
+}
+
+}  // namespace
 
 struct Sessions::Impl::Holding {
   Holding(Impl& sessions, SessionPtr of, const Kernel* kernel)
@@ -42,52 +67,78 @@ FileRequest Sessions::Impl::stateRequest(bool hold) const {
   FileRequest request{.argv = {"state", bytes, files}, .takes_input = hold, .action = ""};
   if (hold) request.argv = {wire::files::kHold, wire::files::kHoldAlone, bytes, files};
   request.own = true;
+  request.passes = hold;
   request.stays = hold;
   return request;
 }
 
 Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
   const EscalationConfig& bounds = runs->config.escalation;
+  const size_t most = size_t{bounds.workspace_files} + 1;  // the workspace itself is no file in it
   std::vector<wire::files::State> names;
-  for (;;) {
+  for (size_t kept = 0;;) {
     auto part = co_await call.next();
-    if (!part && part.error().code == Code::kTooLarge) {
-      co_return fail(Code::kTooLarge,
-                     "reading the workspace for an approval: it has more than " +
-                         std::to_string(bounds.workspace_bytes >> 20) + " MiB or " +
-                         std::to_string(bounds.workspace_files) +
-                         " files (escalation.workspace_mb, escalation.workspace_files); remove "
-                         "some, or ask for a run with the files that it needs");
+    if (!part && part.error().code == Code::kTooLarge && isForGood(part.error())) {
+      co_return std::unexpected(tooLarge(bounds));
     }
-    if (!part) {
-      co_return std::unexpected(
-          std::move(part).error().within("reading the workspace for an approval"));
-    }
+    if (!part) co_return std::unexpected(std::move(part).error().within(kReading));
     if (*part && std::holds_alternative<wire::files::EndOfEntries>(**part)) break;
     auto* state = *part ? std::get_if<wire::files::State>(&**part) : nullptr;
-    if (state == nullptr || names.size() >= bounds.workspace_files) {
-      co_return fail(Code::kInternal, "reading the workspace for an approval: not its state");
+    if (state == nullptr || names.size() >= most) {
+      co_return fail(Code::kInternal, std::string(kReading) + ": not its state");
     }
+    kept += state->path.size() + state->sum.size();
+    if (kept > kMostKept) co_return std::unexpected(tooLarge(bounds));
     names.push_back(std::move(*state));
   }
   co_return std::make_shared<const WorkspaceState>(std::move(names));
 }
 
-// One after the other: each takes a channel of the runner.
+// One after the other: each takes a channel of the runner. Those that find the same share it.
 Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   const auto self = shared_from_this();
   while (session->reading && !session->ending)
     co_await session->changed.wait();
-  session->reading = true;
-  const std::shared_ptr<void> done(nullptr, [session](void*) {
-    session->reading = false;
-    session->changed.notify();
-  });
+  CO_TRY(session->admit());
+  const auto turn = turnToRead(session);
   const auto call =
       CO_TRY(co_await askFiles(session, session->record.principal, stateRequest(false)));
   WorkspacePtr state = CO_TRY(co_await stateFrom(*call));
   CO_TRY(co_await call->finish());
+  const WorkspacePtr last = session->last_read.lock();
+  if (last && last->sha256() == state->sha256()) co_return last;
+  session->last_read = state;
   co_return state;
+}
+
+// One that reads may have changed the modes of what its owner cannot read, until it has.
+std::shared_ptr<void> Sessions::Impl::turnToRead(const SessionPtr& session) {
+  session->reading = true;
+  return {nullptr, [session](void*) {
+            session->reading = false;
+            session->changed.notify();
+          }};
+}
+
+// Of the session's programs that are told to start, and of what reads its workspace, the end of
+// that. No other begins meanwhile.
+Task<Result<>> Sessions::Impl::quiet(SessionPtr session, std::function<bool()> over) {
+  const base::Monotonic until = base::monotonicNow() + config.quiet;
+  const auto busy = [&] { return session->opening > 0 || session->reading; };
+  while (busy() && !session->ending && !over() && base::monotonicNow() < until)
+    co_await session->changed.wait(until);
+  if (!busy()) co_return Result<>{};
+  co_return fail(Code::kUnavailable,
+                 "running in a session: programs that were let in before have not started yet");
+}
+
+// By a program in a sandbox of its own: the node would not hold it.
+bool Sessions::Impl::isShared(const LiveSession& session) const {
+  return std::ranges::any_of(runs->live, [&](const auto& each) {
+    const model::Execution& execution = each.second->execution;
+    return execution.session_id == session.record.id && execution.provenance.fresh &&
+           execution.status == model::Status::kRunning;
+  });
 }
 
 // What an interpreter keeps is not in the workspace, and its threads cannot be told from the cell:
@@ -95,14 +146,16 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
 Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr session,
                                                                   std::shared_ptr<Kernel> kernel,
                                                                   WorkspacePtr as_asked,
-                                                                  std::function<void()> lost) {
+                                                                  std::function<void()> lost,
+                                                                  std::function<bool()> over) {
   const auto self = shared_from_this();
-  CO_TRY(session->opened ? Result<>() : session->admit());
-  if (session->workspace_held)
-    co_return fail(Code::kUnavailable, "its workspace is held for another");
+  CO_TRY(session->opened ? session->notHeld() : session->admit());
+  if (isShared(*session)) {
+    co_return fail(Code::kUnavailable,
+                   "running in a session: a program in a fresh sandbox has its workspace");
+  }
   const auto holding = std::make_shared<Holding>(*this, session, kernel.get());
-  while (session->opening > 0 && !session->ending)
-    co_await session->changed.wait();
+  CO_TRY(co_await quiet(session, std::move(over)));
   if (kernel && kernel->state().cells > 0) {
     co_return fail(Code::kUnavailable, "running in a session: other cells of its kernel go first");
   }
@@ -110,16 +163,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
     kernel->stop("a cell that was approved has a fresh one");
     co_await kernel->stopped();
   }
-  holding->call = CO_TRY(co_await askFiles(session, session->record.principal, stateRequest(true)));
-  auto state = co_await stateFrom(*holding->call);
-  if (!state && state.error().code == Code::kConflict) {
-    co_return fail(Code::kConflict,
-                   "the session's workspace cannot be held: what else runs there cannot be stopped "
-                   "in this runtime, or a file cannot be read (" +
-                       state.error().message + "); end what runs, and ask anew",
-                   std::string(policy::approval::kMismatch));
-  }
-  const WorkspacePtr now = CO_TRY(std::move(state));
+  const WorkspacePtr now = CO_TRY(co_await readHeld(*holding));
   if (const auto change = as_asked->firstChange(*now)) {
     co_return fail(Code::kConflict,
                    "the session's workspace is not as it was when the approval was asked for: " +
@@ -129,6 +173,25 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
   holding->lost = std::move(lost);
   runtime::spawn(runs->executor, watchHold(holding, holding->call->finish()));
   co_return holding;
+}
+
+// Its state, from the program that holds it from now on.
+Task<Result<WorkspacePtr>> Sessions::Impl::readHeld(Holding& holding) {
+  const auto turn = turnToRead(holding.session);
+  holding.call = CO_TRY(
+      co_await askFiles(holding.session, holding.session->record.principal, stateRequest(true)));
+  auto state = co_await stateFrom(*holding.call);
+  if (state) co_return state;
+  if (isForGood(state.error())) {
+    co_return fail(Code::kConflict,
+                   "the session's workspace cannot be held: what else runs there cannot be stopped "
+                   "in this runtime, a file cannot be read, or there are too many (" +
+                       state.error().message + "); end what runs, and ask anew",
+                   std::string(policy::approval::kMismatch));
+  }
+  // It was ended, or refused for the moment.
+  if (state.error().code == Code::kConflict) state.error().code = Code::kUnavailable;
+  co_return state;
 }
 
 // It ends with what it is held for. If it ends before, the program goes on among others.

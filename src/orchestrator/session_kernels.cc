@@ -68,16 +68,16 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
                 "kernel");
   }
   if (!kernel) {
-    kernel =
-        std::make_shared<Kernel>(runs->executor, name, language->name, config.kernels,
-                                 [weak = weak_from_this(), of = std::weak_ptr(session)](
-                                     std::shared_ptr<Kernel> which) -> Task<Result<Kernel::Begun>> {
-                                   const auto self = weak.lock();
-                                   const SessionPtr session = of.lock();
-                                   if (!self || !session)
-                                     co_return fail(Code::kConflict, "starting a kernel: too late");
-                                   co_return co_await self->startKernel(session, std::move(which));
-                                 });
+    kernel = std::make_shared<Kernel>(
+        runs->executor, name, language->name, config.kernels,
+        [weak = weak_from_this(), of = std::weak_ptr(session)](
+            std::shared_ptr<Kernel> which,
+            std::function<bool()> over) -> Task<Result<Kernel::Begun>> {
+          const auto self = weak.lock();
+          const SessionPtr session = of.lock();
+          if (!self || !session) co_return fail(Code::kConflict, "starting a kernel: too late");
+          co_return co_await self->startKernel(session, std::move(which), std::move(over));
+        });
   }
   asked.kernel = kernel;
   return {};
@@ -85,7 +85,8 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
 
 // Nothing of it runs before its audit row is durable.
 Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
-                                                        std::shared_ptr<Kernel> kernel) {
+                                                        std::shared_ptr<Kernel> kernel,
+                                                        std::function<bool()> over) {
   const auto self = shared_from_this();
   const model::Language* language = runs->parts.languages.find(kernel->language());
   model::RunRequest as = session->request;
@@ -125,7 +126,9 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   }
   CO_TRY(co_await runs->ledger.append(
       withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
-  Kernel::Begun begun{.host = makeSessionHost(runs->executor, session), .spec = std::move(spec)};
+  Kernel::Begun begun{
+      .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
+      .spec = std::move(spec)};
   if (runs->parts.quotas != nullptr) {
     begun.charge = [quotas = runs->parts.quotas, by = session->record.principal,
                     of = std::weak_ptr(session)](uint64_t cpu_ms) {
@@ -161,6 +164,7 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
   }
   const std::shared_ptr<Kernel> kernel = found->second;
+  CO_TRY(session->notHeld());  // it may be that of the approved cell
   CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
                                              .subject = session->record.id,
                                              .principal = principal,

@@ -78,7 +78,8 @@ void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
 Task<void> Sessions::Impl::applyRules(SessionPtr session) {
   const auto self = shared_from_this();
   const auto needed = [&] { return session->revoked && !session->ending; };
-  while (!runs->config.end_revoked && session->programs > 0 && needed())
+  const auto busy = [&] { return session->programs > 0 || session->workspace_held; };
+  while (!runs->config.end_revoked && busy() && needed())
     co_await session->changed.wait();
   Result<> done;
   if (needed()) {

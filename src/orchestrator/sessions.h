@@ -47,6 +47,8 @@ struct SessionConfig {
   double memory_share = 0.6;      // of the node's memory, for the limits of all of them
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
+  // For what was told to start to do so, before the workspace is held for an approved program.
+  Millis quiet{10'000};
   Millis usage_lag{2000};  // of what programs are reported to use, behind their sandbox
   KernelBounds kernels;
   WatchBounds watches;

@@ -137,7 +137,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
                                                     std::shared_ptr<Kernel> kernel,
                                                     WorkspacePtr as_asked,
-                                                    std::function<void()> lost);
+                                                    std::function<void()> lost,
+                                                    std::function<bool()> over);
+  [[nodiscard]] bool isShared(const LiveSession& session) const;
+  Task<Result<>> quiet(SessionPtr session, std::function<bool()> over);
+  static std::shared_ptr<void> turnToRead(const SessionPtr& session);
+  Task<Result<WorkspacePtr>> readHeld(Holding& holding);
   Task<Result<WorkspacePtr>> stateFrom(FileCall& call) const;
   [[nodiscard]] FileRequest stateRequest(bool hold) const;
   static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
@@ -185,7 +190,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
 
   // Kernels (session_kernels.cc).
   Result<> toKernel(const SessionPtr& session, Asked& asked);
-  Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel);
+  Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel,
+                                          std::function<bool()> over);
 
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,

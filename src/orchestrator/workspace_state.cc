@@ -16,19 +16,25 @@ using wire::files::State;
 constexpr size_t kShownName = 400;
 
 std::string digestOfNames(const std::vector<State>& names) {
-  wire::StringWriter all;
-  all.bytes("cloister-workspace v1");
+  base::Sha256 all;
+  wire::StringWriter head;
+  head.bytes("cloister-workspace v2");
+  all.update(head.take());
   for (const State& each : names) {
-    all.u32(each.mode);
-    all.u64(each.size);
-    all.bytes(each.path);
-    all.bytes(each.sum);
+    wire::StringWriter one;
+    one.u32(each.mode);
+    one.u64(each.size);
+    one.bytes(each.path);
+    one.bytes(each.sum);
+    all.update(one.take());
   }
-  return base::sha256Hex(all.take());
+  return all.hex();
 }
 
 std::string said(const State& name, std::string_view what) {
-  return model::markedText(name.path, kShownName) + " " + std::string(what);
+  const std::string path =
+      name.path.empty() ? "the workspace itself" : model::markedText(name.path, kShownName);
+  return path + " " + std::string(what);
 }
 
 }  // namespace
@@ -41,8 +47,9 @@ WorkspaceState::WorkspaceState(std::vector<State> names) : names_(std::move(name
 }
 
 std::string WorkspaceState::shown() const {
-  return std::to_string(names_.size()) + " files and directories, " + std::to_string(bytes_) +
-         " bytes, sha256 " + sha256_;
+  const bool with_itself = !names_.empty() && names_.front().path.empty();
+  return std::to_string(names_.size() - (with_itself ? 1 : 0)) + " files and directories, " +
+         std::to_string(bytes_) + " bytes, sha256 " + sha256_;
 }
 
 std::optional<std::string> WorkspaceState::firstChange(const WorkspaceState& now) const {

@@ -49,6 +49,16 @@ TEST(WorkspaceState, TheFirstNameThatDiffersIsTold) {
   EXPECT_EQ(change({}), "a was removed");
 }
 
+TEST(WorkspaceState, ItsOwnModeIsAPartOfIt) {
+  std::vector<State> one = names();
+  one.push_back({.mode = 040755, .size = 0, .path = "", .sum = ""});
+  std::vector<State> two = one;
+  two.back().mode = 040777;
+  const WorkspaceState was(one);
+  EXPECT_EQ(was.firstChange(WorkspaceState(two)), "the workspace itself has another type or mode");
+  EXPECT_TRUE(was.shown().starts_with("3 files and directories, 3 bytes")) << was.shown();
+}
+
 // No names that run into each other give the digest of others.
 TEST(WorkspaceState, NamesAndContentAreApart) {
   const std::vector<State> one = {{.mode = 1, .size = 1, .path = "ab", .sum = "c"}};

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include <dirent.h>
@@ -29,6 +30,21 @@ int forEachEntry(int directory, Each each) {
     }
   }
   return 0;
+}
+
+// The same of a directory whose path is the first `length` bytes of `path`: calls `each(name,
+// size)` with the path of the entry in the first `size` bytes there, or with 0 where that is too
+// long.
+template <size_t kMost, class Each>
+int forEachPath(int directory, char (&path)[kMost], size_t length, Each each) {
+  return forEachEntry(directory, [&](const char* name) {
+    const size_t size = std::strlen(name);
+    const size_t slash = length == 0 ? 0 : 1;
+    if (length + slash + size >= kMost) return each(name, size_t{0});
+    if (slash != 0) path[length] = '/';
+    std::memcpy(path + length + slash, name, size);
+    return each(name, length + slash + size);
+  });
 }
 
 }  // namespace cloister::runner

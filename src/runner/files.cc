@@ -95,16 +95,10 @@ struct Listing {
   char path[PATH_MAX];
 
   int walk(int directory, size_t length, uint32_t depth) {
-    return forEachEntry(directory, [&](const char* name) {
-      const size_t size = std::strlen(name);
-      const size_t slash = length == 0 ? 0 : 1;
-      if (left == 0 || length + slash + size >= sizeof path) {
-        ++left_out;
-        return 0;
-      }
-      if (slash != 0) path[length] = '/';
-      std::memcpy(path + length + slash, name, size);
-      return one(directory, name, length + slash + size, depth);
+    return forEachPath(directory, path, length, [&](const char* name, size_t size) {
+      if (left > 0 && size > 0) return one(directory, name, size, depth);
+      ++left_out;
+      return 0;
     });
   }
 
@@ -151,16 +145,10 @@ struct Changes {
   char path[PATH_MAX];
 
   int walk(int directory, size_t length, uint32_t depth) {
-    return forEachEntry(directory, [&](const char* name) {
-      const size_t size = std::strlen(name);
-      const size_t slash = length == 0 ? 0 : 1;
-      if (length + slash + size >= sizeof path) {
-        ++left_out;
-        return 0;
-      }
-      if (slash != 0) path[length] = '/';
-      std::memcpy(path + length + slash, name, size);
-      return one(directory, name, length + slash + size, depth);
+    return forEachPath(directory, path, length, [&](const char* name, size_t size) {
+      if (size > 0) return one(directory, name, size, depth);
+      ++left_out;
+      return 0;
     });
   }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include <map>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -350,7 +351,7 @@ std::map<std::string, std::string> states(const std::string& out) {
     snprintf(head, sizeof head, "%o %llu ", mode, static_cast<unsigned long long>(r.u64()));
     const std::string path(r.bytes());
     const std::string_view sum = r.bytes();
-    all[path] = head + (sum.size() == 32 ? base::toHex(sum) : std::string(sum));
+    all[path] = head + base::toHex(sum);
   }
   EXPECT_EQ(r.u32(), 0U);
   EXPECT_TRUE(r.done());
@@ -360,13 +361,14 @@ std::map<std::string, std::string> states(const std::string& out) {
 TEST_F(FilesTest, TellsTheStateOfEachName) {
   shell(
       "mkdir -p d/e; printf abc > d/abc; chmod 640 d/abc; : > none; chmod 0 none; ln -s ../x d/l;"
-      " mkfifo -m 600 p; chmod 755 d d/e; head -c 119 /dev/zero > long");
+      " mkfifo -m 600 p; chmod 755 d d/e; head -c 119 /dev/zero > long; chmod 711 .");
   const std::map<std::string, std::string> expected = {
+      {"", "40711 0 "},
       {"d", "40755 0 "},
       {"d/e", "40755 0 "},
       {"d/abc", "100640 3 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
       {"none", "100000 0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-      {"d/l", "120777 0 ../x"},
+      {"d/l", "120777 0 " + base::sha256Hex("../x")},
       {"p", "10600 0 "},
       {"long", "100644 119 " + base::sha256Hex(std::string(119, '\0'))},
   };
@@ -376,6 +378,39 @@ TEST_F(FilesTest, TellsTheStateOfEachName) {
   EXPECT_EQ(ask({"state", "1000", "6"}).error, EFBIG);
   EXPECT_EQ(ask({"state", "1000"}).error, ENOSYS);
   EXPECT_EQ(states(serve({"hold", "alone", "1000", "10"}, "").out), expected);
+}
+
+// More than is read at once, and more than one piece of an answer.
+TEST_F(FilesTest, TellsTheDigestOfALongFile) {
+  std::string content(200'003, '\0');
+  for (size_t i = 0; i < content.size(); ++i)
+    content[i] = static_cast<char>(i * i % 251);
+  EXPECT_EQ(ask({"write", "long", "420"}, content).error, 0);
+  const auto told = states(serve({"state", "1000000", "10"}, "").out);
+  EXPECT_EQ(told.at("long"), "100644 200003 " + base::sha256Hex(content));
+}
+
+// What it has is not in the workspace yet, and comes there when its input ends.
+TEST_F(FilesTest, AnUploadUnderWayIsAnother) {
+  for (const std::vector<std::string>& request :
+       {std::vector<std::string>{"write", "up", "420"}, {"append", "up", "0"}, {"unpack", "u"}}) {
+    jail_->startProgram(8, request, wire::kStartFiles | wire::kStartStdin);
+    EXPECT_EQ(ask({"hold", "alone", "1000", "10"}).error, EBUSY) << request[0];
+    jail_->send(ToRunner::kStdin, 8);
+    std::ignore = jail_->finish(8);
+  }
+  jail_->startProgram(8, {"watch", "", "1", "10"}, wire::kStartFiles | wire::kStartStdin);
+  EXPECT_EQ(serve({"hold", "alone", "1000", "10"}, "").code, 0U) << "it changes nothing";
+  jail_->send(ToRunner::kKill, 8);
+  std::ignore = jail_->finish(8);
+}
+
+// Each process of it is gone before it can be looked at.
+TEST_F(FilesTest, AChainOfProcessesIsAnother) {
+  jail_->startProgram(1, {"sh", "-c", "exec >&- 2>&-; f() { f & }; f; exit 0"}, 0);
+  EXPECT_EQ(jail_->finish(1).code, 0U);
+  for (int i = 0; i < 30; ++i)
+    ASSERT_EQ(ask({"hold", "alone", "1000", "10"}).error, EBUSY) << i;
 }
 
 TEST_F(FilesTest, HoldsUntilItsInputEndsAndOnlyAlone) {
@@ -390,7 +425,7 @@ TEST_F(FilesTest, HoldsUntilItsInputEndsAndOnlyAlone) {
   jail_->send(ToRunner::kStdin, 7);
   EXPECT_EQ(jail_->finish(7).code, 0U);
   EXPECT_EQ(ask({"hold", "alone", "1000", "10"}).error, EBUSY) << "the sleep was left";
-  EXPECT_EQ(ask({"hold", "frozen", "1000", "10"}).error, 0);
+  EXPECT_EQ(serve({"hold", "frozen", "1000", "10"}, "").code, 0U);
 }
 
 TEST_F(FilesTest, AnArchiveReachesNothingOutside) {

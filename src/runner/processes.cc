@@ -37,14 +37,15 @@ bool readProcess(const char* pid, Process& process) {
 
 void ProcessTable::read() {
   alignas(dirent64) static char buffer[32'768];
-  count = 0;
+  count = vanished = 0;
   const Fd proc(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (ssize_t n; (n = syscall(SYS_getdents64, proc.get(), buffer, sizeof buffer)) > 0;) {
     for (ssize_t at = 0; at < n && count < kMax;) {
       const auto* item = reinterpret_cast<const dirent64*>(buffer + at);
       at += item->d_reclen;
       const bool is_process = item->d_name[0] >= '1' && item->d_name[0] <= '9';
-      if (is_process && readProcess(item->d_name, rows[count])) ++count;
+      if (!is_process) continue;
+      ++(readProcess(item->d_name, rows[count]) ? count : vanished);
     }
   }
 }

@@ -24,6 +24,7 @@ struct ProcessTable {
   static constexpr size_t kMax = 4096;
   Process rows[kMax];
   size_t count = 0;
+  size_t vanished = 0;  // that were there, and could no longer be looked at
 
   // Reads it anew.
   void read();

@@ -261,6 +261,14 @@ void Runner::onText(uint32_t channel, std::string_view payload) {
 
 namespace {
 constexpr uint8_t kNotOnTerminal = wire::kStartStdin | wire::kStartFifo | wire::kStartFiles;
+
+// Of what the runner has in itself: it changes nothing in the workspace, however long it lasts.
+bool onlyServes(std::string_view verb) {
+  constexpr std::string_view kVerbs[] = {
+      "watch", "tools", "connect", "state",   "read",
+      "list",  "stat",  "clock",   "changed", wire::files::kNest};
+  return std::ranges::find(kVerbs, verb) != std::end(kVerbs);
+}
 }  // namespace
 
 void Runner::onStart(uint32_t number, std::string_view payload) {
@@ -414,7 +422,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   if (!channel.waited) begin(channel);
   const std::string_view verb = text_.argv()[0];
   channel.saves = channel.notes && verb == "save";
-  channel.serves = channel.notes && verb != wire::kernel::kKernel && verb != wire::kernel::kCell;
+  channel.serves = channel.notes && onlyServes(verb);
   if (channel.notes && wire::kernel::kCell == text_.argv()[0] && text_.argv()[1] != nullptr) {
     channel.kernel = the_kernel_outputs.begin(text_.argv()[1]);
   }

@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
 #include <string_view>
 
 #include "base/fd.h"
@@ -30,13 +28,8 @@ struct State {
   char piece[65'536];
 
   int walk(int directory, size_t length, uint32_t depth) {
-    return forEachEntry(directory, [&](const char* name) {
-      const size_t size = std::strlen(name);
-      const size_t slash = length == 0 ? 0 : 1;
-      if (length + slash + size >= sizeof path) return ENAMETOOLONG;
-      if (slash != 0) path[length] = '/';
-      std::memcpy(path + length + slash, name, size);
-      return one(directory, name, length + slash + size, depth);
+    return forEachPath(directory, path, length, [&](const char* name, size_t size) {
+      return size == 0 ? ENAMETOOLONG : one(directory, name, size, depth);
     });
   }
 
@@ -69,7 +62,11 @@ struct State {
     char target[PATH_MAX];
     const ssize_t n = readlinkat(directory, name, target, sizeof target);
     if (n < 0) return errno == ENOENT ? 0 : errno;
-    return tell(length, st.st_mode, 0, {target, static_cast<size_t>(n)});
+    Sha256 hash;
+    hash.add({target, static_cast<size_t>(n)});
+    char digest[Sha256::kSize];
+    hash.finish(digest);
+    return tell(length, st.st_mode, 0, {digest, sizeof digest});
   }
 
   int file(int fd, size_t length, mode_t mode) {
@@ -91,7 +88,7 @@ struct State {
   }
 
   int tell(size_t length, mode_t mode, uint64_t size, std::string_view sum) {
-    char text[2 * PATH_MAX + 32];
+    char text[PATH_MAX + Sha256::kSize + 32];
     wire::Writer w(text, sizeof text);
     w.u8(static_cast<uint8_t>(wire::files::Kind::kState));
     w.u32(mode);
@@ -108,6 +105,9 @@ int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& a
   static State state{answer, most_bytes, most_files, {}, {}};
   const Fd root(openBeneath(workspace, ".", O_RDONLY | O_DIRECTORY));
   if (!root) return errno;
+  struct stat st;
+  if (fstat(root.get(), &st) != 0) return errno;
+  if (const int error = state.tell(0, st.st_mode, 0, {}); error != 0) return error;
   if (const int error = state.walk(root.get(), 0, kMaxDepth); error != 0) return error;
   return answer.end(0);
 }

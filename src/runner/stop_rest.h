@@ -17,11 +17,12 @@ bool anyStarted();
 // Lets go on what stopRest() stopped.
 void continueRest();
 
-// By the runner, for the copy of it that is about to be made: its copies that serve files and
-// ports, which are no program of anybody's.
+// By the runner, for the copy of it that is about to be made: its copies that serve and change
+// nothing in the workspace.
 void noteServer(pid_t pid);
 void forgetServers();
-// Whether there is any process but the runner, this one and those, whatever it does at present.
+// Whether there is any process but the runner, this one and those, whatever it does at present; or
+// so many come and go that it cannot be told.
 bool anyOther();
 
 }  // namespace cloister::runner

@@ -25,8 +25,9 @@
 //   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of that clock) or later
 //                                 and that a GLOB matches (runner/glob.h), as by list
 //   save                          as pack of the workspace, while all else that runs is stopped
-//   state BYTES FILES             the state of each name in the workspace, in no order, then kEnd;
-//                                 EFBIG where there are more files, or bytes in them
+//   state BYTES FILES             the state of the workspace, as "", and of each name in it, in no
+//                                 order, then kEnd; EFBIG where there are more files, or bytes in
+//                                 them
 //   hold HOW BYTES FILES          as state, while nothing else of the session runs, and until stdin
 //                                 ends. HOW is the node's: kHoldFrozen, or kHoldAlone, which fails
 //                                 with EBUSY where there is another process
@@ -48,8 +49,8 @@
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
 // were left out. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes path, bytes
 // from; both beneath the watched directory, "" being itself. A state is u8 kState, u32 st_mode, u64
-// size, bytes path, bytes the SHA-256 of a file, the target of a link, or nothing. Exit code 0, or
-// kFailed with, on stderr, u32 errno and bytes what.
+// size, bytes path, bytes the SHA-256 of a file or of the target of a link, or nothing. Exit code
+// 0, or kFailed with, on stderr, u32 errno and bytes what.
 #pragma once
 
 #include <cstddef>

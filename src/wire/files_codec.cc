@@ -47,7 +47,7 @@ constexpr std::array kFailures = {
     Failure{EPERM, Code::kConflict, "the sandbox may not do that there"},
     Failure{EBUSY, Code::kConflict, "it is in use"},
     Failure{ECONNREFUSED, Code::kNotFound, "no server listens on that port"},
-    Failure{EAGAIN, Code::kConflict, "what runs there could not be stopped; try again"},
+    Failure{EAGAIN, Code::kUnavailable, "what runs there could not be stopped; try again"},
     Failure{EINVAL, Code::kInvalid, "not a path or an archive that can be used"},
     Failure{ENAMETOOLONG, Code::kInvalid, "a name, or the nesting of directories, is too long"},
     Failure{ENOSPC, Code::kTooLarge, kFull},

@@ -163,6 +163,33 @@ TEST(Errors, AreCutToWhatTheOtherSideAccepts) {
   EXPECT_EQ(back->message.size(), 4096U);
 }
 
+TEST(FilePartTest, TheStateOfAName) {
+  const files::State sent{
+      .mode = 0100644, .size = 5, .path = "a/b", .sum = std::string(32, '\x7f')};
+  const std::string bytes = files::encode(sent);
+  for (size_t cut = 0; cut < bytes.size(); ++cut) {
+    std::string_view rest = std::string_view(bytes).substr(0, cut);
+    const auto part = files::takePart(rest);
+    EXPECT_TRUE(part && !*part) << cut;
+    EXPECT_EQ(rest.size(), cut) << "it takes nothing before all is there";
+  }
+  const std::string more = bytes + files::encode(files::EndOfEntries{0});
+  std::string_view rest = more;
+  const auto part = files::takePart(rest);
+  ASSERT_TRUE(part && *part);
+  const auto* state = std::get_if<files::State>(&**part);
+  ASSERT_NE(state, nullptr);
+  EXPECT_EQ(state->mode, sent.mode);
+  EXPECT_EQ(state->size, sent.size);
+  EXPECT_EQ(state->path, sent.path);
+  EXPECT_EQ(state->sum, sent.sum);
+  EXPECT_EQ(rest.size(), more.size() - bytes.size());
+  const std::string long_path =
+      files::encode(files::State{.mode = 0, .size = 0, .path = std::string(4097, 'x'), .sum = ""});
+  rest = long_path;
+  EXPECT_FALSE(files::takePart(rest));
+}
+
 TEST(ToolCallTest, OneAfterTheOtherAndNothingElse) {
   const std::string both = files::toolAnswerHead(2, 3) + "abc" + files::toolAnswerHead(7, 0);
   std::string_view rest = std::string_view(both).substr(0, 10);

@@ -8,9 +8,11 @@ import time
 import unittest
 
 from hostile import AS_USER, harness
+import machine
 from escalation_case import POLICY
 from rules_case import RulesTest, at_once
 
+FREEZES = not AS_USER and machine.can_freeze()
 TENANT = "mixed"  # commands of its sessions are approved by a person, code is not
 CODE = {"language": "bash", "kernel": "none"}
 GOOD, EVIL = "good\n", "evil\n"
@@ -55,8 +57,9 @@ number = 0
 while True:
     number += 1
     with open("/tmp/beat", "w") as file: file.write(str(number))
-    with open("/workspace/.flip", "w") as file: file.write("echo evil" if number % 2 else "echo good")
-    os.rename("/workspace/.flip", "/workspace/deploy.sh")
+    if number % 200 == 0:  # a moment of each is as long as a release takes
+        with open("/workspace/.flip", "w") as file: file.write("echo evil" if number % 400 else "echo good")
+        os.rename("/workspace/.flip", "/workspace/deploy.sh")
     time.sleep(0.0005)
 """
 
@@ -112,10 +115,10 @@ class ApprovedEffect(RulesTest):
 
     def assertStopped(self, done):
         """As an ordinary user the node has no groups that it can stop: then nothing of this runs."""
-        if AS_USER:
+        if not FREEZES:
             self.assertEqual(done["status"], "denied", done)
             self.assertIn("cannot be stopped", done["error"]["message"])
-        return not AS_USER
+        return FREEZES
 
     def test_S22_swaps_over_the_api(self):
         """Many requests write the file while it is released."""
@@ -150,17 +153,22 @@ class ApprovedEffect(RulesTest):
 
     def test_S23_a_program_beside_it_swaps(self):
         self.put("deploy.sh", b"echo good")
-        flips = self.code(SWAP + "while :; do swapped; printf 'echo good' > .new; mv .new deploy.sh; done", wait=0)
+        flips = self.code(SWAP + "while :; do swapped; sleep 0.2; printf 'echo good' > .new; mv .new deploy.sh; sleep 0.2; done", wait=0)
         ran = 0
-        for _ in range(8):
+        for _ in range(40):
+            if ran == 3:
+                break
             held = self.blocked("for i in $(seq 40); do cat deploy.sh; echo; sleep 0.01; done")
             self.release(held)
             done = self.ended(held)
-            if not self.assertStopped(done) or done["status"] == "denied":
+            if not self.assertStopped(done):
+                break
+            if done["status"] == "denied":
                 continue
             ran += 1
             self.assertEqual(len(set(done["stdout"].split("\n")) - {""}), 1, "it changed while the program ran")
-        self.assertTrue(AS_USER or self.server.get(flips["id"])["status"] == "running")
+        self.assertTrue(ran > 0 or not FREEZES, "each was denied")
+        self.assertEqual(self.server.get(flips["id"])["status"], "running")
         self.ask("DELETE", f"/v1/executions/{flips['id']}", None, self.ours, 200)
 
     def test_S24_a_watcher_reacts_to_the_release(self):
@@ -177,8 +185,10 @@ class ApprovedEffect(RulesTest):
     def test_S25_no_signal_lets_it_go_on(self):
         self.put("deploy.sh", b"echo good")
         wakes = self.python(WAKES)
-        ran = False
-        for _ in range(12):
+        ran = 0
+        for _ in range(40):
+            if ran == 3:
+                break
             held = self.blocked("cat /tmp/beat; echo; sleep 0.5; cat /tmp/beat; echo; bash deploy.sh; bash deploy.sh")
             self.release(held)
 
@@ -191,11 +201,11 @@ class ApprovedEffect(RulesTest):
             if not self.assertStopped(done):
                 return
             if done["status"] == "completed":
-                ran = True
+                ran += 1
                 first, second, *said = done["stdout"].split("\n")[:4]
                 self.assertEqual(first, second, "it went on")
                 self.assertEqual(len(set(said)), 1, said)
-        del ran  # whether one was released at a moment when the file was as it was is chance
+        self.assertGreater(ran, 0, "each was denied")
 
     def test_S26_what_was_let_in_before_waits(self):
         """Programs that begin while the workspace is being held write nothing into it."""

@@ -7,6 +7,7 @@ import shutil
 
 import harness
 
+NO_FREEZER = "no freezer: this kernel cannot stop a control group"
 NO_GROUPS = "an ordinary user's sandboxes have no control groups: nothing holds them to this limit exactly"
 
 
@@ -16,6 +17,17 @@ def lacks_groups(server, record):
     lacks = any("no cgroup" in line for line in weakened)
     assert server.rootless or not lacks, f"root's node has no control groups: {weakened}"
     return lacks
+
+
+def can_freeze():
+    """Whether root's node can stop a group of its own: cgroups v2 since Linux 5.2, or v1 with its freezer."""
+    v1 = any("freezer" in line.split(":")[1].split(",") for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines())
+    return v1 or any(pathlib.Path("/sys/fs/cgroup").glob("*/cgroup.freeze"))
+
+
+def need_freezer(test):
+    if not can_freeze():
+        test.skipTest(NO_FREEZER)
 
 
 def memory_limits(server):

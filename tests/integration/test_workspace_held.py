@@ -2,11 +2,13 @@
 """An approval in a session is of an effect: the workspace as it was when it was asked for. What changes it before the
 program starts denies that; nothing changes it while the program runs."""
 
+import http.client
 import pathlib
 import time
 import unittest
 
 import harness
+import machine
 from escalation_case import Escalations
 
 
@@ -125,8 +127,9 @@ class Workspace(Held):
         self.put(session, "data", b"now")
 
     def test_programs_of_before_go_on_afterwards(self):
+        machine.need_freezer(self)
         session = self.open()
-        beat = self.code(session, "while :; do date +%s%N > /tmp/beat; sleep 0.02; done", wait=0)
+        beat = self.code(session, "while :; do date +%s%N > /tmp/.b; mv /tmp/.b /tmp/beat; sleep 0.02; done", wait=0)
         self.put(session, "deploy.sh", b"cat /tmp/beat; sleep 1; cat /tmp/beat")
         harness.wait_for("the beat", lambda: "1" in self.code(session, "cat /tmp/beat")["stdout"], 10)
         first, second = self.approved(self.blocked(session))["stdout"].split()
@@ -137,6 +140,7 @@ class Workspace(Held):
 
     def test_what_is_stopped_can_be_ended(self):
         """Its session as well; and what waits for it ends at its time."""
+        machine.need_freezer(self)
         session = self.open()
         beat = self.code(session, "sleep 60", wait=0)
         held = self.blocked(session, "sleep 30", timeout_seconds=60)
@@ -148,6 +152,55 @@ class Workspace(Held):
         self.assertNotIn("id", second)
         self.call("DELETE", f"/v1/sessions/{session}", key=self.key_, status=200)
         self.assertEqual(self.server.wait_end(held["id"], 20)["status"], "cancelled")
+
+    def test_what_waits_for_it_can_be_ended(self):
+        """Requests that race with the release: each is refused, has ended, or waits and can be ended at once."""
+        session = self.open()
+        held = self.blocked(session, "sleep 30", timeout_seconds=60)
+        self.approve(held)
+        let_in = []
+        while self.server.get(held["id"])["status"] != "running":
+            begun = self.code(session, "true", wait=0)
+            let_in += [begun["id"]] if "id" in begun else []
+        for each in let_in:
+            self.server.request("DELETE", f"/v1/executions/{each}", key=self.key_)
+            self.assertIn(self.server.wait_end(each, 10)["status"], ("cancelled", "completed"))
+        self.assertEqual(self.server.get(held["id"])["status"], "running")
+        self.call("DELETE", f"/v1/executions/{held['id']}", key=self.key_, status=200)
+        self.assertEqual(self.server.wait_end(held["id"], 20)["status"], "cancelled")
+        self.assertEqual(self.code(session, "echo on")["stdout"], "on\n")
+
+    def test_its_artifacts_are_collected(self):
+        """By requests of its own, which pass; another's wait."""
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo made > out.txt")
+        done = self.approved(self.blocked(session, artifacts=["out.txt"]))
+        self.assertEqual((done["status"], [each["path"] for each in done["artifacts"]]), ("completed", ["out.txt"]), done)
+
+    def test_later_input_is_not_approved(self):
+        session = self.open()
+        for more, field in (({"keep_input": True}, "keep_input"), ({"tty": {}}, "tty")):
+            refused = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "python3", **more}, key=self.key_, status=422)
+            self.assertIn("takes input later", refused.json()["detail"])
+            self.assertIn(field, str(refused.json()))
+
+    def test_an_upload_on_its_way(self):
+        """It is stopped with the rest, or the program denied: what is sent afterwards is not there while it runs."""
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+        held = self.blocked(session, "for i in 1 2 3 4 5; do bash deploy.sh; sleep 0.2; done")
+        sending = http.client.HTTPConnection(self.server.host, self.server.port, timeout=60)
+        self.addCleanup(sending.close)
+        sending.putrequest("PUT", f"/v1/sessions/{session}/files/deploy.sh")
+        sending.putheader("Authorization", f"Bearer {self.key_}")
+        sending.putheader("Content-Length", "9")
+        sending.endheaders(b"echo ")
+        harness.wait_for("the upload", lambda: self.call("GET", f"/v1/sessions/{session}", key=self.key_).json()["executions_running"] > 0, 10)
+        self.approve(held)
+        harness.wait_for("its start or end", lambda: self.server.get(held["id"])["status"] != "blocked", 30, every=0.02)
+        sending.send(b"evil")
+        done = self.server.wait_end(held["id"], 30)
+        self.assertIn((done["status"], done["stdout"]), (("completed", "good\n" * 5), ("denied", "")), done)
 
     def test_a_cell_has_a_fresh_interpreter(self):
         """What one keeps is no part of the workspace: an earlier cell may have made anything of `print`."""
@@ -176,6 +229,7 @@ class Workspace(Held):
 class Killed(Held):
     def test_nothing_stays_stopped(self):
         """The service is killed while programs are stopped: they are gone with the session."""
+        machine.need_freezer(self)
         session = self.open()
         mark = f"{time.time_ns() % 10**9 + 10**6}"
         self.code(session, f"exec -a stopped-{mark} sleep 600", wait=0)
@@ -203,6 +257,12 @@ class Bounds(Held):
         self.refused(session)
         self.put(session, "data", b"x" * ((1 << 20) - 9))
         self.assertEqual(self.approved(self.blocked(session))["stdout"], "good\n")
+
+    def test_names_are_bounded_too(self):
+        """Targets of links are kept as digests."""
+        session = self.open()
+        self.code(session, "ln -s $(printf %04000d 0) link")
+        self.assertEqual(self.approved(self.blocked(session, "ls"))["stdout"], "link\n")
 
     def test_how_many(self):
         session = self.open()

@@ -103,6 +103,7 @@ struct Served {
     const size_t bounds = request.size() - 2;
     uint64_t bytes = number(bounds);
     if (files.size() > number(bounds + 1)) return EFBIG;
+    out += encode(wire::files::State{.mode = 040755, .size = 0, .path = "", .sum = ""});
     for (const model::FileSpec& file : files) {
       if (file.content.size() > bytes) return EFBIG;
       bytes -= file.content.size();

@@ -197,12 +197,12 @@ bool Live::canFreeze() const {
   return parts_.group && !parts_.guest && parts_.group->canFreeze();
 }
 
-Task<Result<>> Live::freeze() {
+Task<Result<>> Live::freeze(std::function<bool()> over) {
   const auto self = shared_from_this();
   asio::steady_timer pause(executor_);
   for (Part& part : split_)
     part.frozen = true;
-  for (auto wait = std::chrono::milliseconds(1); wait < kFreezeFor; wait *= 2) {
+  for (auto wait = std::chrono::milliseconds(1); wait < kFreezeFor && !over(); wait *= 2) {
     bool all = true;
     for (const Part& part : split_) {  // one that was empty may have gone
       if (part.frozen) all = CO_TRY(part.group->freeze()) && all;
@@ -211,6 +211,7 @@ Task<Result<>> Live::freeze() {
     pause.expires_after(wait);
     co_await pause.async_wait(kUse);
   }
+  if (over()) co_return Result<>{};
   co_return fail(Code::kUnavailable, "what runs in the session could not be stopped in time");
 }
 

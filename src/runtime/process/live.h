@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,8 +121,8 @@ class Live : public Housing,
   // Whether programs can be stopped from outside, where nothing inside can let them go on.
   [[nodiscard]] bool canFreeze() const;
   // Stops all that programs have started until now: in each group that was split off, whoever has
-  // given it back. kUnavailable: not in time. thaw() in any case.
-  Task<Result<>> freeze();
+  // given it back, or until `over`. kUnavailable: not in time. thaw() in any case.
+  Task<Result<>> freeze(std::function<bool()> over);
   void thaw();
 
   // For one beside it: a group within the sandbox's, with limits of its own; nullptr where there

@@ -76,6 +76,7 @@ Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
   usage_timer_.cancel();
   input_changed_.notify();
   co_await clear();
+  if (refused_) co_return std::unexpected(*std::move(refused_));
   compose();
   co_return std::move(outcome_);
 }
@@ -164,7 +165,11 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   if (attached_) {
     co_await attach(observer);
   } else if (auto sent = co_await start(command, with_input); !sent) {
-    if (!begun_ && cause_) {
+    if (!begun_ && !cause_) {  // nothing of it was sent
+      refused_ = std::move(sent).error();
+      cause_ = End::kStartFailed;
+    }
+    if (!begun_) {
       wall_timer_.cancel();
       board_->close(line_);
       co_return false;
@@ -198,7 +203,7 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
   line_->group = group_;
   if (line_->use == LineUse::kKernel && command.argv.size() > 1) line_->kernel = command.argv[1];
   if (line_->use == LineUse::kCell && command.argv.size() > 1) beginCell(command.argv[1]);
-  const auto turn = co_await this->turn();
+  const auto turn = CO_TRY(co_await this->turn());
   if (cause_) co_return fail(Code::kConflict, "it was ended before it could start");
   begun_ = true;
   if (gate_) {
@@ -235,8 +240,9 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
 }
 
 // What the turn lets it do, its group can be stopped for, and the workspace be read after.
-Task<Switchboard::Turn> SessionRun::turn() {
+Task<Result<Switchboard::Turn>> SessionRun::turn() {
   constexpr std::chrono::milliseconds kLook{200};
+  constexpr std::chrono::seconds kPatience{10};
   const auto waits = [this] {
     return gate_ && gate_->closed && gate_->count != passes_ && !cause_ && !board_->ended();
   };
@@ -247,8 +253,13 @@ Task<Switchboard::Turn> SessionRun::turn() {
       const auto given_back = std::move(turn);
     }
     wall_timer_.cancel();  // it has not begun
-    while (waits())
+    if (!gate_until_) gate_until_ = base::monotonicNow() + kPatience;
+    while (waits() && base::monotonicNow() < *gate_until_)
       co_await gate_->changed.wait(base::monotonicNow() + kLook);
+    if (waits()) {
+      co_return fail(Code::kConflict,
+                     "running in a session: its workspace is held for another program");
+    }
     if (!cause_) armWall(wall_ + live_->startGrace());
   }
 }

@@ -26,7 +26,8 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
  public:
   // Of `limits` those of a single program are its own: time, and processor time.
   // `attached`: that of a kernel which runs already, in what goes on from a memory image. `gate`:
-  // it starts nothing while that is closed, unless it is already when this is made.
+  // it starts nothing while that is closed, unless it is already when this is made. It waits some
+  // seconds in all, and then fails with kConflict.
   SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
              model::Limits limits, std::shared_ptr<Line> attached = nullptr,
              std::shared_ptr<HoldGate> gate = nullptr);
@@ -48,7 +49,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   // False when it did not come to an exit: `cause_` is set then.
   Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
   Task<Result<>> start(const model::Command& command, bool with_input);
-  Task<Switchboard::Turn> turn();
+  Task<Result<Switchboard::Turn>> turn();
   Task<void> attach(ExecObserver& observer);
   Task<Result<>> sendFiles();
   Task<void> relay(ExecObserver& observer);
@@ -101,10 +102,12 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::optional<Meter> cell_;
   std::shared_ptr<Line> line_;  // of the command that runs
   std::shared_ptr<HoldGate> gate_;
-  uint64_t passes_;                 // at which closing of it; 0: at none
-  std::shared_ptr<void> starting_;  // counted in `gate_`
-  bool attached_ = false;           // which did before this
-  bool begun_ = false;              // something of the command was sent
+  uint64_t passes_;                            // at which closing of it; 0: at none
+  std::optional<base::Monotonic> gate_until_;  // it waits for it, once it has
+  std::optional<Error> refused_;               // it has not opened
+  std::shared_ptr<void> starting_;             // counted in `gate_`
+  bool attached_ = false;                      // which did before this
+  bool begun_ = false;                         // something of the command was sent
   bool files_sent_ = false;
   bool compiling_ = false;
   bool started_ = false;
