@@ -84,6 +84,7 @@ struct OneHome final : Home {
   Result<> admit() override { return {}; }
   void enter() override {}
   void leave() override {}
+  void visit(const model::Principal& /*who*/) override {}
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override { return box; }
   [[nodiscard]] Cause cause() const override { return Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return base::Monotonic::max(); }
