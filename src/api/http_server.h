@@ -66,8 +66,9 @@ class HttpServer {
   [[nodiscard]] std::optional<int64_t> certificateExpires() const;
 
   // Credentials changed. Streams, WebSockets and tunnels that were begun with one that no longer
-  // stands end at once, other answers have kAnswerGrace to be sent. The server itself looks every
-  // kCredentialLook, for those that expire.
+  // stands end at once, and so do requests that have not arrived as a whole. Other answers have
+  // kAnswerGrace to be sent. The server itself looks every kCredentialLook, for those that expire;
+  // also after stop(), while a connection is open.
   void lookAtCredentials();
   static constexpr Millis kCredentialLook{400};
   static constexpr Millis kAnswerGrace{250};
