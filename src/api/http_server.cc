@@ -144,6 +144,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     }
     for (const auto& connection : lost)
       connection->credentialLost();
+    shared->handler->looked();
   }
 
   // While the service stops, too: what it answers then may go on for as long as its programs end.

@@ -35,6 +35,8 @@ class HttpHandler {
   virtual void connections(size_t open) = 0;
   // Whether answers to `credential` may go on; see HttpServer::lookAtCredentials().
   virtual bool stands(const auth::Credential& credential) = 0;
+  // After each look at the credentials of connections: for what goes on without one.
+  virtual void looked() {}
 };
 
 // Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.

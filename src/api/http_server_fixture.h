@@ -79,11 +79,13 @@ class Handler : public HttpHandler {
     ++looks[credential.id];
     return !revoked.contains(credential.id);
   }
+  void looked() override { ++all_looks; }
   void release() { gate_.cancel(); }
 
   std::deque<int> statuses;
   std::set<std::string> revoked;
   std::map<std::string, size_t> looks;  // at each credential
+  size_t all_looks = 0;
   size_t open = 0;
   size_t handling = 0;  // requests that got here
   size_t flooded = 0;

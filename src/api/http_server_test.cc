@@ -298,6 +298,7 @@ TEST_F(HttpServerTest, AStreamEndsAtTheEndOfItsCredential) {
     handler_.revoked = {"key_1"};
     std::ignore = co_await drain(socket);
     EXPECT_EQ(handler_.open, 0U);
+    EXPECT_GT(handler_.all_looks, 0U) << "others are told of the look";
     context_.stop();
   });
 }
