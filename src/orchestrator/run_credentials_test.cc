@@ -56,6 +56,27 @@ TEST_F(CredentialTest, ATerminalEndsAllTheSame) {
   EXPECT_EQ(shown(session).status, SessionStatus::kRunning);
 }
 
+// Neither a token nor a certificate is in the ledger.
+TEST_F(CredentialTest, ATerminalEndsAtTheEndOfAToken) {
+  begin(true);
+  model::Principal bearer = principal();
+  bearer.key_id = "jwt_1";
+  bearer.ends_at = base::wallMicros() + 3'600'000'000;
+  const std::string session = created();
+  model::ExecRequest terminal = program({"hold"});
+  terminal.terminal = model::TerminalSize{};
+  const auto later = await(sessions_->exec(bearer, session, terminal, ""));
+  bearer.ends_at = base::wallMicros();
+  const auto now = await(sessions_->exec(bearer, session, terminal, ""));
+  const auto plain = await(sessions_->exec(bearer, session, program({"hold"}), ""));
+  ASSERT_TRUE(later && now && plain);
+  service_->lookAtCredentials();
+  EXPECT_EQ(ServiceTest::ended(now->id).error->details.at("credential"), "jwt_1");
+  fake_->release();
+  EXPECT_EQ(ServiceTest::ended(later->id).status, Status::kCompleted);
+  EXPECT_EQ(ServiceTest::ended(plain->id).status, Status::kCompleted);
+}
+
 TEST_F(CredentialTest, WhereItIsWantedAllEndsAndSaysByWhat) {
   begin(true);
   offer_.max_sandboxes = 2;
