@@ -49,6 +49,11 @@ Result<std::set<std::string>> RunService::Impl::revokedOf(const model::Escalatio
   return revoked;
 }
 
+Result<> RunService::Impl::strikeRevoked(model::Escalation& e) const {
+  policy::strike(e, TRY(revokedOf(e)));
+  return {};
+}
+
 Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escalation e) {
   const auto self = shared_from_this();
   const std::set<std::string> revoked = CO_TRY(revokedOf(e));
@@ -96,12 +101,7 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
 
 // Of an approval that is about to be used, or was.
 void RunService::Impl::strikeVotes(Live& run) const {
-  const auto revoked = revokedOf(*run.approval);
-  if (revoked) {
-    policy::strike(*run.approval, *revoked);
-  } else {
-    run.refusal = revoked.error();
-  }
+  if (auto struck = strikeRevoked(*run.approval); !struck) run.refusal = std::move(struck).error();
 }
 
 Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {
