@@ -214,7 +214,6 @@ Task<void> Connection::run() {
     const bool sent = co_await respond(request, std::move(response));
     const std::chrono::duration<double> took = base::monotonicNow() - begin;
     shared_->handler->answered(request, status, took.count());
-    when_closed_ = nullptr;
     answered();
     releaseBody();
     if (!sent) break;
@@ -336,6 +335,7 @@ Task<std::optional<ParseFailure>> Connection::receive() {
 }
 
 Task<Response> Connection::callHandler(Request& request) {
+  if (lost_since_) co_return refuseLost(request);
   std::string what;
   if (request.stream_limit) {
     request.incoming = std::make_shared<IncomingBody>(shared_from_this());
@@ -587,6 +587,7 @@ void Connection::close() {
   if (!open_) return;
   open_ = false;
   unwait();
+  leaveAnswering();
   --shared_->open;
   shared_->handler->connections(shared_->open);
   boost::system::error_code ignored;

@@ -52,8 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   // What it answers to, while it is among Shared::answering.
   [[nodiscard]] const auth::Credential& credential() const { return credential_; }
-  // That no longer stands. Ends what goes on, and the rest after HttpServer::kAnswerGrace; called
-  // until then.
+  // That no longer stands. Ends what goes on and what is still arriving at once, and the rest
+  // after HttpServer::kAnswerGrace. No other request is answered.
   void credentialLost();
 
  private:
@@ -84,7 +84,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wait();  // joins Shared::waiting
   void unwait();
   void answerFor(const Request& request);  // joins Shared::answering
+  void leaveAnswering();
   void answered();
+  void endGrace(base::Monotonic since);
+  [[nodiscard]] static Response refuseLost(const Request& request);
   bool mayGoOn(const Response& response);  // false: it is closed
   void expireIn(Millis time);
   void watchPeer();
@@ -108,8 +111,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<std::list<Connection*>::iterator> answering_;
   auth::Credential credential_;
   std::optional<base::Monotonic> lost_since_;  // `credential_` no longer stands
-  bool goes_on_ = false;                       // the answer is a stream, a WebSocket or a tunnel
-  std::function<void()> end_conversation_;     // of the WebSocket that it has become
+  std::optional<boost::asio::steady_timer> lost_timer_;
+  bool goes_on_ = false;                    // the answer is a stream, a WebSocket or a tunnel
+  std::function<void()> end_conversation_;  // of the WebSocket that it has become
   size_t held_ = 0;
   std::string held_for_;  // the tenant
   std::string tenant_;    // whose request is answered

@@ -128,6 +128,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::vector<std::unique_ptr<Listener>> listeners;
   std::unique_ptr<ServerTls> tls;
   asio::steady_timer look_timer;
+  bool gone = false;  // the server, while its coroutines may still have this
 
   explicit Impl(asio::any_io_executor e) : executor(std::move(e)), look_timer(executor) {}
 
@@ -143,11 +144,13 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     }
     for (const auto& connection : lost)
       connection->credentialLost();
+    shared->handler->looked();
   }
 
+  // While the service stops, too: what it answers then may go on for as long as its programs end.
   Task<void> lookRegularly() {
     const auto self = shared_from_this();
-    while (!shared->stopping) {
+    while (!gone && (!shared->stopping || shared->open > 0)) {
       look_timer.expires_after(kCredentialLook);
       const auto [error] = co_await look_timer.async_wait(kTuple);
       if (!error) lookAtCredentials();
@@ -227,6 +230,7 @@ HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits,
 }
 
 HttpServer::~HttpServer() {
+  impl_->gone = true;
   impl_->shared->stopping = true;
   impl_->look_timer.cancel();
   boost::system::error_code ignored;
@@ -289,7 +293,6 @@ void HttpServer::lookAtCredentials() {
 Task<void> HttpServer::stop(Millis grace) {
   const auto impl = impl_;
   impl->shared->stopping = true;
-  impl->look_timer.cancel();
   boost::system::error_code ignored;
   for (auto& listener : impl->listeners)
     listener->acceptor.close(ignored);
@@ -303,6 +306,7 @@ Task<void> HttpServer::stop(Millis grace) {
     while (impl->evict()) {
     }
   }
+  if (impl->shared->open == 0) impl->look_timer.cancel();
 }
 
 }  // namespace cloister::api

@@ -35,6 +35,8 @@ class HttpHandler {
   virtual void connections(size_t open) = 0;
   // Whether answers to `credential` may go on; see HttpServer::lookAtCredentials().
   virtual bool stands(const auth::Credential& credential) = 0;
+  // After each look at the credentials of connections: for what goes on without one.
+  virtual void looked() {}
 };
 
 // Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.
@@ -66,8 +68,9 @@ class HttpServer {
   [[nodiscard]] std::optional<int64_t> certificateExpires() const;
 
   // Credentials changed. Streams, WebSockets and tunnels that were begun with one that no longer
-  // stands end at once, other answers have kAnswerGrace to be sent. The server itself looks every
-  // kCredentialLook, for those that expire.
+  // stands end at once, and so do requests that have not arrived as a whole. Other answers have
+  // kAnswerGrace to be sent. The server itself looks every kCredentialLook, for those that expire;
+  // also after stop(), while a connection is open.
   void lookAtCredentials();
   static constexpr Millis kCredentialLook{400};
   static constexpr Millis kAnswerGrace{250};

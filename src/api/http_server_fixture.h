@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <set>
 
 #include <boost/asio/as_tuple.hpp>
@@ -29,8 +30,8 @@ using asio::ip::tcp;
 inline constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 // /echo gives the body back, /stream writes without end, /three three pieces, /slow waits for
-// `release`, /throw throws, /inject tries to smuggle a header, /ws is a WebSocket. X-API-Key is the
-// id of a credential.
+// `release`, /throw throws, /inject tries to smuggle a header, /ws, /ws-long and /ws-flood are
+// WebSockets. X-API-Key is the id of a credential.
 class Handler : public HttpHandler {
  public:
   explicit Handler(asio::any_io_executor executor)
@@ -61,6 +62,7 @@ class Handler : public HttpHandler {
     if (path == "stream") response.stream = [this](BodyWriter& out) { return flood(out); };
     if (path == "three") response.stream = [](BodyWriter& out) { return three(out); };
     if (path == "ws-long") response.websocket = [this](WebSocket& out) { return converse(out); };
+    if (path == "ws-flood") response.websocket = [this](WebSocket& out) { return pour(out); };
     if (path == "ws") response.websocket = [](WebSocket& out) { return greet(out); };
     if (path == "slow-stream") response.stream = [this](BodyWriter& out) { return flood(out); };
     if (path == "slow" || path == "slow-stream") {
@@ -74,16 +76,21 @@ class Handler : public HttpHandler {
   void answered(const Request&, int status, double) override { statuses.push_back(status); }
   void connections(size_t n) override { open = n; }
   bool stands(const auth::Credential& credential) override {
+    ++looks[credential.id];
     return !revoked.contains(credential.id);
   }
+  void looked() override { ++all_looks; }
   void release() { gate_.cancel(); }
 
   std::deque<int> statuses;
   std::set<std::string> revoked;
+  std::map<std::string, size_t> looks;  // at each credential
+  size_t all_looks = 0;
   size_t open = 0;
   size_t handling = 0;  // requests that got here
   size_t flooded = 0;
   size_t conversing = 0;  // over WebSockets, until `release`
+  size_t poured = 0;      // messages that a WebSocket took
 
   size_t taken = 0;  // of an upload's bytes
   size_t largest_piece = 0;
@@ -114,6 +121,11 @@ class Handler : public HttpHandler {
     std::ignore = co_await out.send("hello");
     ++conversing;
     co_await gate_.async_wait(kTuple);
+  }
+  Task<void> pour(WebSocket& out) {
+    const std::string message(65'536, 'x');
+    while (co_await out.send(message))
+      ++poured;
   }
   static Task<void> greet(WebSocket& out) {
     for (const std::string text : {"hello", "bye"}) {

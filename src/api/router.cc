@@ -164,6 +164,7 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   request.credential = identity->credential();
   request.principal = std::move(identity->principal);
   request.principal.request = request.id;
+  request.principal.ends_at = request.credential.ends_at;
   request.answer_for_credential();
   if (!request.principal.may(*needed)) {
     metrics_.refused("forbidden");
@@ -209,6 +210,10 @@ void Router::connections(size_t open) {
 
 bool Router::stands(const auth::Credential& credential) {
   return authenticator_.stands(credential);
+}
+
+void Router::looked() {
+  look_();
 }
 
 std::optional<std::string> queryText(const Request& request, std::string_view name) {

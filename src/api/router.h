@@ -88,6 +88,9 @@ class Router : public HttpHandler {
   void answered(const Request& request, int status, double seconds) override;
   void connections(size_t open) override;
   bool stands(const auth::Credential& credential) override;
+  void looked() override;
+  // `look` is called by looked(), and outlives this.
+  void onLook(std::function<void()> look) { look_ = std::move(look); }
 
  private:
   std::optional<Response> match(Request& request) const;
@@ -98,6 +101,7 @@ class Router : public HttpHandler {
   auth::Authenticator& authenticator_;
   ServiceMetrics& metrics_;
   orchestrator::Shares under_way_;
+  std::function<void()> look_ = [] {};
 };
 
 // Query parameters, by name; kInvalid names the parameter.

@@ -206,9 +206,10 @@ Result<> checkClaims(const json::object& claims, const TokenRules& rules, int64_
   return {};
 }
 
-int64_t endOf(const json::object& claims, const TokenRules& rules) {
-  const auto expires = seconds(claims, "exp");
-  return expires && *expires ? **expires + rules.leeway : 0;
+Result<int64_t> endOf(const json::object& claims, const TokenRules& rules) {
+  const auto expires = TRY(seconds(claims, "exp"));
+  if (!expires) return bad("it does not say until when it is good");
+  return *expires + rules.leeway;
 }
 
 Result<model::Principal> principalOf(const json::object& claims, const TokenRules& rules) {

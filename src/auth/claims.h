@@ -42,8 +42,8 @@ struct TokenRules {
 // the token is worth nothing.
 Result<> checkClaims(const base::json::object& claims, const TokenRules& rules, int64_t now);
 
-// From when on checkClaims() refuses a token whose claims it takes now; 0 for any other.
-int64_t endOf(const base::json::object& claims, const TokenRules& rules);
+// From when on checkClaims() refuses a token whose claims it takes now. kInvalid: they do not say.
+Result<int64_t> endOf(const base::json::object& claims, const TokenRules& rules);
 
 // Who bears a good token. kDenied, naming the claim, where that is nobody here.
 Result<model::Principal> principalOf(const base::json::object& claims, const TokenRules& rules);

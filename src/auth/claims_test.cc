@@ -72,6 +72,15 @@ TEST(Claims, AreBad) {
     EXPECT_FALSE(checkClaims(claims, rules(), kNow)) << base::toJson(claims);
 }
 
+// An end that nobody knows is not the end of time.
+TEST(Claims, SayWhenTheyEnd) {
+  EXPECT_EQ(endOf(with({}), rules()).value(), kNow + 60 + rules().leeway);
+  EXPECT_FALSE(checkClaims(with({}), rules(), *endOf(with({}), rules())));
+  EXPECT_TRUE(checkClaims(with({}), rules(), *endOf(with({}), rules()) - 1));
+  for (const json::value& exp : {json::value(nullptr), json::value("soon"), json::value(-1)})
+    EXPECT_EQ(endOf(with({{"exp", exp}}), rules()).error().code, Code::kInvalid);
+}
+
 TEST(Claims, MakeAPrincipal) {
   const auto who = principalOf(
       with({{"client_id", "app"}, {"agent", "bot"}, {"roles", {"x", "runner"}}}), rules());

@@ -105,8 +105,9 @@ Task<Result<Identity>> OidcTokens::verify(std::string token) {
       !key->second.verify(jwt->signed_text, jwt->signature)) {
     co_return refused();
   }
-  Identity who{.principal = CO_TRY(principalOf(jwt->claims, rules_)),
-               .ends_at = endOf(jwt->claims, rules_) * kMicros};
+  const auto end = endOf(jwt->claims, rules_);
+  if (!end) co_return refused();
+  Identity who{.principal = CO_TRY(principalOf(jwt->claims, rules_)), .ends_at = *end * kMicros};
   who.principal.key_id = "jwt_" + base::sha256Hex(token).substr(0, kNameDigits);
   co_return who;
 }

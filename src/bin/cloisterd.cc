@@ -495,7 +495,9 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
+  router.onLook([&mcp] { mcp->lookAtCredentials(); });
   parts.authenticator.onChange([&] {
+    // Connections first: a WebSocket to a program that ends is closed with the code 1000.
     server.lookAtCredentials();
     parts.service.lookAtCredentials();
   });

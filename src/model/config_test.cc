@@ -46,6 +46,14 @@ TEST(Config, EveryKindOfValue) {
   EXPECT_EQ(config->retention.every_seconds, 5u);
 }
 
+TEST(Config, WhatARevokedKeyEndsIsSaidInWords) {
+  EXPECT_EQ(parseConfig("", "c.yaml")->auth.on_revoke, OnRevoke::kFinish);
+  EXPECT_EQ(parseConfig("auth: {on_revoke: finish}", "c.yaml")->auth.on_revoke, OnRevoke::kFinish);
+  EXPECT_EQ(parseConfig("auth: {on_revoke: end}", "c.yaml")->auth.on_revoke, OnRevoke::kEnd);
+  EXPECT_THAT(problem("auth: {on_revoke: kill}"),
+              HasSubstr("auth.on_revoke: must be finish or end"));
+}
+
 TEST(Config, AnUnknownKeyIsRefusedWithTheNearest) {
   EXPECT_THAT(problem("http:\n  body_byte: 1024\n"),
               HasSubstr("http.body_byte: unknown key; did you mean http.body_bytes?"));

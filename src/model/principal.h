@@ -2,6 +2,7 @@
 // Principal: on whose behalf a request is made. Every record, permit and audit row carries one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,8 @@ struct Principal {
   Roles roles = Role::kAgent;
   std::string key_id;  // the credential, for the audit log
   std::string request =
-      {};  // what it asks with (X-Request-Id), for the service's log; not recorded
+      {};               // what it asks with (X-Request-Id), for the service's log; not recorded
+  int64_t ends_at = 0;  // of `key_id`, as auth::Credential has it; not recorded
 
   [[nodiscard]] bool isAdmin() const { return roles.has(Role::kAdmin); }
   [[nodiscard]] bool may(Permission permission) const { return model::may(roles, permission); }

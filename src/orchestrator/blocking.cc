@@ -152,7 +152,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     who.roles = {};
     Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
     run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
-    policy::strike(e, TRY(revokedOf(e)));
+    TRY(strikeRevoked(e));
     TRY(policy::use(e, useOf(run)));
     return e;
   }();
@@ -489,7 +489,6 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const bool shares = e.execution_id != run->execution.id;
   const bool orphan = shares && !live.contains(e.execution_id);
   if (shares) e = CO_TRY(sharedApproval(*run, e.id));
-  if (shares) policy::strike(e, CO_TRY(revokedOf(e)));
   run->approval = e;
   CO_TRY(policy::use(*run->approval, use));
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {

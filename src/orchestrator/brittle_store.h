@@ -208,6 +208,10 @@ class BrittleStore final : public store::Store,
   Result<std::vector<store::KeyRecord>> keys(const store::Scope& scope) override {
     return real_->keys(scope);
   }
+  Result<std::vector<store::KeyRecord>> successors(const std::string& id, int64_t now,
+                                                   uint32_t limit) override {
+    return real_->successors(id, now, limit);
+  }
   Result<store::KeyRecord> key(const store::Scope& scope, const std::string& id) override {
     return real_->key(scope, id);
   }

@@ -326,17 +326,23 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
                               .approve = approve,
                               .reason = vote.reason,
                               .now = base::wallMicros()};
-  if (const auto opens = impl->opensStill(found, ballot); !opens) {
+  const auto revoked = CO_TRY(impl->runs->revokedOf(found));
+  Escalation judged = found;
+  policy::strike(judged, revoked);
+  if (const auto opens = impl->opensStill(judged, ballot); !opens) {
     std::ignore = co_await impl->runs->ledger.append(
         refusedVoteEvent(found, principal, approve, opens.error().message));
     co_return std::unexpected(opens.error());
   }
   store::EscalationChange change = impl->changeOf(found);
-  const auto revoked = CO_TRY(impl->runs->revokedOf(found));
   change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
-    policy::strike(e, revoked);  // it does not complete a quorum with these
+    // It does not complete a quorum with these.
+    const bool struck = policy::strike(e, revoked);
     TRY(policy::vote(e, ballot));
-    return votedEvent(e, ballot.by, ballot.approve, ballot.reason);
+    model::AuditEvent event = votedEvent(e, ballot.by, ballot.approve, ballot.reason);
+    if (struck)
+      event.details["revoked_credentials"] = base::json::array(revoked.begin(), revoked.end());
+    return event;
   };
   auto changed = co_await impl->change(std::move(change));
   if (!changed) {

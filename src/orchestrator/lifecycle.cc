@@ -500,7 +500,7 @@ void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, b
     const bool waits = run->execution.status != model::Status::kRunning;
     if (waits && !waiting_too) continue;
     if (blocked.erase(id) > 0) {
-      applyCause(run->execution, cause);
+      applyCause(run->execution, run->cause == Cause::kNone ? cause : run->cause);
       runtime::spawn(executor, endBlocked(run));
     } else {
       endFromOutside(*run, cause);

@@ -65,6 +65,7 @@ struct Live {
   bool revoked = false;              // its agent may no longer do what its sandbox lets it do
   bool lost_credential = false;      // it ends with the credential that began it
   bool terminal = false;             // its program has one
+  int64_t ends_at = 0;               // of its credential, as model::Principal
   uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
   std::string weaker;       // policy::weakerOf(), as it was started
   Ruling ruling;            // of the engine, when it was asked last: decide() goes by it

@@ -16,6 +16,7 @@ using model::EscalationStatus;
 Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
   const std::string& tenant = run.execution.principal.tenant;
   Escalation e = TRY(parts.store.escalations().get(store::Scope::ofTenant(tenant), id));
+  TRY(strikeRevoked(e));  // one that is used stays so, and does not wait for other votes
   e.execution_id = run.execution.id;
   if (e.status != EscalationStatus::kUsed) return e;
   e.status = EscalationStatus::kApproved;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a credential began ends with it, as far as the configuration says so: terminals always,
-// sessions and other programs with `auth.on_revoke: end`. And its votes end with it: an approval
-// that had its quorum by them waits for others.
+// those of tokens and certificates too; sessions and other programs of a key with `auth.on_revoke:
+// end`. And its votes end with it: an approval that had its quorum by them waits for others.
 #include <map>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
@@ -28,7 +29,9 @@ void RunService::Impl::lookAtCredentials() {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
     const bool ends = run->terminal || config.end_on_revoke;
-    if (!ends || run->lost_credential || stands(run->execution.principal.key_id)) continue;
+    const bool over = run->terminal && run->ends_at != 0 && base::wallMicros() >= run->ends_at;
+    const auto holds = [&] { return !over && stands(run->execution.principal.key_id); };
+    if (!ends || run->lost_credential || holds()) continue;
     run->lost_credential = true;
     if (run->cause == Cause::kNone) run->cause = Cause::kCredential;  // before its session's end
     runtime::spawn(executor, endLive(run, Cause::kCredential));
@@ -44,6 +47,11 @@ Result<std::set<std::string>> RunService::Impl::revokedOf(const model::Escalatio
     if (counts && TRY(store::isRevoked(parts.store, credential))) revoked.insert(credential);
   }
   return revoked;
+}
+
+Result<> RunService::Impl::strikeRevoked(model::Escalation& e) const {
+  policy::strike(e, TRY(revokedOf(e)));
+  return {};
 }
 
 Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escalation e) {
@@ -93,12 +101,7 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
 
 // Of an approval that is about to be used, or was.
 void RunService::Impl::strikeVotes(Live& run) const {
-  const auto revoked = revokedOf(*run.approval);
-  if (revoked) {
-    policy::strike(*run.approval, *revoked);
-  } else {
-    run.refusal = revoked.error();
-  }
+  if (auto struck = strikeRevoked(*run.approval); !struck) run.refusal = std::move(struck).error();
 }
 
 Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {

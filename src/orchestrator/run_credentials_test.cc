@@ -5,12 +5,15 @@
 #include "orchestrator/blocking_fixture.h"
 #include "orchestrator/port_links.h"
 #include "orchestrator/session_fixture.h"
+#include "policy/approval.h"
+#include "store/store_testing.h"
 
 namespace cloister::orchestrator {
 namespace {
 
 using model::SessionStatus;
 using testing::HasSubstr;
+using testing::Not;
 
 class CredentialTest : public SessionsTest {
  protected:
@@ -56,6 +59,27 @@ TEST_F(CredentialTest, ATerminalEndsAllTheSame) {
   EXPECT_EQ(shown(session).status, SessionStatus::kRunning);
 }
 
+// Neither a token nor a certificate is in the ledger.
+TEST_F(CredentialTest, ATerminalEndsAtTheEndOfAToken) {
+  begin(true);
+  model::Principal bearer = principal();
+  bearer.key_id = "jwt_1";
+  bearer.ends_at = base::wallMicros() + 3'600'000'000;
+  const std::string session = created();
+  model::ExecRequest terminal = program({"hold"});
+  terminal.terminal = model::TerminalSize{};
+  const auto later = await(sessions_->exec(bearer, session, terminal, ""));
+  bearer.ends_at = base::wallMicros();
+  const auto now = await(sessions_->exec(bearer, session, terminal, ""));
+  const auto plain = await(sessions_->exec(bearer, session, program({"hold"}), ""));
+  ASSERT_TRUE(later && now && plain);
+  service_->lookAtCredentials();
+  EXPECT_EQ(ServiceTest::ended(now->id).error->details.at("credential"), "jwt_1");
+  fake_->release();
+  EXPECT_EQ(ServiceTest::ended(later->id).status, Status::kCompleted);
+  EXPECT_EQ(ServiceTest::ended(plain->id).status, Status::kCompleted);
+}
+
 TEST_F(CredentialTest, WhereItIsWantedAllEndsAndSaysByWhat) {
   begin(true);
   offer_.max_sandboxes = 2;
@@ -69,6 +93,8 @@ TEST_F(CredentialTest, WhereItIsWantedAllEndsAndSaysByWhat) {
   expectEnded(alone);
   expectEnded(queued);
   expectEnded(inside);
+  EXPECT_THAT(ServiceTest::ended(alone).error->message, HasSubstr("may have run in part"));
+  EXPECT_THAT(ServiceTest::ended(queued).error->message, Not(HasSubstr("in part")));
   const model::Session done = endedSession(session);
   EXPECT_EQ(reason(done), "PERMISSION_DENIED");
   EXPECT_EQ(done.end->details.at("credential"), "key_1");
@@ -121,6 +147,7 @@ TEST_F(CredentialTest, APortLinkEndsWithTheKeyThatMadeIt) {
 
 class VotesTest : public BlockingTest {
  protected:
+  using BlockingTest::idIn;
   void begin() {
     start();
     for (const char* who : {"key_1", "key_of_boss", "key_of_chief", "key_of_deputy"})
@@ -128,6 +155,20 @@ class VotesTest : public BlockingTest {
   }
   Status statusOf(const model::Execution& run) {
     return service_->get(principal(), run.id)->status;
+  }
+  model::Session session() {
+    model::SessionRequest wanted;
+    wanted.ttl = Millis(3'600'000);
+    wanted.idle_ttl = Millis(600'000);
+    const auto made = await(sessions_->create(principal(), wanted, ""));
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? *made : model::Session{};
+  }
+  static std::string idIn(const model::Session& session) {
+    return std::string(session.error->details.at("escalation_id").get_string());
+  }
+  void runTo(const model::Session& session, SessionStatus status) {
+    runUntil([&] { return sessions_->get(principal(), session.id)->status == status; });
   }
 };
 
@@ -144,6 +185,87 @@ TEST_F(VotesTest, AQuorumTakesVotesOfCredentialsThatStand) {
   EXPECT_EQ(statusOf(held), Status::kBlocked);
   ASSERT_TRUE(vote(approver("deputy"), idIn(held)));
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
+  std::vector<base::json::object> votes;
+  for (const auto& entry : *store_->audit(store::Scope::allTenants(), 0, 1000)) {
+    if (entry.event.action == "escalation.approved") votes.push_back(entry.event.details);
+  }
+  ASSERT_EQ(votes.size(), 3U);
+  EXPECT_FALSE(votes[0].contains("revoked_credentials"));
+  EXPECT_EQ(votes[1].at("revoked_credentials"),
+            base::json::value(base::json::array{"key_of_boss"}));
+  EXPECT_FALSE(votes[2].contains("revoked_credentials")) << "once";
+}
+
+// The person has voted by a credential that is revoked: that must not skip what a vote has to meet.
+TEST_F(VotesTest, AVoteInPlaceOfAStruckOneMeetsTheRulesOfNow) {
+  begin();
+  store::NewEscalation asked;  // of a service that asked for less
+  asked.escalation.operation = "file_write";
+  asked.escalation.subject = "*.txt";
+  asked.escalation.requester = principal();
+  asked.escalation.roles = {"approver"};
+  asked.escalation.quorum = 2;
+  asked.escalation.grant_us = 60'000'000;
+  asked.escalation.expires_at = base::wallMicros() + 3'600'000'000;
+  asked.event = {
+      .action = "escalation.requested", .subject = "", .principal = principal(), .details = {}};
+  const std::string id = store::testing::await<Escalation>([&](auto done) {
+                           store_->escalations().add(asked, std::move(done));
+                         })->id;
+  const policy::Ballot ballot{.by = approver("boss"),
+                              .person = personOf(*store_, approver("boss")).value(),
+                              .approve = true,
+                              .reason = "why",
+                              .now = base::wallMicros()};
+  const store::EscalationChange first{
+      .tenant = "acme",
+      .id = id,
+      .apply = [ballot](Escalation& e) -> Result<model::AuditEvent> {
+        TRY(policy::vote(e, ballot));
+        return votedEvent(e, ballot.by, true, ballot.reason);
+      },
+      .channels = {},
+      .notification = ""};
+  ASSERT_TRUE(store::testing::await<Escalation>(
+      [&](auto done) { store_->escalations().change(first, std::move(done)); }));
+  revokeKey("key_of_boss");
+  putKey(0, "key_next");
+  model::Principal again = approver("boss");
+  again.key_id = "key_next";
+  const auto voted = vote(again, id);
+  ASSERT_FALSE(voted);
+  EXPECT_THAT(voted.error().message, HasSubstr("deny it, so that it is asked for anew"));
+}
+
+// With `auth.on_revoke: end`, what waits for people ends as well: a run, a session, and a program
+// of one.
+TEST_F(VotesTest, WhatWaitsForThemEndsWithItsRequester) {
+  config_.end_on_revoke = true;
+  begin();
+  const model::Session open = session();
+  ASSERT_TRUE(vote(approver("boss"), idIn(open)));
+  runTo(open, SessionStatus::kRunning);
+  model::ExecRequest wanted;
+  wanted.run = request({"echo", "hello"});
+  const auto program = await(sessions_->exec(principal(), open.id, wanted, ""));
+  ASSERT_TRUE(program) << program.error().message;
+  const model::Execution run = blocked();
+  const model::Session waiting = session();
+  ASSERT_EQ(program->status, Status::kBlocked);
+  ASSERT_EQ(waiting.status, SessionStatus::kBlocked);
+  revokeKey("key_1");
+  for (const std::string& id : {program->id, run.id}) {
+    const model::Execution done = ended(id);
+    EXPECT_EQ(done.error->details.at("reason"), "credential_revoked");
+    EXPECT_EQ(done.error->details.at("credential"), "key_1");
+    EXPECT_THAT(done.error->message, Not(HasSubstr("in part")));
+  }
+  for (const model::Session& each : {open, waiting}) {
+    runTo(each, SessionStatus::kEnded);
+    const model::Session done = *sessions_->get(principal(), each.id);
+    EXPECT_EQ(done.end->details.at("credential"), "key_1");
+  }
+  runUntil([&] { return auditOf(idIn(waiting)).back() == "escalation.withdrawn"; });
 }
 
 // Approved while there was no node, and released when there is one.
@@ -211,21 +333,16 @@ TEST_F(VotesTest, ARotatedRequestersRunStarts) {
 
 TEST_F(VotesTest, ASessionWaitsForAnotherVote) {
   begin();
-  model::SessionRequest wanted;
-  wanted.ttl = Millis(3'600'000);
-  wanted.idle_ttl = Millis(600'000);
-  const auto held = await(sessions_->create(principal(), wanted, ""));
-  ASSERT_TRUE(held) << held.error().message;
-  const std::string id(held->error->details.at("escalation_id").get_string());
+  const model::Session held = session();
+  const std::string id = idIn(held);
   service_->setNode({});
   ASSERT_TRUE(vote(approver("boss"), id));
   revokeKey("key_of_boss");
   connect();
   runUntil([&] { return escalation(id).status == EscalationStatus::kPending; });
-  EXPECT_EQ(sessions_->get(principal(), held->id)->status, SessionStatus::kBlocked);
+  EXPECT_EQ(sessions_->get(principal(), held.id)->status, SessionStatus::kBlocked);
   ASSERT_TRUE(vote(approver("chief"), id));
-  runUntil(
-      [&] { return sessions_->get(principal(), held->id)->status == SessionStatus::kRunning; });
+  runTo(held, SessionStatus::kRunning);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
 // Its session may have let it wait for long: votes and its own credential may have been revoked.
 Result<> RunService::Impl::stillApproved(const Live& run, Escalation e) const {
   TRY(requesterStands(run.execution.principal));
-  policy::strike(e, TRY(revokedOf(e)));
+  TRY(strikeRevoked(e));
   return policy::use(e, useOf(run));
 }
 

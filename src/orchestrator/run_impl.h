@@ -98,6 +98,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void lookAtCredentials();
   // Of those who approved: the credentials that are revoked.
   [[nodiscard]] Result<std::set<std::string>> revokedOf(const model::Escalation& e) const;
+  // Their votes do not count in `e`.
+  [[nodiscard]] Result<> strikeRevoked(model::Escalation& e) const;
   // As it is without their votes; the ledger has that then. kPending: it waits for others.
   Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
   // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.

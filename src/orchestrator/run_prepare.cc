@@ -74,6 +74,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   run->access = asked.workspace;
   run->rule_language = policy::ruleLanguage(request, parts.languages);
   run->accepted_at = base::monotonicNow();
+  run->ends_at = principal.ends_at;
   execution.principal = std::move(principal);
   execution.language = request.language.empty() ? "" : run->rule_language;
   if (const auto* language = parts.languages.find(request.language)) {

@@ -299,7 +299,7 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
   CO_TRY(runs->requesterStands(session.record.principal));
   co_await consult(session);
   Escalation e = CO_TRY(escalationOf(session));
-  policy::strike(e, CO_TRY(runs->revokedOf(e)));
+  CO_TRY(runs->strikeRevoked(e));
   const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
   if (used) e.status = EscalationStatus::kApproved;
   const policy::Use use = CO_TRY(useOf(session));

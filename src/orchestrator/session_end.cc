@@ -64,6 +64,14 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   runtime::spawn(runs->executor, finish(session));
 }
 
+void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::string&)>& stands) {
+  const auto sessions = live;
+  for (const auto& [id, session] : sessions) {
+    if (session->ending || stands(session->record.principal.key_id)) continue;
+    beginEnd(session, endByCredential(session->record));
+  }
+}
+
 Task<void> Sessions::Impl::finish(SessionPtr session) {
   const auto self = shared_from_this();
   const base::Monotonic until = base::monotonicNow() + config.patience.begin;

@@ -48,14 +48,6 @@ Result<bool> Sessions::Impl::isTooOpenForVisitors(const LiveSession& session, Ru
   return false;
 }
 
-void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::string&)>& stands) {
-  const auto sessions = live;
-  for (const auto& [id, session] : sessions) {
-    if (session->ending || stands(session->record.principal.key_id)) continue;
-    beginEnd(session, endByCredential(session->record));
-  }
-}
-
 void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
   // While it moves, `held` is of the sandbox that it is to have, and may not get.
   if (!stricter && session->moving) return;

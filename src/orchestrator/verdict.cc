@@ -176,7 +176,8 @@ void applyLostPermission(Execution& execution, Cause cause) {
         "program may have run in part";
   } else if (cause == Cause::kCredential) {
     why = "the credential that began it, " + execution.principal.key_id +
-          ", was revoked or has expired; the program may have run in part";
+          ", was revoked or has expired";
+    if (execution.started_at != 0) why += "; the program may have run in part";
   }
   set(execution, Status::kFailed, error_type::kPermissionDenied, std::move(why), false);
   auto& details = execution.error->details;

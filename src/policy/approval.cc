@@ -107,8 +107,9 @@ uint32_t approvalsOf(const Escalation& e, const std::vector<std::string>& roles)
 Result<> hasItsVotes(const Escalation& e) {
   const bool struck = std::ranges::any_of(e.decisions, &model::EscalationDecision::revoked);
   if (!struck || e.approvals() >= e.quorum) return {};
-  return refused(approval::kRevoked,
-                 "a credential that approved " + e.id + " was revoked since; ask anew");
+  const bool waits = e.status == EscalationStatus::kPending;
+  return refused(approval::kRevoked, "a credential that approved " + e.id + " was revoked since; " +
+                                         (waits ? "it waits for another vote" : "ask anew"));
 }
 
 Result<> isInTime(const Escalation& e, const Use& use) {

@@ -89,6 +89,8 @@ TEST(Approval, AStruckVoteDoesNotCount) {
   ASSERT_TRUE(vote(e, ballot("chief")));
   EXPECT_EQ(e.status, EscalationStatus::kPending) << "one of two";
   EXPECT_EQ(use(e, useOf(e)).error().field, approval::kRevoked);
+  EXPECT_EQ(use(e, useOf(e)).error().message,
+            "a credential that approved " + e.id + " was revoked since; it waits for another vote");
   ASSERT_TRUE(vote(e, ballot("boss"))) << "with a credential that stands";
   EXPECT_EQ(e.status, EscalationStatus::kApproved);
   EXPECT_TRUE(strike(e, {"key_chief"}));
@@ -106,6 +108,7 @@ TEST(Approval, WhatIsAboutToStartStandsByVotesThatCount) {
   EXPECT_TRUE(strike(e, {"key_boss"}));
   EXPECT_EQ(e.status, EscalationStatus::kUsed) << "for good";
   EXPECT_EQ(stands(e, by, nullptr).error().field, approval::kRevoked);
+  EXPECT_TRUE(stands(e, by, nullptr).error().message.ends_with("; ask anew"));
   Escalation by_rule = asked();
   approveByRule(by_rule, "safe", kNow);
   EXPECT_FALSE(strike(by_rule, {""}));

@@ -20,6 +20,14 @@ constexpr char kOne[] =
 constexpr char kByHash[] = "SELECT " KEY_COLUMNS " FROM api_keys WHERE sha256=?";
 constexpr char kList[] =
     "SELECT " KEY_COLUMNS " FROM api_keys WHERE (?1 IS NULL OR tenant=?1) ORDER BY created_at, id";
+// Those that a key was rotated to, directly or through others that have expired unrevoked.
+constexpr char kSuccessors[] =
+    "WITH RECURSIVE rotated(id) AS ("
+    "SELECT id FROM api_keys WHERE replaces=?1 AND replaces<>''"
+    " UNION SELECT next.id FROM rotated JOIN api_keys old ON old.id=rotated.id"
+    " JOIN api_keys next ON next.replaces=old.id AND next.replaces<>''"
+    " WHERE old.revoked_at=0 AND old.expires_at<>0 AND old.expires_at<=?2 LIMIT ?3)"
+    "SELECT " KEY_COLUMNS " FROM api_keys WHERE id IN (SELECT id FROM rotated)";
 #undef KEY_COLUMNS
 constexpr char kRevoke[] = "UPDATE api_keys SET revoked_at=? WHERE id=?";
 constexpr char kEnd[] = "UPDATE api_keys SET expires_at=? WHERE id=?";
@@ -152,6 +160,16 @@ Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256
   Statement row = TRY(db.use(kByHash));
   if (!TRY(row.bind(sha256).step())) return std::nullopt;
   return TRY(readKey(row));
+}
+
+Result<std::vector<KeyRecord>> successorRows(Database& db, const std::string& id, int64_t now,
+                                             uint32_t limit) {
+  Statement row = TRY(db.use(kSuccessors));
+  row.bind(id, now, static_cast<int64_t>(limit));
+  std::vector<KeyRecord> out;
+  while (TRY(row.step()))
+    out.push_back(TRY(readKey(row)));
+  return out;
 }
 
 Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope) {

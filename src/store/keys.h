@@ -22,5 +22,7 @@ Result<void> noteKeyUseRow(Transaction tx, const std::string& id, int64_t at);
 Result<KeyRecord> getKey(Database& db, const Scope& scope, const std::string& id);
 Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);
 Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope);
+Result<std::vector<KeyRecord>> successorRows(Database& db, const std::string& id, int64_t now,
+                                             uint32_t limit);
 
 }  // namespace cloister::store

@@ -289,6 +289,11 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return listKeys(db, scope); });
   }
 
+  Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now,
+                                            uint32_t limit) override {
+    return read("", [&](Database& db) { return successorRows(db, id, now, limit); });
+  }
+
   Result<KeyRecord> key(const Scope& scope, const std::string& id) override {
     return read("", [&](Database& db) { return getKey(db, scope, id); });
   }

@@ -245,6 +245,10 @@ class Store {
   virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
   virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
   virtual Result<KeyRecord> key(const Scope& scope, const std::string& id) = 0;
+  // Those that the key `id` was rotated to, directly or through others that have expired by `now`
+  // unrevoked; in no order, and at most `limit`.
+  virtual Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now,
+                                                    uint32_t limit) = 0;
   // A version with its document, the newest for 0; nullopt: there is none.
   virtual Result<std::optional<PolicyVersion>> policyVersion(int64_t version) = 0;
   // Newest first, without documents.
@@ -273,6 +277,9 @@ class Store {
   virtual Result<> health() = 0;
 };
 
+// How many successors of a key are looked at; one that was rotated more often does not hold unless
+// one of these is good.
+inline constexpr uint32_t kMostSuccessors = 100;
 // Whether a credential is still good, for what outlasts the request that it came with; kDenied: it
 // is revoked, or has expired without a successor that is good. One that is no key, as a token, was
 // good at the start.

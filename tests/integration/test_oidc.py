@@ -247,10 +247,13 @@ class Life(OidcCase):
             self.assertLessEqual(asked, 2 + (time.monotonic() - begin), "once a second at most")
 
     def test_what_it_began_ends_with_a_token(self):
-        """Its streams and its links; its programs go on, and so does a stream that another token opens anew."""
+        """Its streams, its links and its terminals; its other programs go on, and so does a stream that another token
+        opens anew."""
         with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:
+            before = self.oidc.sign(self.good())
+            session = self.server.request("POST", "/v1/sessions", {}, key=before).json()["id"]
             # From now on the seconds of its life count.
-            token = self.oidc.sign(self.good(exp=int(time.time()) + 4))
+            token = self.oidc.sign(self.good(exp=int(time.time()) + 10))
             made = self.server.request("POST", "/v1/executions", {"language": "bash", "code": "sleep 60"}, key=token)
             self.assertEqual(made.status, 201, made.body)
             events = f"/v1/executions/{made.json()['id']}/events"
@@ -258,7 +261,13 @@ class Life(OidcCase):
             artifact = self.server.request("POST", "/v1/artifacts?path=a", b"x", key=token).json()["id"]
             link = self.server.request("GET", f"/v1/artifacts/{artifact}/url?expires_seconds=600", key=token).json()
             self.assertEqual(self.server.request("GET", link["url"], key=False).status, 200)
-            stream.ends_by(time.monotonic() + 5 * harness.PATIENCE)
+            terminal = self.server.request("POST", f"/v1/sessions/{session}/exec",
+                                           {"command": ["cat"], "background": True, "tty": {"cols": 80, "rows": 24}},
+                                           key=token)
+            self.assertIn(terminal.status, (201, 202), terminal.body)
+            stream.ends_by(time.monotonic() + 11 * harness.PATIENCE)
+            ended = self.server.wait_end(terminal.json()["id"], 1)
+            self.assertEqual(ended["error"]["details"]["reason"], "credential_revoked")
             self.assertEqual(self.whoami(token).status, 401)
             self.assertEqual(self.server.request("GET", link["url"], key=False).status, 401)
             again = Held(self.server, "GET", events, self.oidc.sign(self.good()), until=b"event: ")

@@ -62,7 +62,7 @@ GET /v1/snapshots  GET /v1/snapshots/{id}  DELETE /v1/snapshots/{id}
 GET /v1/artifacts  GET /v1/artifacts/{id}  DELETE /v1/artifacts/{id}  DELETE /v1/tenants/{id}/artifacts
 GET /v1/uploads  GET /v1/uploads/{upload}  DELETE /v1/uploads/{upload}
 POST /v1/escalations  GET /v1/escalations  GET /v1/escalations/{id}  POST /v1/escalations/{id}:approve
-POST /v1/escalations/{id}:deny  GET /v1/agents/{agent}/escalation-policy  PUT /v1/agents/{agent}/escalation-policy
+POST /v1/escalations/{id}:deny  GET /v1/escalations/{id}/request  GET /v1/agents/{agent}/escalation-policy  PUT /v1/agents/{agent}/escalation-policy
 GET /v1/keys  GET /v1/keys/{id}  DELETE /v1/keys/{id}
 GET /v1/audit  GET /v1/audit/export  GET /v1/audit/public-key  GET /v1/audit/verify  POST /v1/audit/{seq}:redact
 GET /v1/quotas  PUT /v1/quotas/agents/{agent}  PUT /v1/quotas/tenants/{tenant}
@@ -98,10 +98,11 @@ while True:
 
 
 class Everything:
-    """What one key can begin. `held` are the connections, `runs` the programs that need no connection."""
+    """What one key can begin. `held` are the connections, `runs` the programs that need no connection, `calls` those of
+    MCP, which end with the key."""
 
     def __init__(self, server, key):
-        self.server, self.key, self.held, self.runs = server, key, [], {}
+        self.server, self.key, self.held, self.runs, self.calls = server, key, [], {}, {}
         self.session = Session(server, key=key, language="python", memory_mb=768)
         self.pending = []
 
@@ -131,7 +132,7 @@ class Everything:
         """The one program that waits for nothing but its end, and is not known yet."""
         def found():
             for each in self.call("GET", "/v1/executions?status=running", status=200).json()["executions"]:
-                if each["id"] not in self.runs.values():
+                if each["id"] not in (*self.runs.values(), *self.calls.values()):
                     return each["id"]
         return harness.wait_for("the program to run", found)
 
@@ -192,7 +193,8 @@ class Everything:
             self.open("GET", path, key=key).cut_short = True
 
     def tool_call(self):
-        self.post("/v1/tool-calls?wait=300", {"tool_id": "shell.execute", "arguments": {"command": "sleep 3600"}})
+        self.post("/v1/tool-calls?wait=300", {"tool_id": "shell.execute",
+                                              "arguments": {"command": "sleep 3600", "timeout_seconds": 300}})
         self.runs["tool"] = self.wait_running()
 
     def mcp(self):
@@ -203,6 +205,10 @@ class Everything:
         legacy.__enter__()
         self.open("GET", "/mcp", headers={"Accept": "text/event-stream", "Mcp-Session-Id": legacy.session,
                                           "MCP-Protocol-Version": legacy.version})
+        for era, calling in (("modern", client), ("legacy", legacy)):
+            # With progress it waits to the end.
+            self.pending.append(calling.start_tool("run", {"command": "sleep 3600", **HOURS}, token=era))
+            self.calls[era] = self.wait_running()
 
     def seen_to_end(self, test, since):
         """Each connection, by the bound; and what it says of its end."""
@@ -217,13 +223,17 @@ class Everything:
                 test.assertFalse(held.data.endswith(b"0\r\n\r\n"), "cut off, and not complete")
         for pending in self.pending:
             with test.subTest(pending.method):
-                test.assertIsNone(pending.next(max(0.1, deadline - time.monotonic())))
+                while (told := pending.next(max(0.1, deadline - time.monotonic()))) is not None:
+                    test.assertIn("method", told, "a notification from before, and no answer")
+        for era, run in self.calls.items():
+            with test.subTest(f"an MCP call, {era}"):
+                test.assertTrue(self.server.wait_end(run, SECONDS)["error"])
 
     def close(self):
         for held in self.held:
             held.close()
         self.session.key = None  # the administrator's
-        for run in [*self.runs.values(), self.tty]:
+        for run in [*self.runs.values(), *self.calls.values(), self.tty]:
             self.call("DELETE", f"/v1/executions/{run}")
         self.call("DELETE", "")
 
@@ -281,6 +291,8 @@ class Finish(Revocation):
         self.assertNamed(ended["error"], self.made["id"])
         self.assertEqual({name: self.status(run) for name, run in everything.runs.items()},
                          dict.fromkeys(everything.runs, "running"))
+        self.assertEqual({era: self.status(run) for era, run in everything.calls.items()},
+                         dict.fromkeys(everything.calls, "cancelled"))
         everything.session.key = None
         self.assertEqual(everything.session.show()["status"], "running")
 
@@ -320,7 +332,7 @@ class Finish(Revocation):
         self.assertEqual(refused.status, 401, "the old one itself has ended")
         everything.events.wait_events(3)  # by heartbeats of a second: each look has passed
         self.assertEqual([held.name for held in everything.held if not held.goes_on()], [])
-        self.assertEqual(self.status(everything.tty), "running")
+        self.assertEqual({self.status(run) for run in (everything.tty, *everything.calls.values())}, {"running"})
         everything.seen_to_end(self, self.revoke(successor["id"]))
         self.assertNamed(self.server.wait_end(everything.tty, SECONDS)["error"], self.made["id"])
 

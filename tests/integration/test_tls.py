@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import time
 import unittest
 
 import harness
@@ -28,7 +29,8 @@ class Authority:
         (self.dir / "crlnumber").write_text("01\n")
         (self.dir / "ca.cnf").write_text(
             f"[ca]\ndefault_ca = own\n[own]\ndatabase = {self.dir}/index.txt\n"
-            f"crlnumber = {self.dir}/crlnumber\ndefault_md = sha256\ndefault_crl_days = 30\n")
+            f"crlnumber = {self.dir}/crlnumber\ndefault_md = sha256\ndefault_crl_days = 30\n"
+            f"new_certs_dir = {self.dir}\nrand_serial = yes\npolicy = any\n[any]\ncommonName = supplied\n")
 
     def __enter__(self):
         return self
@@ -45,17 +47,22 @@ class Authority:
     def _new_key(path):
         return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path)
 
-    def issue(self, name, names, usage="clientAuth", days=30, into=None):
-        """A certificate for the subjectAltName `names`; gives the paths of it and of its key."""
+    def issue(self, name, names, usage="clientAuth", days=30, into=None, end=None):
+        """A certificate for the subjectAltName `names`; gives the paths of it and of its key. `end`: its last second, since
+        the epoch, instead of `days`."""
         stem = into or name
         certificate, key = self.dir / f"{stem}.pem", self.dir / f"{stem}.key"
         request, extensions = self.dir / f"{name}.csr", self.dir / f"{name}.ext"
         self._run("req", *self._new_key(key), "-subj", f"/CN={name}", "-out", request)
         extensions.write_text(f"subjectAltName={names}\nextendedKeyUsage={usage}\n")
         fresh = self.dir / f"{name}.new"
-        # -1 days: it was over before it began.
-        self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
-                  "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", fresh)
+        if end:
+            self._run("ca", "-batch", "-notext", "-config", self.dir / "ca.cnf", "-cert", self.ca, "-keyfile", self._key,
+                      "-enddate", time.strftime("%Y%m%d%H%M%SZ", time.gmtime(end)), "-extfile", extensions,
+                      "-in", request, "-out", fresh)
+        else:  # -1 days: it was over before it began
+            self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
+                      "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", fresh)
         fresh.rename(certificate)
         key.chmod(0o644)
         return certificate, key
@@ -195,6 +202,23 @@ class Https(unittest.TestCase):
                 held.enter_context(socket.create_connection(
                     (self.server.host, self.server.port), timeout=10))
             self.assertEqual(self.ask(path="/healthz").status, 200)
+
+    def test_what_it_began_ends_with_a_certificate(self):
+        """A stream is cut off when the certificate expires; the program goes on."""
+        end = int(time.time()) + 8
+        soon = self.authority.issue("soon", "URI:spiffe://corp/alice", end=end)
+        run = self.ask(soon, "/v1/executions", method="POST", body={"language": "bash", "code": "sleep 60"}).json()
+        connection = http.client.HTTPSConnection(self.server.host, self.server.port, timeout=harness.limit(20),
+                                                 context=self.authority.trusting(soon))
+        self.addCleanup(connection.close)
+        connection.request("GET", f"/v1/executions/{run['id']}/events")
+        stream = connection.getresponse()
+        self.assertEqual(stream.status, 200)
+        with self.assertRaises((OSError, http.client.HTTPException)):  # in the middle of an answer
+            stream.read()
+        self.assertGreaterEqual(time.time(), end)
+        self.assertEqual(self.server.get(run["id"])["status"], "running")
+        self.server.request("DELETE", f"/v1/executions/{run['id']}")
 
     # - the command line -
 

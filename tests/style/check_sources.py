@@ -40,7 +40,6 @@ MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/run_asks.cc": "the escalation that runs share",
     "src/orchestrator/session_asks.cc": "the escalation that a blocked session waits for",
-    "src/store/store.cc": "the keys that a key was rotated to",
 }
 TEST_HEADERS = ("_fixture.h", "brittle_store.h", "suite/accept.h", "suite/agents.h", "suite/approvals.h", "suite/audit.h",
                 "suite/boundary.h", "suite/escalations.h", "suite/fixture.h", "suite/images.h",

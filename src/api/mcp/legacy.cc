@@ -2,6 +2,7 @@
 #include "api/mcp/legacy.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/id.h"
 
@@ -67,6 +68,20 @@ void LegacySessions::end(const LegacyPtr& session) {
   for (const auto& [id, exchange] : under_way)
     exchange->cancel();
   session->own->end();
+}
+
+void LegacySessions::endLost(const std::function<bool(const auth::Credential&)>& stands) {
+  std::map<std::pair<std::string, int64_t>, bool> known;
+  std::vector<LegacyPtr> lost;
+  for (const auto& [id, session] : sessions_) {
+    if (session->under_way.empty()) continue;  // without the credential nobody gets to it
+    const auth::Credential of{session->owner.key_id, session->owner.ends_at};
+    const auto [found, is_new] = known.try_emplace({of.id, of.ends_at}, true);
+    if (is_new) found->second = stands(of);
+    if (!found->second) lost.push_back(session);
+  }
+  for (const LegacyPtr& session : lost)
+    end(session);
 }
 
 void LegacySessions::endStreams() {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "api/mcp/exchange.h"
 #include "api/mcp/message.h"
+#include "auth/credential.h"
 #include "model/principal.h"
 
 namespace cloister::api::mcp {
@@ -62,6 +64,9 @@ class LegacySessions {
   LegacyPtr find(const std::string& id, const model::Principal& owner);
   // Ends it, and cancels what is under way.
   void end(const LegacyPtr& session);
+  // Ends those in which something is under way and whose owner's credential no longer stands: a
+  // lost connection cancels nothing of them.
+  void endLost(const std::function<bool(const auth::Credential&)>& stands);
   // Ends what the sessions' own streams tell, so that their readers end.
   void endStreams();
   [[nodiscard]] size_t size() const { return sessions_.size(); }

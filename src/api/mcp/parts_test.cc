@@ -258,6 +258,30 @@ TEST(McpSessions, AreOnesOwnAndBounded) {
   EXPECT_FALSE(sessions.find(other->id, someone("b")));
 }
 
+TEST(McpSessions, EndWithTheirCredentialWhereSomethingIsUnderWay) {
+  boost::asio::io_context io;
+  LegacySessions sessions(io.get_executor(), {});
+  model::Principal token = someone("jwt_1");
+  token.ends_at = 7;
+  std::vector<ExchangePtr> under_way;
+  for (const model::Principal& owner : {someone("key_1"), someone("key_2"), token}) {
+    const LegacyPtr session = sessions.open(owner, "2025-06-18", {});
+    under_way.push_back(std::make_shared<Exchange>(io.get_executor()));
+    session->under_way.emplace("1", under_way.back());
+  }
+  ASSERT_TRUE(sessions.open(someone("key_1"), "2025-06-18", {}));
+  size_t looks = 0;
+  sessions.endLost([&](const auth::Credential& each) {
+    ++looks;
+    return each.id == "key_2" && each.ends_at == 0;
+  });
+  EXPECT_EQ(looks, 3U);
+  EXPECT_TRUE(under_way[0]->cancelled());
+  EXPECT_FALSE(under_way[1]->cancelled());
+  EXPECT_TRUE(under_way[2]->cancelled());
+  EXPECT_EQ(sessions.size(), 2U) << "that of key_2, and one in which nothing goes on";
+}
+
 TEST(McpSessions, InUseAreNoMoreThanOneMayHave) {
   boost::asio::io_context io;
   LegacySessions sessions(io.get_executor(), {.sessions = 3, .sessions_of_a_key = 2});

@@ -99,6 +99,11 @@ Server::Server(boost::asio::any_io_executor executor, RestParts& rest, json::obj
       approvals_(settings.approval_life),
       sessions_(executor_, settings.legacy) {}
 
+void Server::lookAtCredentials() {
+  sessions_.endLost(
+      [this](const auth::Credential& each) { return rest_.authenticator.stands(each); });
+}
+
 void Server::stop() {
   stopping_ = true;
   for (const Listener& listener : listeners_)

@@ -87,6 +87,8 @@ class Server {
   LegacySessions& sessions() { return sessions_; }
   std::list<Listener>& listeners() { return listeners_; }
 
+  // Credentials may have ended: cancels what is under way by such a one without a connection.
+  void lookAtCredentials();
   // Ends streams that would stay open for as long as their clients do. For an orderly stop.
   void stop();
   [[nodiscard]] bool stopping() const { return stopping_; }

@@ -49,6 +49,7 @@ class McpTest : public PartsTest {
     ASSERT_TRUE(made) << made.error().message;
     server_ = *std::move(made);
     router_ = std::make_unique<Router>(server_->routes(), *authenticator_, served_);
+    router_->onLook([this] { server_->lookAtCredentials(); });
   }
 
   Task<Told> answer(std::string method, std::string body, std::vector<Header> headers, bool key) {
@@ -308,6 +309,23 @@ TEST_F(McpTest, ALegacyClientCancelsByNotification) {
   EXPECT_EQ(post(cancelled, headers).status, 202);
   const Told told = finish(pending);
   EXPECT_FALSE(told.body.contains("result"));
+  runUntil([&] { return fake_->live() == 0; });
+}
+
+// Its connection cancels nothing, so that the end of that would not end it.
+TEST_F(McpTest, ALegacyCallEndsWithItsKey) {
+  serve();
+  const auto headers = initialized();
+  const auto pending = start(answer(
+      "POST",
+      R"({"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"run","arguments":{"argv":["hold"]}}})",
+      headers, true));
+  runUntil([&] { return fake_->live() > 0; });
+  router_->looked();
+  EXPECT_GT(fake_->live(), 0U) << "it stands";
+  revokeKey(store_->keyByHash(base::sha256Hex(secret_))->value().id);
+  router_->looked();
+  EXPECT_FALSE(finish(pending).body.contains("result"));
   runUntil([&] { return fake_->live() == 0; });
 }
 

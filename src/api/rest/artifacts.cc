@@ -132,7 +132,6 @@ Task<Result<Response>> link(RestParts& parts, Request& request) {
   const model::Artifact artifact =
       CO_TRY(parts.artifacts.get(request.principal, request.params[0]));
   const auto seconds = CO_TRY(queryInteger(request, "expires_seconds", 1, kMaxLinkSeconds));
-  constexpr int64_t kMicros = 1'000'000;
   const std::string& made_with = request.credential.id;
   const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
   const std::string signature = CO_TRY(parts.artifacts.sign(artifact, expires_at, made_with));
@@ -140,7 +139,7 @@ Task<Result<Response>> link(RestParts& parts, Request& request) {
       200, base::json::object{{"url", "/v1/artifacts/" + artifact.ref.id +
                                           "/content?expires=" + std::to_string(expires_at) +
                                           "&credential=" + made_with + "&signature=" + signature},
-                              {"expires_at", base::formatTime(expires_at * kMicros)}});
+                              {"expires_at", base::formatTime(expires_at * kMicrosPerSecond)}});
 }
 
 // The artifact that a key or a link may read.

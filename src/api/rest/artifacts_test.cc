@@ -84,6 +84,20 @@ TEST_F(ArtifactsRestTest, AnUploadThatBreaksOffGoesOn) {
   EXPECT_EQ(upload("&upload=mine&offset=11").body, made.body) << "its end is told again";
 }
 
+// Of a link that was made with a key, too, though the ledger knows when that ends.
+TEST_F(ArtifactsRestTest, AnAnswerToALinkEndsWithTheLink) {
+  const Answer made = upload("", {"one"});
+  const Answer link =
+      request("GET", "/v1/artifacts/" + made.text("id") + "/url?expires_seconds=100");
+  Request read;
+  read.method = "GET";
+  ASSERT_TRUE(parseTarget(link.text("url"), read));
+  ASSERT_FALSE(await(router_->admit(read)));
+  EXPECT_EQ(await(router_->handle(read)).status, 200);
+  EXPECT_EQ(read.credential.id, store_->keyByHash(base::sha256Hex(secret_))->value().id);
+  EXPECT_EQ(read.credential.ends_at, base::parseTime(link.text("expires_at")));
+}
+
 TEST_F(ArtifactsRestTest, RefusalsNameTheParameter) {
   upload("&upload=mine", {"half"}, Then::kBreaksOff);
   expectProblem(upload("&upload=mine&offset=3", {"x"}), 409, "query.offset");

@@ -34,7 +34,8 @@ Task<void> sendMessages(EventFeed feed, WebSocket& out) {
   }
 }
 
-// To follow a run takes less than to write to it; and a connection may outlive its key.
+// To follow a run takes less than to write to it. A message may come just before the look at
+// credentials that ends its connection.
 Result<> mayWrite(RestParts& parts, const model::Principal& principal) {
   const Permission needed = Permission::kExecutionRun;
   if (!principal.may(needed)) {

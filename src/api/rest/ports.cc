@@ -328,16 +328,15 @@ Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   CO_TRY(reader.finish());
   const model::Session session =
       CO_TRY(parts.sessions.mayConnect(request.principal, request.params[0], "making a link"));
-  constexpr int64_t kMicros = 1'000'000;
   const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
   const std::string token = CO_TRY(parts.port_links.sign(
       session.principal.tenant, session.id, target.port, expires_at, request.credential.id));
-  co_return jsonResponse(201,
-                         json::object{{"token", token},
-                                      {"url", "/v1/sessions/" + session.id + "/ports/" +
-                                                  std::to_string(target.port) + "~" + token + "/"},
-                                      {"port", target.port},
-                                      {"expires_at", base::formatTime(expires_at * kMicros)}});
+  co_return jsonResponse(
+      201, json::object{{"token", token},
+                        {"url", "/v1/sessions/" + session.id + "/ports/" +
+                                    std::to_string(target.port) + "~" + token + "/"},
+                        {"port", target.port},
+                        {"expires_at", base::formatTime(expires_at * kMicrosPerSecond)}});
 }
 
 }  // namespace

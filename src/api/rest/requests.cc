@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "base/id.h"
 
 namespace cloister::api {
 namespace {
@@ -37,16 +36,12 @@ Result<base::json::object> parseObject(std::string_view body, const model::Reque
 }
 
 int64_t linkEnd(const auth::Credential& credential, int64_t seconds) {
-  constexpr int64_t kMicros = 1'000'000;
-  const int64_t wanted = base::wallMicros() / kMicros + seconds;
-  return credential.ends_at == 0 ? wanted : std::min(wanted, credential.ends_at / kMicros);
+  const int64_t wanted = base::wallMicros() / kMicrosPerSecond + seconds;
+  return credential.ends_at == 0 ? wanted : std::min(wanted, credential.ends_at / kMicrosPerSecond);
 }
 
 void answerForLink(Request& request, const std::string& made_with, int64_t expires_at) {
-  // The ledger knows when a key ends. A link of any other credential ends with that at the latest.
-  constexpr int64_t kMicros = 1'000'000;
-  const bool key = base::isId("key", made_with);
-  request.credential = {.id = made_with, .ends_at = key ? 0 : expires_at * kMicros};
+  request.credential = {.id = made_with, .ends_at = expires_at * kMicrosPerSecond};
   request.answer_for_credential();
 }
 

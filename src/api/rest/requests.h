@@ -46,10 +46,13 @@ Task<Result<T>> readBody(RestParts& parts, Request& request,
   co_return read;
 }
 
+inline constexpr int64_t kMicrosPerSecond = 1'000'000;
+
 // When a link ends that is made with `credential` for so many seconds (Unix seconds): at the end of
 // that, where it is no key.
 int64_t linkEnd(const auth::Credential& credential, int64_t seconds);
-// The request came with a good link: its answer ends with the credential that made it.
+// The request came with a good link: its answer ends with the credential that made that, and at its
+// end.
 void answerForLink(Request& request, const std::string& made_with, int64_t expires_at);
 
 // Lists are read newest first: the next page is before the last one's `seq`.

@@ -264,8 +264,11 @@ Task<Result<Response>> call(RestParts& parts, Request& request) {
     auto waited =
         co_await parts.service.wait(request.principal, execution.id, std::max(left, Millis(0)));
     execution = CO_TRY(std::move(waited));
-    const bool again = tries < retriesFor(*wanted.tool, execution) && wanted.approval.empty();
-    if (!again || base::monotonicNow() >= until) co_return effectResponse(execution);
+    const bool again = tries < retriesFor(*wanted.tool, execution) && wanted.approval.empty() &&
+                       base::monotonicNow() < until;
+    // The connection may be closed by then, and nothing new begins by what was revoked.
+    if (!again || !parts.authenticator.stands(request.credential))
+      co_return effectResponse(execution);
   }
 }
 

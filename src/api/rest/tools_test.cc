@@ -56,6 +56,25 @@ TEST_F(ToolsRestTest, AStartThatFailsIsMadeAgain) {
   EXPECT_EQ(effect("twice").at("metadata").at("attempts"), 1);
 }
 
+// Its request was let in; its key is revoked before it is tried again.
+TEST_F(ToolsRestTest, ARevokedKeyTriesNothingAgain) {
+  serveTools();
+  fake_->failProvision(Error{Code::kUnsupported, "making the sandbox: no namespaces", {}});
+  Request call;
+  call.method = "POST";
+  call.has_body = true;
+  call.body = R"({"tool_id":"twice"})";
+  call.headers = {{"authorization", "Bearer " + secret_}};
+  ASSERT_TRUE(parseTarget("/v1/tool-calls", call));
+  ASSERT_FALSE(await(router_->admit(call)));
+  revokeKey(call.credential.id);
+  const Response response = await(router_->handle(call));
+  const json::object effect = base::parseJson(response.body).value().as_object();
+  EXPECT_EQ(effect.at("error").at("type"), "SANDBOX_STARTUP_FAILED");
+  EXPECT_EQ(effect.at("metadata").at("attempts"), 1);
+  EXPECT_EQ(store_->list(store::Scope::allTenants(), store::ListQuery{})->size(), 1U);
+}
+
 TEST_F(ToolsRestTest, CallsOfASessionHaveItsRate) {
   session_config_.calls_per_minute = 1;
   serveTools();

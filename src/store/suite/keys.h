@@ -2,6 +2,8 @@
 // Part of StoreSuite: API keys with roles, addresses, successors and their last use.
 #pragma once
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "store/suite/fixture.h"
@@ -107,6 +109,36 @@ TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
   ASSERT_TRUE(revoke(*store_, all_, "key_c"));
   EXPECT_EQ(stillHolds(*store_, "key_a").error().code, Code::kDenied);
   EXPECT_TRUE(isRevoked(*store_, "key_a").value());
+}
+
+// Whatever other keys the tenant has: each of these is read at every look.
+TEST_P(StoreSuite, SuccessorsAreThoseOfOneKeyAndBounded) {
+  const int64_t past = base::wallMicros() - 1;
+  const auto succeed = [&](const std::string& id, const std::string& old) {
+    KeyRecord next = keyOf(id, model::Role::kAgent, "acme");
+    next.replaces = old;
+    ASSERT_TRUE(rotate(*store_, all_, next, past));
+  };
+  const auto found = [&](const std::string& id, uint32_t limit) {
+    std::vector<std::string> ids;
+    for (const KeyRecord& key : store_->successors(id, base::wallMicros(), limit).value())
+      ids.push_back(key.id);
+    std::ranges::sort(ids);
+    return ids;
+  };
+  ASSERT_TRUE(put(*store_, keyOf("key_0", model::Role::kAgent, "acme")));
+  ASSERT_TRUE(put(*store_, keyOf("key_other", model::Role::kAgent, "acme")));
+  succeed("key_1", "key_0");
+  succeed("key_2", "key_1");
+  EXPECT_EQ(found("key_0", 10), (std::vector<std::string>{"key_1", "key_2"}));
+  EXPECT_EQ(found("key_1", 10), std::vector<std::string>{"key_2"});
+  EXPECT_EQ(found("key_other", 10), std::vector<std::string>{});
+  EXPECT_EQ(found("key_0", 1).size(), 1U);
+  for (uint32_t at = 3; at <= kMostSuccessors + 1; ++at)
+    succeed("key_" + std::to_string(at), "key_" + std::to_string(at - 1));
+  EXPECT_EQ(stillHolds(*store_, "key_0").error().code, Code::kDenied) << "too far from it";
+  EXPECT_TRUE(isRevoked(*store_, "key_0").value());
+  EXPECT_TRUE(stillHolds(*store_, "key_2"));
 }
 
 TEST_P(StoreSuite, ExpiryIsNoRevocation) {
