@@ -200,7 +200,7 @@ class SessionHost final : public Host {
       co_return fail(Code::kConflict, "running in a session: it was ended before it could start");
     }
     // The session is there until then.
-    co_return std::shared_ptr<void>(nullptr, [home, turn](void*) mutable { turn.reset(); });
+    co_return std::shared_ptr<void>(turn.get(), [home, turn](void*) mutable { turn.reset(); });
   }
 
   boost::asio::any_io_executor executor_;

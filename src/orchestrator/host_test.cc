@@ -97,7 +97,7 @@ struct OneHome final : Home {
       co_await changed.wait();
     if (over()) co_return nullptr;
     ++opening;
-    co_return std::shared_ptr<void>(nullptr, [this](void*) { --opening; });
+    co_return std::shared_ptr<void>(&opening, [this](void*) { --opening; });
   }
   void wake() override { changed.notify(); }
   Task<void> ended(base::Monotonic /*deadline*/) override { co_return; }

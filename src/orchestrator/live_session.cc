@@ -120,7 +120,7 @@ Task<std::shared_ptr<void>> LiveSession::unheld(std::function<bool()> over) {
     co_await changed.wait();
   if (over()) co_return nullptr;
   ++opening;
-  co_return std::shared_ptr<void>(nullptr, [this](void*) {
+  co_return std::shared_ptr<void>(&opening, [this](void*) {
     --opening;
     changed.notify();
   });
