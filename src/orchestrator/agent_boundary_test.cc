@@ -49,6 +49,7 @@ sandbox_levels:
     why: a test
     permissions:
       allowed_commands: [{pattern: "echo *", why: a test}, {pattern: "hold *", why: a test}]
+      forbidden_commands: [{pattern: "sudo *", why: a test, mitigation: without sudo}]
       allowed_file_operations: [read]
 )";
 
