@@ -112,6 +112,7 @@ class BlockedAgentTest : public BlockingTest {
                       pattern +
                       "', why: a test}]\n"
                       "      project_code: allow\n"
+                      "      allowed_file_operations: [read, write, create]\n"
                       "    resource_limits: {max_memory_mb: " +
                       std::to_string(memory_mb) + "}\n",
                   "test")
