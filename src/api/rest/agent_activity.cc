@@ -25,18 +25,19 @@ Result<> mustSee(RestParts& parts, const Request& request, const store::AgentNam
 }
 
 template <class Query>
-Result<> pageOf(const Request& request, Query& query) {
+Result<> pageOf(const Request& request, const ListCursor& cursors, Query& query) {
   const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
   if (limit) query.limit = static_cast<uint32_t>(*limit);
   if (const auto cursor = queryText(request, "cursor"))
-    query.before_seq = TRY(parseCursor(*cursor));
+    query.before_seq = TRY(cursors.read(*cursor));
   return {};
 }
 
 Task<Result<Response>> violations(RestParts& parts, Request& request) {
   store::ViolationQuery query;
   query.of = CO_TRY(agentOf(request));
-  CO_TRY(pageOf(request, query));
+  const ListCursor cursors = cursorOf(parts, request.principal, "violations");
+  CO_TRY(pageOf(request, cursors, query));
   const auto scope = store::Scope::of(request.principal);
   const auto found = CO_TRY(parts.store.agents().violations(scope, query));
   // They outlive the sandbox; without either there is no such agent.
@@ -44,7 +45,8 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
   json::array items;
   for (const model::Violation& violation : found)
     items.push_back(violationObject(violation));
-  json::value cursor = found.size() == query.limit ? cursorBefore(found.back().seq) : nullptr;
+  json::value cursor = nullptr;
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().seq));
   co_return jsonResponse(
       200, json::object{{"violations", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
@@ -52,7 +54,8 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
 Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
   store::AgentAuditQuery query;
   query.of = CO_TRY(agentOf(request));
-  CO_TRY(pageOf(request, query));
+  const ListCursor cursors = cursorOf(parts, request.principal, "agent audit");
+  CO_TRY(pageOf(request, cursors, query));
   if (const auto seconds = CO_TRY(queryInteger(request, "period_seconds", 1, kMaxPeriod)))
     query.since = base::wallMicros() - *seconds * kMicros;
   const auto found = CO_TRY(parts.store.agents().audit(store::Scope::of(request.principal), query));
@@ -66,7 +69,8 @@ Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
                                  {"by", model::toJsonObject(entry.event.principal)},
                                  {"details", model::shownDetails(entry)}});
   }
-  json::value cursor = found.size() == query.limit ? cursorBefore(found.back().seq) : nullptr;
+  json::value cursor = nullptr;
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().seq));
   co_return jsonResponse(
       200, json::object{{"entries", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
