@@ -22,16 +22,17 @@
 #include "store/migrations/m015_cut_artifacts.h"
 #include "store/migrations/m016_escalation_requests.h"
 #include "store/migrations/m017_artifact_agents.h"
+#include "store/migrations/m018_numbers.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 17> kMigrations = {
+constexpr std::array<const char*, 18> kMigrations = {
     kInitial,        kSessions,      kArtifacts,    kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,       kEscalations,
     kEscalationRows, kQuotas,        kSealed,       kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests,
-    kArtifactAgents};
+    kArtifactAgents, kNumbers};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -2,6 +2,7 @@
 """What is another tenant's does not exist: every route that takes an id, every list, every way to say a tenant."""
 
 import base64
+import json
 import unittest
 
 import harness
@@ -191,6 +192,47 @@ class Volume(ApiTest):
 
     def read(self, path, tenant="quiet", role="approver", status=200):
         return self.call("GET", path, key=self.keys[tenant, role], status=status)
+
+    def test_audit(self):
+        runs = [self.run_of("quiet")]
+        for _ in range(5):
+            self.run_of("busy")
+        runs.append(self.run_of("quiet"))
+        entries = self.read("/v1/audit?limit=1000").json()["entries"]
+        self.assertGreaterEqual(len(entries), 6)
+        self.assertEqual([entry["seq"] for entry in entries], list(range(1, len(entries) + 1)))
+        exported = [json.loads(line) for line in self.read("/v1/audit/export").text.splitlines()]
+        self.assertEqual([entry["seq"] for entry in exported[:len(entries)]], list(range(1, len(entries) + 1)))
+        for entry in entries + exported:
+            self.assertNotIn("position", entry)
+        numbers = {entry["hash"]: entry["seq"] for entry in entries}
+        for run in runs:
+            receipt = self.read(f"/v1/executions/{run['id']}/receipt", role="agent").json()
+            for name in ("accepted", "ended"):
+                self.assertEqual(receipt["audit"][name]["seq"], numbers[receipt["audit"][name]["hash"]])
+        self.assertEqual([entry["seq"] for entry in self.read("/v1/audit?after=2&limit=2").json()["entries"]], [3, 4])
+        page = self.read("/v1/audit?order=newest&before=4&limit=2").json()
+        self.assertEqual(([entry["seq"] for entry in page["entries"]], page["next_before"]), ([3, 2], 2))
+        self.assertEqual(json.loads(self.read("/v1/audit/export?after=3").text.splitlines()[0])["seq"], 4)
+        self.assertEqual(self.read(f"/v1/audit?action=execution.*&after={len(entries) + 100}").json()["next_after"], None)
+
+    def test_administrators_see_positions(self):
+        self.run_of("quiet")
+        entries = [json.loads(line) for line in self.call("GET", "/v1/audit/export", status=200).text.splitlines()]
+        self.assertEqual([entry["position"] for entry in entries], list(range(1, len(entries) + 1)))
+        self.assertLess(max(entry["seq"] for entry in entries if entry["tenant"] == "quiet"), len(entries))
+        page = self.call("GET", "/v1/audit?after=3&limit=1", status=200).json()
+        self.assertEqual((page["entries"][0]["position"], page["next_after"]), (4, 4))
+
+    def test_an_agents_audit(self):
+        """An administrator of another tenant made its sandbox: that tenant's numbers are not shown."""
+        self.call("POST", "/v1/agents/other/sandbox?tenant=quiet", {"level": "standard"}, status=201)
+        for tenant, key in (("quiet", self.keys["quiet", "approver"]), ("all", None)):
+            path = "/v1/agents/other/sandbox/audit?tenant=quiet"
+            answer = self.call("GET", path, key=key, status=200)
+            DOCUMENT.check("GET", path.split("?")[0], answer)
+            made = answer.json()["entries"][-1]
+            self.assertEqual((made["seq"] is None, "position" in made), (tenant == "quiet", tenant == "all"), made)
 
     def test_cursors(self):
         ask = {"operation": "file_read", "path": "/etc/x", "reason": "r"}

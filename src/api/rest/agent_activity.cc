@@ -51,6 +51,21 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
       200, json::object{{"violations", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
 
+// An administrator who changed the agent's sandbox may be of another tenant; that tenant's numbers
+// are not for this one's readers.
+json::object agentEntry(const model::AuditEntry& entry, const store::Scope& scope) {
+  const auto& tenant = scope.tenant();
+  const bool own = !tenant || *tenant == entry.event.principal.tenant;
+  json::object object = {{"seq", own ? json::value(entry.seq) : json::value(nullptr)},
+                         {"at", base::formatTime(entry.at)},
+                         {"action", entry.event.action},
+                         {"subject", entry.event.subject},
+                         {"by", model::toJsonObject(entry.event.principal)},
+                         {"details", model::shownDetails(entry)}};
+  if (!tenant) object["position"] = entry.position;
+  return object;
+}
+
 Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
   store::AgentAuditQuery query;
   query.of = CO_TRY(agentOf(request));
@@ -58,19 +73,14 @@ Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
   CO_TRY(pageOf(request, cursors, query));
   if (const auto seconds = CO_TRY(queryInteger(request, "period_seconds", 1, kMaxPeriod)))
     query.since = base::wallMicros() - *seconds * kMicros;
-  const auto found = CO_TRY(parts.store.agents().audit(store::Scope::of(request.principal), query));
+  const auto scope = store::Scope::of(request.principal);
+  const auto found = CO_TRY(parts.store.agents().audit(scope, query));
   if (found.empty()) CO_TRY(mustSee(parts, request, query.of));
   json::array items;
-  for (const model::AuditEntry& entry : found) {
-    items.push_back(json::object{{"seq", entry.seq},
-                                 {"at", base::formatTime(entry.at)},
-                                 {"action", entry.event.action},
-                                 {"subject", entry.event.subject},
-                                 {"by", model::toJsonObject(entry.event.principal)},
-                                 {"details", model::shownDetails(entry)}});
-  }
+  for (const model::AuditEntry& entry : found)
+    items.push_back(agentEntry(entry, scope));
   json::value cursor = nullptr;
-  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().seq));
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().position));
   co_return jsonResponse(
       200, json::object{{"entries", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
