@@ -6,7 +6,7 @@
 
 LOG.jsonl has one entry a line (`cloister audit export`), from the first on; "-" is stdin. With the
 checkpoint file and the public key (audit.pub) the log is also held to what was signed. Prints the
-last entry's number and hash, or names the first bad entry and exits 1.
+last entry's position and hash, or names the first bad entry and exits 1.
 """
 
 import argparse
@@ -29,18 +29,44 @@ def seal(member):
     return hashlib.sha256(f"cloister-audit-seal v1\n{member['salt']}\n{value}".encode()).hexdigest()
 
 
+class Numbers:
+    """Each entry's `seq` is its tenant's next number. In a log of an earlier version it is the position, up to the
+    entry `ledger.renumbered`; the log does not say in advance which it begins with."""
+
+    def __init__(self):
+        self.last, self.positions, self.own = {}, True, True
+
+    def check(self, position, entry):
+        if entry["action"] == "ledger.renumbered":
+            if not self.positions or entry["details"].get("through") != position - 1:
+                raise ValueError("it does not end the numbers of all entries before it")
+            self.positions, self.own = False, True
+        tenant, number = entry["tenant"], entry["seq"]
+        last = self.last.get(tenant, 0)
+        as_position, as_own = self.positions and number == position, self.own and number == last + 1
+        if not as_position and not as_own:
+            if not self.own:
+                raise ValueError(f"its number is {number}, though no entry ledger.renumbered stands before it")
+            if number == last:
+                raise ValueError(f"number {number} of tenant {tenant} is there twice")
+            if number < last:
+                raise ValueError(f"number {number} of tenant {tenant} stands behind number {last}")
+            raise ValueError(f"number {last + 1} of tenant {tenant} is missing: number {number} is the next")
+        self.positions, self.own, self.last[tenant] = as_position, as_own, number
+
+
 def walk(lines):
-    """Yields (seq, hash) of each entry; raises ValueError naming the first bad one."""
-    seq, prev = 0, "0" * 64
+    """Yields (position, hash) of each entry; raises ValueError naming the first bad one."""
+    position, prev, numbers = 0, "0" * 64, Numbers()
     for line in lines:
-        seq += 1
+        position += 1
         try:
             entry = json.loads(line)
             known, sealed = entry.pop("hash"), entry.pop("sealed", {})
+            if (told := entry.pop("position", position)) != position:
+                raise ValueError(f"missing: entry {told} stands in its place")
             if entry.keys() != set(MEMBERS):
                 raise ValueError("its members are not those of an entry")
-            if entry["seq"] != seq:
-                raise ValueError(f"missing: entry {entry['seq']} stands in its place")
             if hashlib.sha256(canonical(entry)).hexdigest() != known:
                 raise ValueError("its bytes do not match its hash")
             for name, member in sealed.items():
@@ -48,12 +74,13 @@ def walk(lines):
                     raise ValueError(f"its sealed {name} is another")
             if entry["prev"] != prev:
                 raise ValueError("it does not carry the hash of the entry before")
+            numbers.check(position, entry)
             if entry["action"] == "ledger.recovered":
                 raise ValueError(f"the ledger was found changed here: {entry['details']}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"entry {seq}: {error}") from None
+            raise ValueError(f"entry {position}: {error}") from None
         prev = known
-        yield seq, known
+        yield position, known
 
 
 # Ed25519 (RFC 8032, section 5.1), which the standard library lacks: verification only.

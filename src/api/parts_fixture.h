@@ -42,12 +42,12 @@ class PartsTest : public orchestrator::SessionsTest {
     snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
-    links_ = std::make_unique<orchestrator::PortLinks>(*keyring_, *store_);
     escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
-                               .port_links = *links_,
+                               .port_links = {*keyring_, *store_},
+                               .cursors = orchestrator::Cursors(*keyring_),
                                .snapshots = *snapshots_,
                                .escalations = *escalations_,
                                .store = *store_,
@@ -71,7 +71,6 @@ class PartsTest : public orchestrator::SessionsTest {
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;
   model::MemoryBounds memory_bounds_;
-  std::unique_ptr<orchestrator::PortLinks> links_;
   std::unique_ptr<orchestrator::SnapshotService> snapshots_;
   std::unique_ptr<orchestrator::EscalationService> escalations_;
   std::unique_ptr<RestParts> parts_;

@@ -25,7 +25,7 @@ constexpr std::string_view kMagic = "CLKEY01\n";
 constexpr size_t kNameBytes = 16;
 constexpr std::string_view kGone = ".gone";
 constexpr char kContext[crypto_kdf_CONTEXTBYTES + 1] = "cloister";
-enum Purpose : uint64_t { kContent = 1, kNames = 2, kLinks = 3, kRecords = 4 };
+enum Purpose : uint64_t { kContent = 1, kNames = 2, kLinks = 3, kRecords = 4, kCursors = 5 };
 
 static_assert(Secret::kSize == crypto_kdf_KEYBYTES);
 
@@ -205,7 +205,8 @@ void Keyring::add(const std::string& name, const Secret& key, const std::string&
                                                     .content = derive(key, kContent),
                                                     .names = derive(key, kNames),
                                                     .links = derive(key, kLinks),
-                                                    .records = derive(key, kRecords)});
+                                                    .records = derive(key, kRecords),
+                                                    .cursors = derive(key, kCursors)});
 }
 
 Result<> Keyring::keep(const std::string& name, const Secret& key,

@@ -44,6 +44,7 @@ struct TenantKeys {
   Secret names;     // names blobs on disk, so that a name does not tell the content
   Secret links;     // authenticates links
   Secret records;   // encrypts what the ledger keeps (tenant_cipher.h)
+  Secret cursors;   // encrypts where pages of lists end (orchestrator/cursors.h)
 };
 
 // The master key first in force, then earlier ones, which are only good to unwrap: a file with one

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "audit/rights.h"
+#include "model/numbering.h"
 #include "store/anchor.h"
 #include "store/checkpoint_file.h"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr uint32_t kChunk = 1000;
 // A ledger with this many entries has had the time to write a checkpoint.
 constexpr uint64_t kExpectCheckpoint = 1000;
+constexpr std::string_view kOldNumbers =
+    "the entries are numbered over all tenants, as earlier versions did, and no entry ended that";
 // How often the walk follows a log that grows under it.
 constexpr int kRounds = 3;
 
@@ -38,6 +41,7 @@ class Walk {
     rights_ = Rights::read(store_);
     if (!loadCheckpoints() || !loadAnchor() || !walkToHead()) return std::move(report_);
     if (!checkTail() || !checkAnchor()) return std::move(report_);
+    if (numbering_.old()) report_.notes.emplace_back(kOldNumbers);
     checkRecords();
     if (report_.ok) checkRights();
     return std::move(report_);
@@ -101,9 +105,9 @@ class Walk {
       if (!next) return badAfterLast(next.error().message);
       if (next->empty()) return true;
       const auto newer = store_.head();
-      if (!newer || !*newer || (*newer)->seq < next->front().seq) {
-        return bad(next->front().seq, entryName(next->front().seq) +
-                                          ": it is past the signed head, " + entryName(last_));
+      if (!newer || !*newer || (*newer)->seq < next->front().position) {
+        const uint64_t past = next->front().position;
+        return bad(past, entryName(past) + ": it is past the signed head, " + entryName(last_));
       }
     }
     return true;
@@ -136,43 +140,58 @@ class Walk {
   }
 
   bool check(const model::AuditEntry& entry) {
-    const std::string name = entryName(entry.seq);
-    if (entry.seq != last_ + 1) {
+    const std::string name = entryName(entry.position);
+    if (entry.position != last_ + 1) {
       return bad(last_ + 1, entryName(last_ + 1) + " is missing: " + name + " is the next");
     }
     if (base::sha256Hex(model::canonicalForm(entry)) != entry.hash) {
-      return bad(entry.seq, name + ": its bytes do not match its hash");
+      return bad(entry.position, name + ": its bytes do not match its hash");
     }
     if (entry.prev != report_.head) {
-      return bad(entry.seq, name + ": it does not follow " + entryName(last_) +
-                                ", whose hash it does not carry");
+      return bad(entry.position, name + ": it does not follow " + entryName(last_) +
+                                     ", whose hash it does not carry");
     }
-    if (const auto line = checkpoints_.find(entry.seq);
-        line != checkpoints_.end() && line->second != entry.hash) {
-      return bad(entry.seq, name + ": its signed checkpoint has another hash");
-    }
-    if (const auto head = anchor_.heads.find(entry.seq);
-        head != anchor_.heads.end() && head->second.hash != entry.hash) {
-      return bad(entry.seq, name + ": the anchor has another hash of it");
-    }
-    if (entry.event.action == "ledger.anchored") {
-      report_.notes.push_back(name + ": " + base::toJson(entry.event.details));
-    }
-    if (entry.event.action == "ledger.recovered") {
-      return bad(entry.seq, name + ": the ledger was found changed here: " +
-                                base::toJson(entry.event.details));
-    }
-    if (!checkSealed(entry)) return false;
+    if (!checkPublished(entry) || !checkAction(entry) || !checkSealed(entry)) return false;
     if (rights_) rights_->note(entry);
-    last_ = entry.seq;
+    last_ = entry.position;
     ++report_.entries;
     report_.head = entry.hash;
     return true;
   }
 
+  // What was signed and is kept outside of the database.
+  bool checkPublished(const model::AuditEntry& entry) {
+    const std::string name = entryName(entry.position);
+    if (const auto line = checkpoints_.find(entry.position);
+        line != checkpoints_.end() && line->second != entry.hash) {
+      return bad(entry.position, name + ": its signed checkpoint has another hash");
+    }
+    if (const auto head = anchor_.heads.find(entry.position);
+        head != anchor_.heads.end() && head->second.hash != entry.hash) {
+      return bad(entry.position, name + ": the anchor has another hash of it");
+    }
+    return true;
+  }
+
+  // Its number, and what the ledger itself had to record.
+  bool checkAction(const model::AuditEntry& entry) {
+    const std::string name = entryName(entry.position);
+    if (const std::string wrong = numbering_.check(entry.position, entry); !wrong.empty()) {
+      return bad(entry.position, name + ": " + wrong);
+    }
+    if (entry.event.action == "ledger.anchored") {
+      report_.notes.push_back(name + ": " + base::toJson(entry.event.details));
+    }
+    if (entry.event.action == "ledger.recovered") {
+      return bad(entry.position, name + ": the ledger was found changed here: " +
+                                     base::toJson(entry.event.details));
+    }
+    return true;
+  }
+
   // What it has sealed is what is beside it, or is said to be redacted by a later entry.
   bool checkSealed(const model::AuditEntry& entry) {
-    const std::string name = entryName(entry.seq);
+    const std::string name = entryName(entry.position);
     std::map<std::string, std::string> seals;
     for (const auto& member : entry.event.details) {
       std::string seal = model::isSealable(entry.event.action, member.key())
@@ -183,12 +202,12 @@ class Walk {
     for (const model::SealedMember& member : entry.sealed) {
       const auto seal = seals.find(member.name);
       if (seal == seals.end() || seal->second != model::sealOf(member)) {
-        return bad(entry.seq, name + ": its sealed \"" + member.name + "\" is another");
+        return bad(entry.position, name + ": its sealed \"" + member.name + "\" is another");
       }
       seals.erase(seal);
     }
     for (const auto& [member, seal] : seals)
-      gone_.emplace(entry.seq, member);
+      gone_.emplace(entry.position, member);
     if (entry.event.action == "audit.redacted") {
       const auto& details = entry.event.details;
       const auto* of = details.if_contains("of");
@@ -266,8 +285,9 @@ class Walk {
   const std::string checkpoint_file_;
   const std::string anchor_file_;
   store::Anchored anchor_;
-  uint64_t began_at_ = 0;                            // the log's end when the anchor was read
-  std::map<uint64_t, std::string> checkpoints_;      // seq → hash
+  uint64_t began_at_ = 0;  // the log's end when the anchor was read
+  model::Numbering numbering_;
+  std::map<uint64_t, std::string> checkpoints_;      // position → hash
   std::set<std::pair<uint64_t, std::string>> gone_;  // sealed, and not there
   Result<Rights> rights_;
   uint64_t last_ = 0;
@@ -281,10 +301,11 @@ Report verify(store::Store& store, const base::VerifyKey& key, const std::string
   return Walk(store, key, checkpoint_file, anchor_file).run();
 }
 
-std::string exportLine(const model::AuditEntry& entry) {
+std::string exportLine(const model::AuditEntry& entry, const store::Scope& scope) {
   std::string line = model::canonicalForm(entry);
   line.pop_back();
   line += ",\"hash\":\"" + entry.hash + "\"";
+  if (!scope.tenant()) line += ",\"position\":" + std::to_string(entry.position);
   if (entry.sealed.empty()) return line + "}";
   base::json::object sealed;
   for (const model::SealedMember& member : entry.sealed)

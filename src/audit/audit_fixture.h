@@ -2,6 +2,9 @@
 // A ledger whose file others change, for tests of verification.
 #pragma once
 
+#include <sys/wait.h>
+
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -56,12 +59,13 @@ class AuditVerify : public ::testing::Test {
     return store_ ? verifyNow() : Report{};
   }
 
-  // As an attacker with the file, to whom triggers mean nothing.
+  // As an attacker with the file, to whom triggers and unique indexes mean nothing.
   void sql(const std::string& text) {
     sqlite3* db = nullptr;
     ASSERT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
     const std::string all =
-        "DROP TRIGGER IF EXISTS audit_is_not_changed; DROP TRIGGER IF EXISTS audit_is_not_cut;" +
+        "DROP TRIGGER IF EXISTS audit_is_not_changed; DROP TRIGGER IF EXISTS audit_is_not_cut;"
+        "DROP INDEX IF EXISTS audit_by_number;" +
         text;
     char* error = nullptr;
     EXPECT_EQ(sqlite3_exec(db, all.c_str(), nullptr, nullptr, &error), SQLITE_OK)
@@ -81,9 +85,16 @@ class AuditVerify : public ::testing::Test {
     const std::string path = dir_.file("log.jsonl");
     std::ofstream out(path);
     for (const auto& entry : store_->audit(store::Scope::allTenants(), 0, 1000).value()) {
-      out << exportLine(entry) << "\n";
+      out << exportLine(entry, store::Scope::allTenants()) << "\n";
     }
     return path;
+  }
+
+  // The exit status of tools/verify_audit.py; what it prints is in the file `said`.
+  int runScript(const std::string& script, const std::string& arguments) {
+    const std::string command =
+        "/usr/bin/python3 " + script + " " + arguments + " >" + dir_.file("said") + " 2>&1";
+    return WEXITSTATUS(std::system(command.c_str()));
   }
 
   store::testing::TempDir dir_;

@@ -35,11 +35,12 @@ void Rights::note(const model::AuditEntry& entry) {
   const std::string& action = entry.event.action;
   const base::json::value* version = entry.event.details.if_contains("version");
   if (action == "key.created" || action == "key.rotated") {
-    keys_[entry.event.subject] = {.made = entry.seq, .revoked = 0, .roles = told(entry, "roles")};
+    keys_[entry.event.subject] = {
+        .made = entry.position, .revoked = 0, .roles = told(entry, "roles")};
   } else if (action == "key.revoked") {
-    keys_[entry.event.subject].revoked = entry.seq;
+    keys_[entry.event.subject].revoked = entry.position;
   } else if (action.starts_with("policy.") && version != nullptr && version->is_int64()) {
-    applications_[version->get_int64()] = {entry.seq, told(entry, "sha256")};
+    applications_[version->get_int64()] = {entry.position, told(entry, "sha256")};
   }
 }
 

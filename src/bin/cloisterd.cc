@@ -551,11 +551,11 @@ Result<> serve(const Options& options) {
                                           artifactConfig(config, quotas.get()), scanner.get());
   orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
                                           snapshotConfig(config, quotas.get()));
-  const orchestrator::PortLinks port_links(*keyring, *store);
   api::RestParts parts{.service = service,
                        .sessions = sessions,
                        .artifacts = artifacts,
-                       .port_links = port_links,
+                       .port_links = {*keyring, *store},
+                       .cursors = orchestrator::Cursors(*keyring),
                        .snapshots = snapshots,
                        .escalations = telling.service,
                        .store = *store,

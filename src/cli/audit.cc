@@ -194,17 +194,17 @@ Result<int> redact(const Invocation& invocation) {
   if (!member) return fail(Code::kInvalid, "which: give --member NAME, as reason or what");
   if (!reason) return fail(Code::kInvalid, "why: give --reason TEXT");
   if (invocation.flags.operands().empty()) {
-    return fail(Code::kInvalid, "which entry: give its number");
+    return fail(Code::kInvalid, "which entry: give its position (see `audit list --json`)");
   }
-  const std::string& seq = invocation.flags.operands()[0];
+  const std::string& position = invocation.flags.operands()[0];
   HttpClient client = TRY(connect(invocation.globals));
   const json::object answer =
-      TRY(call(client, "POST", "/v1/audit/" + percentEncode(seq) + ":redact",
+      TRY(call(client, "POST", "/v1/audit/" + percentEncode(position) + ":redact",
                {{"member", *member}, {"reason", *reason}}));
   if (invocation.globals.json) {
     printJson(answer);
   } else {
-    writeTo(STDOUT_FILENO, "✓ " + printable(*member) + " of entry " + printable(seq) +
+    writeTo(STDOUT_FILENO, "✓ " + printable(*member) + " of entry " + printable(position) +
                                " is forgotten; the log is as whole as before\n");
   }
   return 0;
@@ -214,7 +214,8 @@ constexpr Flag kRedactFlags[] = {
     {.name = "member", .value = "NAME", .help = "of the entry's details, as reason or what"},
     {.name = "reason", .value = "TEXT", .help = "why; goes into the log"},
 };
-constexpr Flag kAfter = {.name = "after", .value = "SEQ", .help = "only entries after this number"};
+constexpr Flag kAfter = {
+    .name = "after", .value = "N", .help = "only entries after this seq; administrators: position"};
 constexpr Flag kExportFlags[] = {kAfter};
 constexpr Flag kVerifyFlags[] = {
     {.name = "against",
@@ -237,8 +238,12 @@ constexpr Flag kListFlags[] = {
      .help = "not before it, as 2026-01-31 or 2026-01-31T10:42:00Z"},
     {.name = "until", .value = "TIME", .help = "before it"},
     {.name = "oldest-first", .value = "", .help = "in the order of the log"},
-    {.name = "after", .value = "SEQ", .help = "only entries after this number, oldest first"},
-    {.name = "before", .value = "SEQ", .help = "only entries before this number"},
+    {.name = "after",
+     .value = "N",
+     .help = "only entries after this seq, oldest first; administrators: position"},
+    {.name = "before",
+     .value = "N",
+     .help = "only entries before this seq; administrators: position"},
     {.name = "limit", .value = "N", .help = "at most so many (default 50)"},
 };
 
@@ -253,7 +258,7 @@ const Command kAuditList = {.name = "audit list",
                             .run = list};
 const Command kAuditRedact = {
     .name = "audit redact",
-    .operands = "SEQ",
+    .operands = "POSITION",
     .max_operands = 1,
     .summary = "forget free text of one audit entry",
     .details =

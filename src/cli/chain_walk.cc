@@ -9,11 +9,12 @@ namespace {
 
 constexpr size_t kMaxLine = size_t{16} << 20;
 constexpr std::string_view kHash = ",\"hash\":\"";
+constexpr std::string_view kPosition = ",\"position\":";
 constexpr std::string_view kSealed = ",\"sealed\":";
 constexpr size_t kDigits = 64;
 
-std::string entryName(uint64_t seq) {
-  return "entry " + std::to_string(seq);
+std::string entryName(uint64_t position) {
+  return "entry " + std::to_string(position);
 }
 
 std::unexpected<Error> broken(std::string why) {
@@ -54,6 +55,42 @@ Result<std::string> withoutSealed(std::string_view line, const std::string& name
   return std::string(line.substr(0, line.size() - tail.size())) + "}";
 }
 
+// The line without its `position`, which an export for readers of all tenants has behind the hash.
+// It is not part of what is hashed: it only says early which line is missing.
+Result<std::string> withoutPosition(std::string line, uint64_t expected) {
+  const size_t at = line.rfind(kPosition);
+  constexpr std::string_view kDecimal = "0123456789";
+  if (at == std::string::npos ||
+      line.find_first_not_of(kDecimal, at + kPosition.size()) != line.size() - 1) {
+    return line;
+  }
+  if (line.substr(at + kPosition.size()) != std::to_string(expected) + "}") {
+    return broken(entryName(expected) + " is missing");
+  }
+  return line.substr(0, at) + "}";
+}
+
+std::string memberText(const base::json::object& entry, std::string_view name) {
+  const base::json::value* found = entry.if_contains(name);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+}
+
+// What the numbers of a log go by (model/numbering.h).
+Result<model::AuditEntry> numbered(const base::json::object& object, const std::string& name) {
+  const base::json::value* seq = object.if_contains("seq");
+  const base::json::value* details = object.if_contains("details");
+  if (seq == nullptr || !seq->is_int64() || seq->get_int64() < 1 || details == nullptr ||
+      !details->is_object()) {
+    return broken(name + ": is not a line of the log");
+  }
+  model::AuditEntry entry;
+  entry.seq = static_cast<uint64_t>(seq->get_int64());
+  entry.event.action = memberText(object, "action");
+  entry.event.principal.tenant = memberText(object, "tenant");
+  entry.event.details = details->get_object();
+  return entry;
+}
+
 }  // namespace
 
 Result<ChainWalk> ChainWalk::against(const std::vector<model::Checkpoint>& published,
@@ -81,31 +118,27 @@ Result<> ChainWalk::feed(std::string_view bytes) {
   return {};
 }
 
-// The entry's canonical form is the line without `hash`, its last member but for what is sealed.
+// The entry's canonical form is the line without `hash` and what stands behind that.
 Result<> ChainWalk::line(std::string_view whole) {
   const std::string next = entryName(last_ + 1);
-  std::string unsealed;
-  std::string_view line = whole;
-  if (whole.contains(kSealed)) {
-    unsealed = TRY(withoutSealed(whole, next));
-    line = unsealed;
-  }
+  std::string line(whole);
+  if (whole.contains(kSealed)) line = TRY(withoutSealed(whole, next));
+  line = TRY(withoutPosition(std::move(line), last_ + 1));
   const size_t tail = kHash.size() + kDigits + 2;  // "}
-  if (line.size() < tail || line.substr(line.size() - tail, kHash.size()) != kHash) {
+  if (line.size() < tail || line.compare(line.size() - tail, kHash.size(), kHash) != 0) {
     return broken(next + ": is not a line of the log");
   }
-  const std::string hash(line.substr(line.size() - kDigits - 2, kDigits));
-  const std::string form = std::string(line.substr(0, line.size() - tail)) + "}";
+  const std::string hash = line.substr(line.size() - kDigits - 2, kDigits);
+  const std::string form = line.substr(0, line.size() - tail) + "}";
   const auto value = base::parseJson(form, {.max_bytes = kMaxLine});
   if (!value || !value->is_object()) return broken(next + ": is not a line of the log");
-  const base::json::value* seq = value->get_object().if_contains("seq");
-  const base::json::value* prev = value->get_object().if_contains("prev");
-  if (seq == nullptr || !seq->is_int64() || static_cast<uint64_t>(seq->get_int64()) != last_ + 1) {
-    return broken(next + " is missing");
-  }
   if (base::sha256Hex(form) != hash) return broken(next + ": its bytes do not match its hash");
-  if (prev == nullptr || !prev->is_string() || prev->get_string() != head_) {
+  if (memberText(value->get_object(), "prev") != head_) {
     return broken(next + ": it does not follow " + entryName(last_));
+  }
+  const model::AuditEntry entry = TRY(numbered(value->get_object(), next));
+  if (const std::string wrong = numbering_.check(last_ + 1, entry); !wrong.empty()) {
+    return broken(next + ": " + wrong);
   }
   if (const auto at = published_.find(last_ + 1); at != published_.end()) {
     if (at->second != hash) return broken(next + ": was published with another hash");

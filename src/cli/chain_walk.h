@@ -12,6 +12,7 @@
 #include "base/crypto.h"
 #include "base/result.h"
 #include "model/checkpoint.h"
+#include "model/numbering.h"
 
 namespace cloister::cli {
 
@@ -34,7 +35,8 @@ class ChainWalk {
  private:
   Result<> line(std::string_view whole);
 
-  std::map<uint64_t, std::string> published_;  // seq → hash
+  std::map<uint64_t, std::string> published_;  // position → hash
+  model::Numbering numbering_;
   uint64_t last_ = 0;
   uint64_t held_ = 0;
   std::string head_ = std::string(64, '0');

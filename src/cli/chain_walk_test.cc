@@ -19,7 +19,7 @@ class ChainWalkTest : public ::testing::Test {
     std::string prev(64, '0');
     for (uint64_t seq = 1; seq <= 10; ++seq) {
       model::AuditEntry entry;
-      entry.seq = seq;
+      entry.position = entry.seq = seq;
       entry.at = static_cast<int64_t>(seq);
       entry.event.action = "test.done";
       entry.event.subject = seq == changed ? "forged" : "s";
@@ -34,7 +34,9 @@ class ChainWalkTest : public ::testing::Test {
   static std::string lineOf(const model::AuditEntry& entry) {
     std::string line = model::canonicalForm(entry);
     line.pop_back();
-    return line + ",\"hash\":\"" + entry.hash + "\"}\n";
+    line += ",\"hash\":\"" + entry.hash + "\"";
+    if (entry.position > 0) line += ",\"position\":" + std::to_string(entry.position);
+    return line + "}\n";
   }
 
   // As the export has an entry with sealed text.
@@ -129,6 +131,39 @@ TEST_F(ChainWalkTest, FindsWhatWasChangedRemovedSwappedOrInserted) {
   expectBroken(text(unlinked), "entry 5: it does not follow entry 4");
 }
 
+TEST_F(ChainWalkTest, HoldsEachTenantsNumbers) {
+  const auto log = [&](const std::vector<std::pair<std::string, uint64_t>>& numbers) {
+    auto out = real_;
+    for (const auto& [tenant, seq] : numbers) {
+      model::AuditEntry entry;
+      entry.position = out.size() + 1;
+      entry.seq = seq;
+      entry.event.action = tenant == "system" ? model::kRenumbered : "test.done";
+      if (tenant == "system") entry.event.details = {{"through", int64_t{10}}};
+      entry.event.principal.tenant = tenant;
+      entry.prev = out.back().hash;
+      entry.hash = base::sha256Hex(model::canonicalForm(entry));
+      out.push_back(entry);
+    }
+    return text(out);
+  };
+  EXPECT_TRUE(walk(log({{"a", 1}, {"b", 1}, {"a", 2}})));
+  EXPECT_TRUE(walk(log({{"system", 1}, {"a", 1}, {"", 11}})));
+  EXPECT_TRUE(walk(log({{"a", 11}, {"b", 12}}))) << "of an earlier version";
+  expectBroken(log({{"a", 1}, {"a", 3}}), "entry 12: number 2 of tenant a is missing");
+  expectBroken(log({{"a", 1}, {"a", 1}}), "entry 12: number 1 of tenant a is there twice");
+  expectBroken(log({{"system", 1}, {"a", 12}}), "entry 12: number 1 of tenant a is missing");
+}
+
+// As an earlier server exports it.
+TEST_F(ChainWalkTest, NeedsNoPositions) {
+  for (model::AuditEntry& entry : real_)
+    entry.position = 0;
+  EXPECT_TRUE(walk(text(real_)));
+  real_.erase(real_.begin() + 4);
+  expectBroken(text(real_), "entry 5: it does not follow entry 4");
+}
+
 TEST_F(ChainWalkTest, RefusesWhatIsNoLog) {
   expectBroken("{}\n", "entry 1: is not a line of the log");
   expectBroken(std::string(200, 'x') + "\n", "is not a line of the log");
@@ -152,7 +187,7 @@ TEST_F(ChainWalkTest, RefusesCheckpointsOfOthers) {
 
 TEST_F(ChainWalkTest, HoldsSealedTextToItsSeal) {
   model::AuditEntry next;
-  next.seq = 11;
+  next.position = next.seq = 11;
   next.at = 11;
   next.event.action = "escalation.approved";
   next.event.subject = "s";

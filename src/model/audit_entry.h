@@ -12,7 +12,8 @@
 
 namespace cloister::model {
 
-// What is recorded; `seq`, `at`, `prev` and `hash` are given by the ledger when it commits.
+// What is recorded; `position`, `seq`, `at`, `prev` and `hash` are given by the ledger when it
+// commits.
 struct AuditEvent {
   std::string action;   // "execution.accepted", "execution.finished", "key.created", …
   std::string subject;  // the id it is about
@@ -30,7 +31,10 @@ struct SealedMember {
 };
 
 struct AuditEntry {
-  uint64_t seq = 0;  // 1, 2, 3 … without a gap
+  // 1, 2, 3 … in the whole log. For readers of all tenants alone, and not part of the hashed form:
+  // the gaps between a tenant's positions tell how much other tenants do.
+  uint64_t position = 0;
+  uint64_t seq = 0;  // 1, 2, 3 … within its tenant; before model/numbering.h's change, the position
   int64_t at = 0;    // wall-clock microseconds
   AuditEvent event;
   std::string prev;                       // hex SHA-256 of the entry before; 64 zeros for the first

@@ -223,9 +223,9 @@ class BrittleStore final : public store::Store,
                                        const store::AuditSearch& search) override {
     return real_->searchAudit(scope, search);
   }
-  void redact(store::Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+  void redact(store::Scope scope, uint64_t position, std::string member, model::AuditEvent event,
               store::Done<void> done) override {
-    real_->redact(std::move(scope), seq, std::move(member), std::move(event), std::move(done));
+    real_->redact(std::move(scope), position, std::move(member), std::move(event), std::move(done));
   }
   Result<std::optional<store::Checkpoint>> head() override { return real_->head(); }
   Result<std::vector<store::Mismatch>> mismatches(uint64_t after, uint32_t limit) override {

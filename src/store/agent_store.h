@@ -57,7 +57,7 @@ struct AgentAuditQuery {
   AgentName of;
   int64_t since = 0;        // wall-clock microseconds
   uint32_t limit = 50;      // 1..500
-  uint64_t before_seq = 0;  // 0: from the newest
+  uint64_t before_seq = 0;  // position; 0: from the newest
 };
 
 // What an agent has done, as far as records are kept.

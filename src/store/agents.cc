@@ -38,8 +38,8 @@ constexpr char kViolations[] =
     " AND (?4 IS NULL OR agent=?4) AND seq<?5 ORDER BY seq DESC LIMIT ?6";
 // Rows about the agent are found by their subject, for who changed it may be of another tenant.
 constexpr char kAudit[] =
-    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
-    " FROM audit WHERE seq IN ("
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
+    " ifnull(number, seq) FROM audit WHERE seq IN ("
     " SELECT seq FROM (SELECT seq FROM audit WHERE tenant=?1 AND agent=?2 AND agent<>''"
     "  AND at>=?4 AND seq<?5 ORDER BY seq DESC LIMIT ?6)"
     " UNION SELECT seq FROM (SELECT seq FROM audit WHERE subject=?3 AND action LIKE 'agent.%'"

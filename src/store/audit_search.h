@@ -10,16 +10,23 @@
 
 #include "model/audit_entry.h"
 #include "model/checkpoint.h"
+#include "store/scope.h"
 
 namespace cloister::store {
 
 using model::Checkpoint;
 using model::checkpointText;
 
+// How readers of `scope` count the entries of the log: by its seq within one tenant, which tells
+// nothing of the others, and by its position where they read every tenant's.
+inline uint64_t numberFor(const Scope& scope, const model::AuditEntry& entry) {
+  return scope.tenant() ? entry.seq : entry.position;
+}
+
 // Which entries of the audit log are wanted; "" is any.
 struct AuditSearch {
-  uint64_t after = 0;                     // only entries whose seq is greater
-  uint64_t before = uint64_t{INT64_MAX};  // only entries whose seq is less
+  uint64_t after = 0;                     // only entries whose number (numberFor()) is greater
+  uint64_t before = uint64_t{INT64_MAX};  // only entries whose number is less
   bool newest_first = false;
   std::string action = {};  // one action, or all that begin so: "escalation.*"
   std::string by = {};      // the user or the key's id

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "model/numbering.h"
 #include "store/clean.h"
 
 namespace cloister::store {
@@ -12,7 +13,11 @@ namespace {
 
 constexpr char kInsert[] =
     "INSERT INTO audit(seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,"
-    " hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
+    " hash, number) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
+// The tenant's newest number. The order is that of the index audit_by_number.
+constexpr char kLastNumber[] =
+    "SELECT ifnull(number, seq) FROM audit WHERE tenant=? ORDER BY ifnull(number, seq) DESC"
+    " LIMIT 1";
 constexpr char kKeep[] =
     "INSERT INTO audit_sealed(seq, name, salt, value, encrypted)"
     " SELECT ?1, ?2, encrypt(tenant, 'salt ' || ?1 || ' ' || ?2, ?3),"
@@ -21,8 +26,8 @@ constexpr char kKeep[] =
 constexpr char kSeal[] = "INSERT OR REPLACE INTO audit_head VALUES (1,?,?,?,?,?)";
 constexpr char kReadHead[] = "SELECT seq, hash, at, key_id, signature FROM audit_head";
 constexpr char kLast[] =
-    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
-    " FROM audit ORDER BY seq DESC LIMIT 1";
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
+    " ifnull(number, seq), number IS NULL FROM audit ORDER BY seq DESC LIMIT 1";
 
 // What of its details is not for the log itself; there, its seal is.
 std::vector<model::SealedMember> sealText(model::AuditEvent& event) {
@@ -51,6 +56,11 @@ model::AuditEvent cleanEvent(const model::AuditEvent& event) {
           .details = cleanObject(event.details)};
 }
 
+Result<uint64_t> nextNumber(Database& db, const std::string& tenant) {
+  Statement last = TRY(db.use(kLastNumber));
+  return TRY(last.bind(tenant).step()) ? last.natural(0) + 1 : uint64_t{1};
+}
+
 }  // namespace
 
 Chain::Chain(std::shared_ptr<const base::SigningKey> key) : key_(std::move(key)) {
@@ -60,7 +70,7 @@ Chain::Chain(std::shared_ptr<const base::SigningKey> key) : key_(std::move(key))
 Result<std::string> Chain::load(Database& db) {
   Statement last = TRY(db.use(kLast));
   const bool any = TRY(last.step());
-  if (any) head_ = {last.natural(0), last.integer(1), last.text(11)};
+  if (any) head_ = {last.natural(0), last.integer(1), last.text(11), last.integer(13) != 0};
   sealed_seq_ = head_.seq;
   if (any) {
     const auto entry = readEntry(last);
@@ -85,26 +95,40 @@ std::string Chain::compareWithHead(const std::optional<Checkpoint>& sealed) cons
 }
 
 Result<uint64_t> Chain::append(Database& db, const model::AuditEvent& event) {
+  TRY(renumber(db));
+  return add(db, event);
+}
+
+Result<void> Chain::renumber(Database& db) {
+  if (!head_.old_numbers) return {};
+  TRY(add(db, model::renumbered(head_.seq)));
+  return {};
+}
+
+Result<uint64_t> Chain::add(Database& db, const model::AuditEvent& event) {
   // Time never runs backwards along the chain, whatever the clock does.
-  model::AuditEntry entry{.seq = head_.seq + 1,
+  model::AuditEntry entry{.position = head_.seq + 1,
+                          .seq = 0,
                           .at = std::max(base::wallMicros(), head_.at),
                           .event = cleanEvent(event),
                           .prev = head_.hash,
                           .hash = {}};
+  entry.seq = TRY(nextNumber(db, entry.event.principal.tenant));
   entry.sealed = sealText(entry.event);
   entry.hash = base::sha256Hex(canonicalForm(entry));
   const model::Principal& who = entry.event.principal;
   const std::string details = model::canonicalJson(entry.event.details);
   Statement insert = TRY(db.use(kInsert));
-  insert.bind(entry.seq, entry.at, entry.event.action, entry.event.subject, who.tenant, who.app,
-              who.agent, who.user, who.key_id, details, entry.prev, entry.hash);
+  insert.bind(entry.position, entry.at, entry.event.action, entry.event.subject, who.tenant,
+              who.app, who.agent, who.user, who.key_id, details, entry.prev, entry.hash, entry.seq);
   TRY(insert.run());
   for (const model::SealedMember& member : entry.sealed) {
     Statement keep = TRY(db.use(kKeep));
-    TRY(keep.bind(entry.seq, member.name, member.salt, model::canonicalJson(member.value)).run());
+    TRY(keep.bind(entry.position, member.name, member.salt, model::canonicalJson(member.value))
+            .run());
   }
   to_log_.emplace_back(entry);
-  head_ = {entry.seq, entry.at, std::move(entry.hash)};
+  head_ = {entry.position, entry.at, std::move(entry.hash)};
   return head_.seq;
 }
 
@@ -117,7 +141,7 @@ void Chain::committed() {
 
 void Chain::restore(Head head) {
   head_ = std::move(head);
-  std::erase_if(to_log_, [&](const ChangeLine& each) { return each.seq() > head_.seq; });
+  std::erase_if(to_log_, [&](const ChangeLine& each) { return each.position() > head_.seq; });
 }
 
 Result<std::optional<Checkpoint>> Chain::seal(Database& db) {
@@ -131,7 +155,8 @@ Result<std::optional<Checkpoint>> Chain::seal(Database& db) {
 }
 
 Result<model::AuditEntry> readEntry(const Statement& row) {
-  model::AuditEntry entry{.seq = row.natural(0),
+  model::AuditEntry entry{.position = row.natural(0),
+                          .seq = row.natural(12),
                           .at = row.integer(1),
                           .event = {.action = row.text(2),
                                     .subject = row.text(3),
@@ -148,7 +173,7 @@ Result<model::AuditEntry> readEntry(const Statement& row) {
   auto parsed = base::parseJson(details, {.max_bytes = size_t{1} << 30});
   if (!parsed || !parsed->is_object() || model::canonicalJson(*parsed) != details) {
     return fail(Code::kInternal,
-                "entry " + std::to_string(entry.seq) + ": its details are not canonical JSON");
+                "entry " + std::to_string(entry.position) + ": its details are not canonical JSON");
   }
   entry.event.details = std::move(parsed->get_object());
   return entry;

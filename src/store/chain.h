@@ -21,9 +21,10 @@ namespace cloister::store {
 class Chain {
  public:
   struct Head {
-    uint64_t seq = 0;
+    uint64_t seq = 0;  // its position in the whole log, as a checkpoint has it
     int64_t at = 0;
     std::string hash = std::string(64, '0');
+    bool old_numbers = false;  // its number is its position: Chain::renumber() is due
   };
 
   // Without a key the head is not signed, and there are no checkpoints.
@@ -33,8 +34,11 @@ class Chain {
   // signed head's) is told in the Result's text; the chain then goes on from its last entry.
   Result<std::string> load(Database& db);
 
-  // Adds an entry within the transaction that is open on `db`; its seq.
+  // Adds an entry within the transaction that is open on `db`; its position.
   Result<uint64_t> append(Database& db, const model::AuditEvent& event);
+  // Where the last entry is of a version that numbered all tenants together: adds the entry that
+  // ends those numbers (model/numbering.h). append() does so first, too.
+  Result<void> renumber(Database& db);
   // Writes the signed head of what was appended since the last commit; none if nothing was.
   Result<std::optional<Checkpoint>> seal(Database& db);
 
@@ -45,6 +49,7 @@ class Chain {
 
  private:
   [[nodiscard]] std::string compareWithHead(const std::optional<Checkpoint>& sealed) const;
+  Result<uint64_t> add(Database& db, const model::AuditEvent& event);
 
   std::shared_ptr<const base::SigningKey> key_;
   std::string key_id_;
@@ -53,7 +58,8 @@ class Chain {
   std::vector<ChangeLine> to_log_;  // of entries that are not committed yet
 };
 
-// A row of all columns of `audit` in their order. An error says what is wrong with its details.
+// A row of the columns seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,
+// hash, ifnull(number, seq) of `audit`. An error says what is wrong with its details.
 Result<model::AuditEntry> readEntry(const Statement& row);
 // The signed head, if there is one.
 Result<std::optional<Checkpoint>> readHead(Database& db);

@@ -32,7 +32,7 @@ std::string_view kindOf(std::string_view subject) {
 }  // namespace
 
 ChangeLine::ChangeLine(const model::AuditEntry& entry)
-    : seq_(entry.seq), action_(entry.event.action) {
+    : position_(entry.position), action_(entry.event.action) {
   const model::Principal& who = entry.event.principal;
   const auto add = [this](std::string_view key, const std::string& value) {
     if (!value.empty()) fields_.emplace_back(key, value);
@@ -50,7 +50,7 @@ ChangeLine::ChangeLine(const model::AuditEntry& entry)
   add("agent", who.agent);
   add("user", who.user);
   add("request", who.request);
-  fields_.emplace_back("audit_seq", static_cast<int64_t>(seq_));
+  fields_.emplace_back("audit_position", static_cast<int64_t>(position_));
 }
 
 void ChangeLine::write() const {

@@ -15,12 +15,12 @@ class ChangeLine {
  public:
   explicit ChangeLine(const model::AuditEntry& entry);
 
-  [[nodiscard]] uint64_t seq() const { return seq_; }
+  [[nodiscard]] uint64_t position() const { return position_; }
   [[nodiscard]] const std::vector<base::LogField>& fields() const { return fields_; }
   void write() const;
 
  private:
-  uint64_t seq_;
+  uint64_t position_;
   std::string action_;
   std::vector<base::LogField> fields_;
 };

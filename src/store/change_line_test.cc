@@ -10,7 +10,8 @@ namespace {
 std::vector<std::string> lineOf(const model::AuditEvent& event) {
   std::vector<std::string> all;
   for (const base::LogField& field :
-       ChangeLine({.seq = 7, .at = 0, .event = event, .prev = {}, .hash = {}}).fields())
+       ChangeLine({.position = 7, .seq = 3, .at = 0, .event = event, .prev = {}, .hash = {}})
+           .fields())
     all.push_back(std::string(field.key) + "=" + field.value);
   return all;
 }
@@ -31,9 +32,9 @@ TEST(ChangeLine, HasIdsAndWordsOfOursAndNothingElse) {
                                   {"runtime", {{"sealed", "x"}}},
                                   {"reason", "secret"}}}),
               testing::ElementsAre("execution=exec_1", "session=ses_1", "status=failed",
-                                   "tenant=acme", "agent=ci", "request=req_1", "audit_seq=7"));
+                                   "tenant=acme", "agent=ci", "request=req_1", "audit_position=7"));
   EXPECT_THAT(lineOf({.action = "key.created", .subject = "key_2", .principal = {}, .details = {}}),
-              testing::ElementsAre("subject=key_2", "audit_seq=7"));
+              testing::ElementsAre("subject=key_2", "audit_position=7"));
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ void expectWholeChain(Store& store) {
     ASSERT_TRUE(entries) << entries.error().message;
     if (entries->empty()) break;
     for (const model::AuditEntry& entry : *entries) {
-      ASSERT_EQ(entry.seq, ++seq);
+      ASSERT_EQ(entry.position, ++seq);
       ASSERT_EQ(entry.prev, prev);
       ASSERT_EQ(entry.hash, base::sha256Hex(model::canonicalForm(entry)));
       ASSERT_NE(entry.event.action, "ledger.recovered") << base::toJson(entry.event.details);

@@ -193,15 +193,17 @@ std::string member(const base::json::object& details, std::string_view name) {
 
 }  // namespace
 
+std::string nameOf(const model::AuditEntry& entry) {
+  return "audit entry " + std::to_string(entry.seq) + " of its tenant";
+}
+
 Result<> proveEntry(const std::string& subject, const model::AuditEntry& entry) {
   if (entry.event.subject == subject &&
       base::sha256Hex(model::canonicalForm(entry)) == entry.hash) {
     return {};
   }
-  return fail(Code::kConflict, "audit entry " + std::to_string(entry.seq) + ", which tells of " +
-                                   subject +
-                                   ", is not as it was written; see `cloister audit "
-                                   "verify`");
+  return fail(Code::kConflict, nameOf(entry) + ", which tells of " + subject +
+                                   ", is not as it was written; see `cloister audit verify`");
 }
 
 Result<> proveRecord(const std::string& subject, std::string_view status, std::string_view record,
@@ -212,8 +214,8 @@ Result<> proveRecord(const std::string& subject, std::string_view status, std::s
       member(details, "record_sha256") == base::sha256Hex(record)) {
     return {};
   }
-  return fail(Code::kConflict, "the record of " + subject + " is not the one of audit entry " +
-                                   std::to_string(state.seq) + "; see `cloister audit verify`");
+  return fail(Code::kConflict, "the record of " + subject + " is not the one of " + nameOf(state) +
+                                   "; see `cloister audit verify`");
 }
 
 Result<std::vector<Mismatch>> findMismatches(Database& db, uint64_t after, uint32_t limit) {

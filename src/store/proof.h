@@ -14,6 +14,8 @@
 
 namespace cloister::store {
 
+// "audit entry 12 of its tenant", for messages that a tenant may read: its seq, not its position.
+std::string nameOf(const model::AuditEntry& entry);
 // kConflict: the entry is not about `subject`, or not what its hash is of.
 Result<> proveEntry(const std::string& subject, const model::AuditEntry& entry);
 // kConflict: that, or `record` is not the one that `state`, its last entry, was written with.

@@ -37,11 +37,12 @@ constexpr char kUnfinished[] =
     " LEFT JOIN requests r ON r.execution=e.seq LEFT JOIN specs s ON s.execution=e.seq"
     " WHERE e.finished_at=0 ORDER BY e.seq";
 constexpr char kAudit[] =
-    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
-    " FROM audit WHERE seq>? ORDER BY seq LIMIT ?";
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
+    " ifnull(number, seq) FROM audit WHERE seq>? ORDER BY seq LIMIT ?";
 constexpr char kAuditOfTenant[] =
-    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
-    " FROM audit WHERE tenant=? AND seq>? ORDER BY seq LIMIT ?";
+    "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
+    " ifnull(number, seq) FROM audit WHERE tenant=? AND ifnull(number, seq)>?"
+    " ORDER BY ifnull(number, seq) LIMIT ?";
 
 constexpr uint32_t kMaxList = 500;
 constexpr uint32_t kMaxAudit = 1000;
@@ -66,13 +67,13 @@ std::unexpected<Error> noExecution(const std::string& id) {
   return fail(Code::kNotFound, "there is no execution " + id);
 }
 
-Result<model::AuditEntry> entryAt(Database& db, int64_t seq) {
+Result<model::AuditEntry> entryAt(Database& db, int64_t position) {
   Statement row = TRY(db.use(kAudit));
-  if (TRY(row.bind(seq - 1, 1).step())) {
+  if (TRY(row.bind(position - 1, 1).step())) {
     model::AuditEntry entry = TRY(readEntry(row));
-    if (entry.seq == static_cast<uint64_t>(seq)) return entry;
+    if (entry.position == static_cast<uint64_t>(position)) return entry;
   }
-  return fail(Code::kInternal, "audit entry " + std::to_string(seq) + " is missing");
+  return fail(Code::kInternal, "audit entry " + std::to_string(position) + " is missing");
 }
 
 // The escalation that an execution names, where it shares one: that one's own record names another
@@ -98,14 +99,13 @@ Result<std::optional<model::Escalation>> provenApproval(Database& db,
 
 // The entry that binds the digest that the execution has.
 Result<model::AuditEntry> provenImage(Database& db, const model::Execution& execution,
-                                      uint64_t seq) {
-  model::AuditEntry entry = TRY(entryAt(db, static_cast<int64_t>(seq)));
+                                      uint64_t position) {
+  model::AuditEntry entry = TRY(entryAt(db, static_cast<int64_t>(position)));
   const std::string& digest = execution.provenance.image_digest;
   TRY(proveEntry(digest, entry));
   if (bindsImage(entry, execution.id, digest)) return entry;
-  return fail(Code::kConflict, "the image digest of " + execution.id +
-                                   " is not the one of audit entry " + std::to_string(seq) +
-                                   "; see `cloister audit verify`");
+  return fail(Code::kConflict, "the image digest of " + execution.id + " is not the one of " +
+                                   nameOf(entry) + "; see `cloister audit verify`");
 }
 
 }  // namespace
@@ -128,16 +128,16 @@ Result<model::Execution> getExecution(Database& db, const Scope& scope, const st
 Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id) {
   Statement row = TRY(db.use(kRecorded));
   if (!TRY(row.bind(id, scope.tenant(), scope.agent()).step())) return noExecution(id);
+  model::AuditEntry state = TRY(entryAt(db, row.integer(4)));
   auto read = readRecord(row);
   if (!read) {
-    return fail(Code::kConflict, "the record of " + id + " is not the one of audit entry " +
-                                     std::to_string(row.integer(4)) +
+    return fail(Code::kConflict, "the record of " + id + " is not the one of " + nameOf(state) +
                                      ": it cannot be read; see `cloister audit verify`");
   }
   Record record = *std::move(read);
   Recorded recorded{.execution = std::move(record.execution),
                     .accepted = TRY(entryAt(db, row.integer(3))),
-                    .state = TRY(entryAt(db, row.integer(4))),
+                    .state = std::move(state),
                     .approval = {}};
   TRY(proveEntry(id, recorded.accepted));
   TRY(proveRecord(id, model::statusName(recorded.execution.status), row.text(1), recorded.state));
@@ -180,8 +180,7 @@ Result<PendingSession> pendingSessionRow(Database& db, const Scope& scope, const
   TRY(proveRecord(id, model::statusName(record.session.status), row.text(1), accepted));
   const base::json::value* digest = accepted.event.details.if_contains("request_sha256");
   if (digest == nullptr || *digest != base::json::string(base::sha256Hex(record.request))) {
-    return fail(Code::kConflict, "the request of " + id + " is not the one of audit entry " +
-                                     std::to_string(accepted.seq) +
+    return fail(Code::kConflict, "the request of " + id + " is not the one of " + nameOf(accepted) +
                                      "; see `cloister audit verify`");
   }
   return PendingSession{std::move(record.session), std::move(record.request)};
@@ -228,16 +227,24 @@ std::vector<model::AuditEntry> readRows(Statement& row, std::optional<Error>& tr
 
 namespace {
 
+// What readers of `scope` count entries by, as SQL (numberFor()).
+std::string numberSql(const Scope& scope) {
+  return scope.tenant() ? "ifnull(number, seq)" : "seq";
+}
+
 // Four statements in all; the conditions after the tenant's are of a few thousand entries.
 std::string searchSql(const Scope& scope, const AuditSearch& search) {
+  const std::string number = numberSql(scope);
   std::string sql =
-      "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash"
-      " FROM audit WHERE seq>?1 AND seq<?2 AND at>=?3 AND at<?4"
+      "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
+      " ifnull(number, seq) FROM audit WHERE " +
+      number + ">?1 AND " + number +
+      "<?2 AND at>=?3 AND at<?4"
       " AND (?5='' OR action GLOB ?5) AND (?6='' OR user=?6 OR key_id=?6)"
       " AND (?7='' OR agent=?7) AND (?8='' OR subject=?8)"
       " AND (?9='' OR subject=?9 OR instr(details, ?9))";
   if (scope.tenant()) sql += " AND tenant=?11";
-  return sql + (search.newest_first ? " ORDER BY seq DESC LIMIT ?10" : " ORDER BY seq LIMIT ?10");
+  return sql + " ORDER BY " + number + (search.newest_first ? " DESC LIMIT ?10" : " LIMIT ?10");
 }
 
 bool isFiltered(const AuditSearch& search) {
@@ -253,11 +260,18 @@ struct Window {
   bool ends;
 };
 
-Result<Window> windowOf(Database& db, const AuditSearch& search) {
-  Statement row = TRY(db.use("SELECT ifnull(max(seq), 0) FROM audit"));
-  TRY(row.step());
-  Window window{
-      .after = search.after, .before = std::min(search.before, row.natural(0) + 1), .ends = true};
+Result<uint64_t> newestNumber(Database& db, const Scope& scope) {
+  const std::string number = numberSql(scope);
+  Statement row =
+      TRY(db.use("SELECT " + number + " FROM audit" + (scope.tenant() ? " WHERE tenant=?" : "") +
+                 " ORDER BY " + number + " DESC LIMIT 1"));
+  if (scope.tenant()) row.bind(*scope.tenant());
+  return TRY(row.step()) ? row.natural(0) : uint64_t{0};
+}
+
+Result<Window> windowOf(Database& db, const Scope& scope, const AuditSearch& search) {
+  const uint64_t newest = TRY(newestNumber(db, scope));
+  Window window{.after = search.after, .before = std::min(search.before, newest + 1), .ends = true};
   const bool large =
       window.before > window.after && window.before - window.after > AuditSearch::kLookedAt;
   if (!large || !isFiltered(search)) return window;
@@ -273,7 +287,7 @@ Result<Window> windowOf(Database& db, const AuditSearch& search) {
 }  // namespace
 
 Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearch& search) {
-  const Window window = TRY(windowOf(db, search));
+  const Window window = TRY(windowOf(db, scope, search));
   const uint32_t limit = std::clamp(search.limit, 1U, kMaxAudit);
   Statement row = TRY(db.use(searchSql(scope, search)));
   row.bind(window.after, window.before, search.since, search.until, search.action, search.by,
@@ -281,7 +295,7 @@ Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearc
   if (scope.tenant()) row.bind(*scope.tenant());
   AuditPage page{.entries = TRY(readAuditRows(db, row)), .next = std::nullopt};
   if (page.entries.size() == limit) {
-    page.next = page.entries.back().seq;
+    page.next = numberFor(scope, page.entries.back());
   } else if (!window.ends) {
     page.next = search.newest_first ? window.after + 1 : window.before - 1;
   }

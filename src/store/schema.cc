@@ -22,17 +22,18 @@
 #include "store/migrations/m015_cut_artifacts.h"
 #include "store/migrations/m016_escalation_requests.h"
 #include "store/migrations/m017_artifact_agents.h"
+#include "store/migrations/m018_numbers.h"
 #include "store/migrations/m019_key_successors.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 18> kMigrations = {
+constexpr std::array<const char*, 19> kMigrations = {
     kInitial,        kSessions,      kArtifacts,    kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,       kEscalations,
     kEscalationRows, kQuotas,        kSealed,       kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests,
-    kArtifactAgents, kKeySuccessors};
+    kArtifactAgents, kNumbers,       kKeySuccessors};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

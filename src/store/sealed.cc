@@ -27,11 +27,11 @@ constexpr char kForgetViolation[] =
 
 Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries) {
   if (entries.empty()) return {};
-  const auto [first, last] = std::ranges::minmax(entries, {}, &model::AuditEntry::seq);
+  const auto [first, last] = std::ranges::minmax(entries, {}, &model::AuditEntry::position);
   Statement row = TRY(db.use(kSealedIn));
-  row.bind(first.seq, last.seq);
+  row.bind(first.position, last.position);
   while (TRY(row.step())) {
-    const auto entry = std::ranges::find(entries, row.natural(0), &model::AuditEntry::seq);
+    const auto entry = std::ranges::find(entries, row.natural(0), &model::AuditEntry::position);
     if (entry == entries.end()) continue;
     auto value = base::parseJson(row.text(3), {.max_bytes = size_t{1} << 30});
     // What cannot be read is as if it were another value: its seal will not be the one recorded.
@@ -40,17 +40,17 @@ Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries) {
   return {};
 }
 
-Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t seq, const std::string& member,
-                       const model::AuditEvent& event) {
+Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
+                       const std::string& member, const model::AuditEvent& event) {
   Statement there = TRY(tx.db.use(kThere));
-  if (!TRY(there.bind(seq, member, scope.tenant()).step())) {
-    return fail(Code::kNotFound, "audit entry " + std::to_string(seq) + " has no sealed \"" +
+  if (!TRY(there.bind(position, member, scope.tenant()).step())) {
+    return fail(Code::kNotFound, "audit entry " + std::to_string(position) + " has no sealed \"" +
                                      member + "\", or it was redacted before");
   }
   Statement forget = TRY(tx.db.use(kForget));
-  TRY(forget.bind(seq, member).run());
+  TRY(forget.bind(position, member).run());
   Statement violation = TRY(tx.db.use(kForgetViolation));
-  TRY(violation.bind(seq, member).run());
+  TRY(violation.bind(position, member).run());
   TRY(tx.chain.append(tx.db, event));
   return {};
 }

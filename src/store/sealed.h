@@ -15,7 +15,7 @@ namespace cloister::store {
 // Gives entries what is sealed in them and was not redacted.
 Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries);
 // See Store::redact().
-Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t seq, const std::string& member,
-                       const model::AuditEvent& event);
+Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
+                       const std::string& member, const model::AuditEvent& event);
 
 }  // namespace cloister::store

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <future>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -319,12 +320,12 @@ class SqliteStore final : public Store {
     return read("", [&](Database& db) { return store::searchAudit(db, scope, search); });
   }
 
-  void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+  void redact(Scope scope, uint64_t position, std::string member, model::AuditEvent event,
               Done<void> done) override {
     submit<void>(
         {},
-        [scope = std::move(scope), seq, member = std::move(member), event = std::move(event)](
-            Transaction tx) { return redactRow(tx, scope, seq, member, event); },
+        [scope = std::move(scope), position, member = std::move(member), event = std::move(event)](
+            Transaction tx) { return redactRow(tx, scope, position, member, event); },
         std::move(done));
   }
 
@@ -478,6 +479,7 @@ class SqliteStore final : public Store {
   };
 
   Result<> openAnchor(const SqliteOptions& options, SyncFunction sync);
+  void endOldNumbers();
 
   Fd lock_;
   Fault fault_;
@@ -554,6 +556,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
                                      .sync = std::move(sync)},
                                     made->fault_));
   const bool known = problem.empty() && !lines->empty();
+  const bool old_numbers = chain.head().old_numbers;
   const Writer::Options writing{.queue = options.queue,
                                 .queue_bytes = options.queue_bytes,
                                 .batch = options.batch,
@@ -566,7 +569,17 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
       std::make_unique<SqliteEscalations>(*made->writer_, made->readers_, *made->syncer_);
   made->memory_ = std::make_unique<SqliteMemory>(*made->writer_, made->readers_, *made->syncer_);
   TRY(recordFinding(*made, problem, anchor));
+  if (old_numbers) made->endOldNumbers();
   return made;
+}
+
+// At the upgrade already. Where it fails, as on a full disk, Chain::append() does it.
+void SqliteStore::endOldNumbers() {
+  std::promise<void> ended;
+  submit<void>(
+      {}, [](Transaction tx) { return tx.chain.renumber(tx.db); },
+      [&](const Result<>&) { ended.set_value(); });
+  ended.get_future().wait();
 }
 
 Result<> SqliteStore::openAnchor(const SqliteOptions& options, SyncFunction sync) {

@@ -69,9 +69,16 @@ void runSql(const std::string& path, const std::string& sql) {
   sqlite3_close(db);
 }
 
+// Takes a ledger back to before its tenants had numbers of their own.
+std::string withoutNumbers() {
+  return "DROP INDEX audit_by_number; ALTER TABLE audit DROP COLUMN number;"
+         "CREATE INDEX audit_by_tenant ON audit(tenant, seq);";
+}
+
 // Takes a ledger back to before its schema of encryption, and of what came later.
 std::string withoutEncryption() {
   std::string sql =
+      withoutNumbers() +
       "DROP TABLE escalation_requests; DROP TABLE session_memory; DROP TABLE encryption;";
   for (const std::string table : {"executions", "requests", "specs", "outputs", "sessions",
                                   "violations", "escalations", "audit_sealed"}) {
@@ -236,10 +243,11 @@ TEST(SqliteStore, SessionsOfAnOlderLedgerGetAMemory) {
     session = memory::running(*store);
   }
   runSql(dir.file("ledger.db"),
-         "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
-         "ALTER TABLE artifacts DROP COLUMN full_size;"
-         "DROP TABLE escalation_requests; DROP TABLE session_memory;"
-         "PRAGMA user_version=13");
+         withoutNumbers() +
+             "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
+             "ALTER TABLE artifacts DROP COLUMN full_size;"
+             "DROP TABLE escalation_requests; DROP TABLE session_memory;"
+             "PRAGMA user_version=13");
   const auto store = openSqlite(optionsIn(dir)).value();
   const auto kept = memory::put(*store, session, "k", "1");
   ASSERT_TRUE(kept) << kept.error().message;
@@ -279,8 +287,9 @@ TEST(SqliteStore, FindsWhoMadeTheArtifactsOfAnOlderLedger) {
     }
   }
   runSql(dir.file("ledger.db"),
-         "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
-         "PRAGMA user_version=16");
+         withoutNumbers() +
+             "DROP INDEX artifacts_by_agent; ALTER TABLE artifacts DROP COLUMN agent;"
+             "PRAGMA user_version=16");
   const auto store = openSqlite(optionsIn(dir)).value();
   EXPECT_EQ(store->artifact(Scope::allTenants(), "art_run")->agent, "alice");
   EXPECT_EQ(store->artifact(Scope::allTenants(), "art_up")->agent, "carol");

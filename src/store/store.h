@@ -255,13 +255,15 @@ class Store {
   virtual Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query) = 0;
   // Requests that are kept, newest first, at most `limit` (1..1000).
   virtual Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit) = 0;
-  // Entries with seq > after, oldest first, at most `limit` (1..1000).
+  // Entries whose number, as readers of `scope` count them (numberFor()), is > after; oldest first,
+  // at most `limit` (1..1000).
   virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
                                                        uint32_t limit) = 0;
   virtual Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search) = 0;
-  // Forgets what an entry has sealed as `member`, which `event` tells of in the log; the entry
-  // itself stays as it is. kNotFound: not within the scope, not sealed, or redacted before.
-  virtual void redact(Scope scope, uint64_t seq, std::string member, model::AuditEvent event,
+  // Forgets what the entry at `position` has sealed as `member`, which `event` tells of in the log;
+  // the entry itself stays as it is. kNotFound: not within the scope, not sealed, or redacted
+  // before.
+  virtual void redact(Scope scope, uint64_t position, std::string member, model::AuditEvent event,
                       Done<void> done) = 0;
   // The signed head of the audit chain, written by the transaction that made its last entry; none
   // while there is no entry (or no signing key).

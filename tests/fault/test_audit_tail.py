@@ -44,7 +44,7 @@ class Tail(unittest.TestCase):
         with server:
             for number in range(RUNS):
                 server.run(f"echo {number}", "bash")
-            cls.last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["seq"]
+            cls.last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["position"]
             harness.wait_for("the head to be published", cls.is_published, 30)
             server.kill()
         cls.wal = (cls.state / "ledger/ledger.db-wal").read_bytes()

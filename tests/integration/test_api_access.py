@@ -144,7 +144,7 @@ class Audit(ApiTest):
         entries = [json.loads(line) for line in lines]
         for entry in entries:
             DOCUMENT.validate(entry, "AuditEntry")
-        self.assertEqual([e["seq"] for e in entries], list(range(1, len(entries) + 1)))
+        self.assertEqual([e["position"] for e in entries], list(range(1, len(entries) + 1)))
         actions = [e["action"] for e in entries if e["subject"] == done["id"]]
         self.assertEqual(actions, ["execution.accepted", "execution.started", "execution.finished"])
         paged, after = [], 0
@@ -158,9 +158,9 @@ class Audit(ApiTest):
         report = self.call("GET", "/v1/audit/verify", status=200).json()
         self.assertTrue(report["ok"], report)
         newest = self.call("GET", "/v1/audit?order=newest&limit=1000", status=200).json()
-        self.assertEqual([e["seq"] for e in newest["entries"]],
-                         sorted((e["seq"] for e in newest["entries"]), reverse=True))
-        self.assertGreaterEqual(newest["entries"][0]["seq"], entries[-1]["seq"])
+        self.assertEqual([e["position"] for e in newest["entries"]],
+                         sorted((e["position"] for e in newest["entries"]), reverse=True))
+        self.assertGreaterEqual(newest["entries"][0]["position"], entries[-1]["position"])
         about = self.call("GET", f"/v1/audit?execution_id={done['id']}", status=200).json()["entries"]
         self.assertEqual([e["action"] for e in about], actions)
         kind = self.call("GET", "/v1/audit?action=execution.*&limit=1000", status=200).json()["entries"]

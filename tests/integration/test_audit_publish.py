@@ -2,6 +2,7 @@
 """The audit log's signed head, published elsewhere: what somebody rewrote as a whole shows."""
 
 import base64
+import collections
 import contextlib
 import hashlib
 import hmac
@@ -22,8 +23,8 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 def canonical(row):
     """The bytes that are hashed, of a row of the table `audit`."""
-    names = ("seq", "at", "action", "subject", "tenant", "app", "agent", "user", "key_id")
-    entry = {name.replace("key_id", "key"): row[name] for name in names}
+    names = ("number", "at", "action", "subject", "tenant", "app", "agent", "user", "key_id")
+    entry = {name.replace("key_id", "key").replace("number", "seq"): row[name] for name in names}
     entry["details"], entry["prev"] = json.loads(row["details"]), row["prev"]
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
 
@@ -57,8 +58,10 @@ class Attacker:
         """Writes `rows` as the whole log: numbers, links, hashes, the signed head and the file anew."""
         self.db.execute("DELETE FROM audit")
         prev = "0" * 64
-        for number, row in enumerate(rows, 1):
-            row = {**row, "seq": number, "prev": prev}
+        numbers = collections.Counter()
+        for position, row in enumerate(rows, 1):
+            numbers[row["tenant"]] += 1
+            row = {**row, "seq": position, "number": numbers[row["tenant"]], "prev": prev}
             row["hash"] = prev = hashlib.sha256(canonical(row).encode()).hexdigest()
             self.db.execute(f"INSERT INTO audit({','.join(row)}) VALUES({','.join('?' * len(row))})", list(row.values()))
         at = rows[-1]["at"]
@@ -95,7 +98,7 @@ class Rewritten(unittest.TestCase):
     @classmethod
     def wait_for_all(cls, server):
         def covered():
-            last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["seq"]
+            last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["position"]
             lines = cls.published.read_text().splitlines() if cls.published.exists() else []
             return lines and json.loads(lines[-1])["seq"] >= last
 
@@ -213,7 +216,7 @@ class Published(unittest.TestCase):
         try:
             with harness.Server(config=self.config(hook)) as server:
                 server.submit(":", "bash")
-                last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["seq"]
+                last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["position"]
 
                 def taken():
                     return [json.loads(body)["checkpoint"]["seq"] for _, body in list(hook.received)[2:]]

@@ -326,15 +326,15 @@ class Records(WithServer):
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  \S+ .*exec_")
         newest, oldest = (json.loads(self.good("audit", "list", "--json", "--limit", "3", *more))["entries"]
                           for more in ((), ("--oldest-first",)))
-        self.assertEqual([entry["seq"] for entry in oldest], [1, 2, 3])
-        self.assertGreater(newest[0]["seq"], newest[1]["seq"])
+        self.assertEqual([entry["position"] for entry in oldest], [1, 2, 3])
+        self.assertGreater(newest[0]["position"], newest[1]["position"])
         self.assertEqual(json.loads(self.good("audit", "list", "--json", "--before", "3"))["entries"],
                          oldest[1::-1])
         self.assertIn("--before: not together", self.cli("audit", "list", "--before", "3", "--after", "1").stderr)
         rows = [json.loads(line) for line in self.good("audit", "export").splitlines()]
-        self.assertEqual([row["seq"] for row in rows], list(range(1, len(rows) + 1)))
+        self.assertEqual([row["position"] for row in rows], list(range(1, len(rows) + 1)))
         after = [json.loads(line) for line in self.good("audit", "export", "--after", "1").splitlines()]
-        self.assertEqual(after[0]["seq"], 2)
+        self.assertEqual(after[0]["position"], 2)
 
     def test_doctor(self):
         text = self.good("doctor")

@@ -137,7 +137,7 @@ class Receipts(ReceiptTest):
             return database.execute("SELECT record, encrypted FROM executions WHERE id=?", (execution["id"],)).fetchone()
 
         def details_of(entry):
-            return database.execute("SELECT details FROM audit WHERE seq=?", (entry["seq"],)).fetchone()[0]
+            return database.execute("SELECT details FROM audit WHERE hash=?", (entry["hash"],)).fetchone()[0]
 
         kept = row_of(done)
         self.assertEqual(kept[1], 1, "it is encrypted")
@@ -153,11 +153,11 @@ class Receipts(ReceiptTest):
             details, digest = details_of(entry), json.loads(details_of(entry))["record_sha256"]
             (trigger,) = database.execute("SELECT sql FROM sqlite_master WHERE name='audit_is_not_changed'").fetchone()
             database.execute("DROP TRIGGER audit_is_not_changed")
-            change = "UPDATE audit SET details=? WHERE seq=?"
-            database.execute(change, (details.replace(digest, hashlib.sha256(b"another").hexdigest()), entry["seq"]))
+            change = "UPDATE audit SET details=? WHERE hash=?"
+            database.execute(change, (details.replace(digest, hashlib.sha256(b"another").hexdigest()), entry["hash"]))
             answer = self.call("GET", f"/v1/executions/{done['id']}/receipt", status=409)
             self.assertIn("is not as it was written", answer.json()["detail"])
-            database.execute(change, (details, entry["seq"]))
+            database.execute(change, (details, entry["hash"]))
             database.execute(trigger)
         finally:
             database.execute(forge, (*kept, done["id"]))

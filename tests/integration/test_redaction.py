@@ -48,46 +48,46 @@ class Redaction(ApiTest):
     def test_it_is_forgotten(self):
         entry = self.refused()
         self.assertIn(SECRET, entry["details"]["what"])
-        before = [(row["seq"], row["hash"]) for row in self.entries()]
+        before = [(row["position"], row["hash"]) for row in self.entries()]
         self.whole()
         denied = next(row for row in self.entries() if row["subject"] == entry["details"]["of"])
-        for seq, member in ((denied["seq"], "reason"), (entry["seq"], "reason"), (entry["seq"], "what")):
-            told = self.server.cli("audit", "redact", str(seq), "--member", member, "--reason", "a password")
+        for position, member in ((denied["position"], "reason"), (entry["position"], "reason"), (entry["position"], "what")):
+            told = self.server.cli("audit", "redact", str(position), "--member", member, "--reason", "a password")
             self.assertEqual(told.returncode, 0, told.stderr)
-            self.assertIn(f"{member} of entry {seq} is forgotten", told.stdout)
-        now = next(row for row in self.entries() if row["seq"] == entry["seq"])
+            self.assertIn(f"{member} of entry {position} is forgotten", told.stdout)
+        now = next(row for row in self.entries() if row["position"] == entry["position"])
         self.assertRegex(now["details"]["what"]["sealed"], "^[0-9a-f]{64}$")
         self.assertEqual(now["details"]["rule"], entry["details"]["rule"])
-        self.assertEqual([(row["seq"], row["hash"]) for row in self.entries()][:len(before)], before)
+        self.assertEqual([(row["position"], row["hash"]) for row in self.entries()][:len(before)], before)
         last = self.entries()[-1]
         self.assertEqual((last["action"], last["details"]["of"], last["details"]["member"], last["details"]["reason"]),
-                         ("audit.redacted", entry["seq"], "what", "a password"))
+                         ("audit.redacted", entry["position"], "what", "a password"))
         self.whole()
         for path in ("/v1/audit/export", "/v1/audit?limit=1000", "/v1/agents/alice/sandbox/violations",
                      "/v1/agents/alice/sandbox/audit"):
             self.assertNotIn(SECRET, self.call("GET", path, status=200).text, path)
-        again = self.server.cli("audit", "redact", str(entry["seq"]), "--member", "what", "--reason", "x")
+        again = self.server.cli("audit", "redact", str(entry["position"]), "--member", "what", "--reason", "x")
         self.assertEqual(again.returncode, 1)
         self.assertIn("redacted before", again.stderr)
 
     def test_who_may_and_what(self):
-        seq = self.refused()["seq"]
+        position = self.refused()["position"]
         body = {"member": "reason", "reason": "why"}
         for role in ("tenant-admin", "approver", "operator"):
             key = self.new_key("default", roles=[role])["secret"]
-            self.call("POST", f"/v1/audit/{seq}:redact", body, key=key, status=403)
-        for path, asked, status, field in ((f"/v1/audit/{seq}:redact", {"member": "rule", "reason": "x"}, 404, None),
+            self.call("POST", f"/v1/audit/{position}:redact", body, key=key, status=403)
+        for path, asked, status, field in ((f"/v1/audit/{position}:redact", {"member": "rule", "reason": "x"}, 404, None),
                                            ("/v1/audit/999999:redact", body, 404, None),
                                            ("/v1/audit/0:redact", body, 404, None),
                                            ("/v1/audit/x:redact", body, 404, None),
-                                           (f"/v1/audit/{seq}:redact", {"member": "reason"}, 422, "reason"),
-                                           (f"/v1/audit/{seq}:redact", {"reason": "x"}, 422, "member"),
-                                           (f"/v1/audit/{seq}:redact", {**body, "x": 1}, 422, "x")):
+                                           (f"/v1/audit/{position}:redact", {"member": "reason"}, 422, "reason"),
+                                           (f"/v1/audit/{position}:redact", {"reason": "x"}, 422, "member"),
+                                           (f"/v1/audit/{position}:redact", {**body, "x": 1}, 422, "x")):
             answer = self.call("POST", path, asked)
             self.assertEqual(answer.status, status, answer.body)
             if field:
                 self.assertProblem(answer, status, field=field)
-        self.assertTrue(any(row["seq"] == seq and isinstance(row["details"]["reason"], str) for row in self.entries()))
+        self.assertTrue(any(row["position"] == position and isinstance(row["details"]["reason"], str) for row in self.entries()))
         self.whole()
 
 

@@ -64,7 +64,7 @@ GET /v1/uploads  GET /v1/uploads/{upload}  DELETE /v1/uploads/{upload}
 POST /v1/escalations  GET /v1/escalations  GET /v1/escalations/{id}  POST /v1/escalations/{id}:approve
 POST /v1/escalations/{id}:deny  GET /v1/escalations/{id}/request  GET /v1/agents/{agent}/escalation-policy  PUT /v1/agents/{agent}/escalation-policy
 GET /v1/keys  GET /v1/keys/{id}  DELETE /v1/keys/{id}
-GET /v1/audit  GET /v1/audit/export  GET /v1/audit/public-key  GET /v1/audit/verify  POST /v1/audit/{seq}:redact
+GET /v1/audit  GET /v1/audit/export  GET /v1/audit/public-key  GET /v1/audit/verify  POST /v1/audit/{position}:redact
 GET /v1/quotas  PUT /v1/quotas/agents/{agent}  PUT /v1/quotas/tenants/{tenant}
 GET /v1/agents  GET /v1/agents:health  DELETE /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox
 POST /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox/audit  GET /v1/agents/{agent}/sandbox/stats

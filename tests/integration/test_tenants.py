@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is another tenant's does not exist: every route that takes an id, every list, every way to say a tenant."""
 
+import base64
+import json
 import unittest
 
 import harness
@@ -169,6 +171,105 @@ class Tenants(ApiTest):
             answer = self.call("POST", path, {"tenant": "a", "roles": ["viewer"]} if path == "/v1/keys"
                                else {"level": "standard"}, key=boss)
             self.assertIn(answer.status, (403, 404), answer.text)
+
+
+class Volume(ApiTest):
+    """No number that a tenant reads tells how much the others do."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.keys = {}
+        for tenant in ("quiet", "busy"):
+            for role in ("agent", "approver"):
+                made = cls.server.request("POST", "/v1/keys", {
+                    "tenant": tenant, "name": tenant, "roles": [role],
+                    **({"agent": "crew"} if role == "agent" else {"user": "boss"})})
+                cls.keys[tenant, role] = made.json()["secret"]
+
+    def run_of(self, tenant):
+        return self.call("POST", "/v1/executions?wait=60", {"language": "bash", "code": "true"},
+                         key=self.keys[tenant, "agent"], status=200).json()
+
+    def read(self, path, tenant="quiet", role="approver", status=200):
+        return self.call("GET", path, key=self.keys[tenant, role], status=status)
+
+    def test_audit(self):
+        runs = [self.run_of("quiet")]
+        for _ in range(5):
+            self.run_of("busy")
+        runs.append(self.run_of("quiet"))
+        entries = self.read("/v1/audit?limit=1000").json()["entries"]
+        self.assertGreaterEqual(len(entries), 6)
+        self.assertEqual([entry["seq"] for entry in entries], list(range(1, len(entries) + 1)))
+        exported = [json.loads(line) for line in self.read("/v1/audit/export").text.splitlines()]
+        self.assertEqual([entry["seq"] for entry in exported[:len(entries)]], list(range(1, len(entries) + 1)))
+        for entry in entries + exported:
+            self.assertNotIn("position", entry)
+        numbers = {entry["hash"]: entry["seq"] for entry in entries}
+        for run in runs:
+            receipt = self.read(f"/v1/executions/{run['id']}/receipt", role="agent").json()
+            for name in ("accepted", "ended"):
+                self.assertEqual(receipt["audit"][name]["seq"], numbers[receipt["audit"][name]["hash"]])
+        self.assertEqual([entry["seq"] for entry in self.read("/v1/audit?after=2&limit=2").json()["entries"]], [3, 4])
+        page = self.read("/v1/audit?order=newest&before=4&limit=2").json()
+        self.assertEqual(([entry["seq"] for entry in page["entries"]], page["next_before"]), ([3, 2], 2))
+        self.assertEqual(json.loads(self.read("/v1/audit/export?after=3").text.splitlines()[0])["seq"], 4)
+        self.assertEqual(self.read(f"/v1/audit?action=execution.*&after={len(entries) + 100}").json()["next_after"], None)
+
+    def test_administrators_see_positions(self):
+        self.run_of("quiet")
+        entries = [json.loads(line) for line in self.call("GET", "/v1/audit/export", status=200).text.splitlines()]
+        self.assertEqual([entry["position"] for entry in entries], list(range(1, len(entries) + 1)))
+        self.assertLess(max(entry["seq"] for entry in entries if entry["tenant"] == "quiet"), len(entries))
+        page = self.call("GET", "/v1/audit?after=3&limit=1", status=200).json()
+        self.assertEqual((page["entries"][0]["position"], page["next_after"]), (4, 4))
+
+    def test_an_agents_audit(self):
+        """An administrator of another tenant made its sandbox: that tenant's numbers are not shown."""
+        self.call("POST", "/v1/agents/other/sandbox?tenant=quiet", {"level": "standard"}, status=201)
+        for tenant, key in (("quiet", self.keys["quiet", "approver"]), ("all", None)):
+            path = "/v1/agents/other/sandbox/audit?tenant=quiet"
+            answer = self.call("GET", path, key=key, status=200)
+            DOCUMENT.check("GET", path.split("?")[0], answer)
+            made = answer.json()["entries"][-1]
+            self.assertEqual((made["seq"] is None, "position" in made), (tenant == "quiet", tenant == "all"), made)
+
+    def test_cursors(self):
+        ask = {"operation": "file_read", "path": "/etc/x", "reason": "r"}
+        for tenant in ("quiet", "busy"):
+            for _ in range(2):
+                self.run_of(tenant)
+                self.call("POST", "/v1/escalations", ask, key=self.keys[tenant, "agent"], status=201)
+        cursors = {}
+        for kind in ("executions", "escalations"):
+            one, two = (self.read(f"/v1/{kind}?limit=1", role="agent").json() for _ in range(2))
+            self.assertEqual(one[kind], two[kind])
+            self.assertNotEqual(one["next_cursor"], two["next_cursor"], "two of one number are not alike")
+            self.assertEqual(len(base64.urlsafe_b64decode(one["next_cursor"])), 48)
+            self.assertNotIn(b"before", base64.urlsafe_b64decode(one["next_cursor"]))
+            cursors[kind] = one["next_cursor"]
+            after = self.read(f"/v1/{kind}?limit=1&cursor={one['next_cursor']}", role="agent").json()
+            self.assertEqual(len(after[kind]), 1)
+            self.assertNotEqual(after[kind], one[kind])
+        forged = base64.b64encode(b"before:2").decode()
+        flipped = ("B" if cursors["executions"][0] == "A" else "A") + cursors["executions"][1:]
+        for kind, cursor, tenant in (("executions", forged, "quiet"), ("executions", flipped, "quiet"),
+                                     ("executions", cursors["escalations"], "quiet"),
+                                     ("escalations", cursors["executions"], "quiet"),
+                                     ("executions", cursors["executions"], "busy")):
+            with self.subTest(f"{kind} {cursor} {tenant}"):
+                answer = self.read(f"/v1/{kind}?limit=1&" + harness.query(cursor=cursor), tenant, "agent", status=400)
+                self.assertProblem(answer, 400, field="query.cursor")
+
+    def test_escalations(self):
+        """The second of a tenant follows its first, whatever others asked for."""
+        ask = {"operation": "file_read", "path": "/etc/x", "reason": "r"}
+        numbers = []
+        for tenant in ("quiet", "busy", "busy", "busy", "quiet"):
+            made = self.call("POST", "/v1/escalations", ask, key=self.keys[tenant, "agent"], status=201).json()
+            if tenant == "quiet":
+                numbers.append(int(made["id"].rsplit("-", 1)[1]))
+        self.assertEqual(numbers[1], numbers[0] + 1)
 
 
 if __name__ == "__main__":

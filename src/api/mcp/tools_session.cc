@@ -91,8 +91,9 @@ Task<Outcome> listSessionsTool(Server& server, Call& call, json::object argument
   store::SessionQuery query;
   query.limit =
       static_cast<uint32_t>(CO_TRY(reader.integer("limit", 1, kMaxList)).value_or(kUnasked));
+  const ListCursor cursors = cursorOf(server.rest(), call.principal, "sessions");
   if (const auto cursor = CO_TRY(reader.text("cursor"))) {
-    query.before_seq = CO_TRY(parseCursor(*cursor));
+    query.before_seq = CO_TRY(cursors.read(*cursor));
   }
   if (const auto state = CO_TRY(reader.text("state"))) {
     query.status = model::sessionStatusFromName(*state);
@@ -107,7 +108,8 @@ Task<Outcome> listSessionsTool(Server& server, Call& call, json::object argument
       [&](const model::Session& session) {
         answer.text += lineOf(session) + "\n";
         return sessionFacts(session);
-      }));
+      },
+      cursors));
   if (page.items.empty()) answer.text = "no sessions; create_session makes one\n";
   answer.structured = {{"status", "ok"}, {"sessions", std::move(page.items)}};
   if (!page.next.is_null()) {

@@ -25,18 +25,19 @@ Result<> mustSee(RestParts& parts, const Request& request, const store::AgentNam
 }
 
 template <class Query>
-Result<> pageOf(const Request& request, Query& query) {
+Result<> pageOf(const Request& request, const ListCursor& cursors, Query& query) {
   const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
   if (limit) query.limit = static_cast<uint32_t>(*limit);
   if (const auto cursor = queryText(request, "cursor"))
-    query.before_seq = TRY(parseCursor(*cursor));
+    query.before_seq = TRY(cursors.read(*cursor));
   return {};
 }
 
 Task<Result<Response>> violations(RestParts& parts, Request& request) {
   store::ViolationQuery query;
   query.of = CO_TRY(agentOf(request));
-  CO_TRY(pageOf(request, query));
+  const ListCursor cursors = cursorOf(parts, request.principal, "violations");
+  CO_TRY(pageOf(request, cursors, query));
   const auto scope = store::Scope::of(request.principal);
   const auto found = CO_TRY(parts.store.agents().violations(scope, query));
   // They outlive the sandbox; without either there is no such agent.
@@ -44,29 +45,42 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
   json::array items;
   for (const model::Violation& violation : found)
     items.push_back(violationObject(violation));
-  json::value cursor = found.size() == query.limit ? cursorBefore(found.back().seq) : nullptr;
+  json::value cursor = nullptr;
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().seq));
   co_return jsonResponse(
       200, json::object{{"violations", std::move(items)}, {"next_cursor", std::move(cursor)}});
+}
+
+// An administrator who changed the agent's sandbox may be of another tenant; that tenant's numbers
+// are not for this one's readers.
+json::object agentEntry(const model::AuditEntry& entry, const store::Scope& scope) {
+  const auto& tenant = scope.tenant();
+  const bool own = !tenant || *tenant == entry.event.principal.tenant;
+  json::object object = {{"seq", own ? json::value(entry.seq) : json::value(nullptr)},
+                         {"at", base::formatTime(entry.at)},
+                         {"action", entry.event.action},
+                         {"subject", entry.event.subject},
+                         {"by", model::toJsonObject(entry.event.principal)},
+                         {"details", model::shownDetails(entry)}};
+  if (!tenant) object["position"] = entry.position;
+  return object;
 }
 
 Task<Result<Response>> auditOf(RestParts& parts, Request& request) {
   store::AgentAuditQuery query;
   query.of = CO_TRY(agentOf(request));
-  CO_TRY(pageOf(request, query));
+  const ListCursor cursors = cursorOf(parts, request.principal, "agent audit");
+  CO_TRY(pageOf(request, cursors, query));
   if (const auto seconds = CO_TRY(queryInteger(request, "period_seconds", 1, kMaxPeriod)))
     query.since = base::wallMicros() - *seconds * kMicros;
-  const auto found = CO_TRY(parts.store.agents().audit(store::Scope::of(request.principal), query));
+  const auto scope = store::Scope::of(request.principal);
+  const auto found = CO_TRY(parts.store.agents().audit(scope, query));
   if (found.empty()) CO_TRY(mustSee(parts, request, query.of));
   json::array items;
-  for (const model::AuditEntry& entry : found) {
-    items.push_back(json::object{{"seq", entry.seq},
-                                 {"at", base::formatTime(entry.at)},
-                                 {"action", entry.event.action},
-                                 {"subject", entry.event.subject},
-                                 {"by", model::toJsonObject(entry.event.principal)},
-                                 {"details", model::shownDetails(entry)}});
-  }
-  json::value cursor = found.size() == query.limit ? cursorBefore(found.back().seq) : nullptr;
+  for (const model::AuditEntry& entry : found)
+    items.push_back(agentEntry(entry, scope));
+  json::value cursor = nullptr;
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().position));
   co_return jsonResponse(
       200, json::object{{"entries", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }

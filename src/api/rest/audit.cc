@@ -17,10 +17,10 @@ constexpr int64_t kMaxEntries = 1000;
 constexpr uint32_t kExportPage = 500;
 constexpr size_t kMaxReason = 2000;
 
-std::string lines(const std::vector<model::AuditEntry>& entries) {
+std::string lines(const std::vector<model::AuditEntry>& entries, const store::Scope& scope) {
   std::string text;
   for (const model::AuditEntry& entry : entries) {
-    text += audit::exportLine(entry);
+    text += audit::exportLine(entry, scope);
     if (!text.ends_with('\n')) text += '\n';
   }
   return text;
@@ -83,7 +83,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
       parts.background, [&] { return parts.store.searchAudit(scope, search); }));
   json::array items;
   for (const model::AuditEntry& entry : page.entries) {
-    json::value item = CO_TRY(base::parseJson(audit::exportLine(entry)));
+    json::value item = CO_TRY(base::parseJson(audit::exportLine(entry, scope)));
     item.as_object().erase("sealed");
     item.as_object()["details"] = model::shownDetails(entry);
     items.push_back(std::move(item));
@@ -97,9 +97,9 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
 
 Task<Result<Response>> redact(RestParts& parts, Request& request) {
   const std::string& number = request.params[0];
-  uint64_t seq = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), seq);
-  if (error != std::errc() || end != number.data() + number.size() || seq == 0) {
+  uint64_t position = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), position);
+  if (error != std::errc() || end != number.data() + number.size() || position == 0) {
     co_return fail(Code::kNotFound, "there is no audit entry " + number);
   }
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
@@ -111,15 +111,18 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
   if (!reason || reason->empty() || reason->size() > kMaxReason) {
     co_return fail(Code::kInvalid, "reason: is required, of at most 2000 bytes", "reason");
   }
-  const model::AuditEvent event{.action = "audit.redacted",
-                                .subject = "audit:" + number,
-                                .principal = request.principal,
-                                .details = {{"of", seq}, {"member", *member}, {"reason", *reason}}};
+  const model::AuditEvent event{
+      .action = "audit.redacted",
+      .subject = "audit:" + number,
+      .principal = request.principal,
+      .details = {{"of", position}, {"member", *member}, {"reason", *reason}}};
   auto done = co_await committed<void>([&](auto after) {
-    parts.store.redact(store::Scope::of(request.principal), seq, *member, event, std::move(after));
+    parts.store.redact(store::Scope::of(request.principal), position, *member, event,
+                       std::move(after));
   });
   if (!done) co_return std::unexpected(done.error());
-  co_return jsonResponse(200, json::object{{"seq", seq}, {"member", *member}, {"redacted", true}});
+  co_return jsonResponse(
+      200, json::object{{"position", position}, {"member", *member}, {"redacted", true}});
 }
 
 Task<Result<Response>> verify(RestParts& parts, Request&) {
@@ -154,8 +157,8 @@ Task<void> streamEntries(RestParts& parts, store::Scope scope, uint64_t after, B
   while (true) {
     const auto entries = parts.store.audit(scope, after, kExportPage);
     if (!entries || entries->empty()) co_return;
-    if (!co_await out.write(lines(*entries))) co_return;
-    after = entries->back().seq;
+    if (!co_await out.write(lines(*entries, scope))) co_return;
+    after = store::numberFor(scope, entries->back());
   }
 }
 
@@ -186,7 +189,7 @@ std::vector<Route> auditRoutes(RestParts& parts) {
            .query = {},
            .handle = [&parts](Request& request) { return verify(parts, request); }},
           {.method = "POST",
-           .pattern = "/v1/audit/{seq}:redact",
+           .pattern = "/v1/audit/{position}:redact",
            .access = needs(Permission::kAuditRedact),
            .query = {},
            .handle = [&parts](Request& request) { return redact(parts, request); },

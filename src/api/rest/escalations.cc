@@ -89,7 +89,8 @@ Task<Result<Response>> showRequest(RestParts& parts, Request& request) {
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   store::EscalationQuery query;
-  CO_TRY(readPage(request, query));
+  const ListCursor cursors = cursorOf(parts, request.principal, "escalations");
+  CO_TRY(readPage(request, cursors, query));
   if (const auto status = queryText(request, "status")) {
     query.status = model::escalationStatusFromName(*status);
     if (!query.status) {
@@ -103,7 +104,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   for (const model::Escalation& each : found)
     items.push_back(shownTo(request.principal, each));
   json::value cursor = nullptr;
-  if (found.size() == query.limit) cursor = cursorBefore(found.back().seq);
+  if (found.size() == query.limit) cursor = CO_TRY(cursors.before(found.back().seq));
   co_return jsonResponse(
       200, json::object{{"escalations", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }

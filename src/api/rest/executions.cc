@@ -66,9 +66,9 @@ Task<Result<Response>> signal(RestParts& parts, Request& request) {
   co_return jsonResponse(200, json::object());
 }
 
-Result<store::ListQuery> parseListQuery(const Request& request) {
+Result<store::ListQuery> parseListQuery(const Request& request, const ListCursor& cursors) {
   store::ListQuery query;
-  TRY(readPage(request, query));
+  TRY(readPage(request, cursors, query));
   query.session_id = queryText(request, "session_id").value_or("");
   if (const auto status = queryText(request, "status")) {
     query.status = model::statusFromName(*status);
@@ -80,10 +80,11 @@ Result<store::ListQuery> parseListQuery(const Request& request) {
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
-  const store::ListQuery query = CO_TRY(parseListQuery(request));
+  const ListCursor cursors = cursorOf(parts, request.principal, "executions");
+  const store::ListQuery query = CO_TRY(parseListQuery(request, cursors));
   Page page = CO_TRY(readPages(
-      query, [&](const auto& some) { return parts.service.list(request.principal, some); },
-      summary));
+      query, [&](const auto& some) { return parts.service.list(request.principal, some); }, summary,
+      cursors));
   co_return jsonResponse(200, json::object{{"executions", std::move(page.items)},
                                            {"next_cursor", std::move(page.next)}});
 }

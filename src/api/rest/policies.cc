@@ -62,8 +62,9 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   store::PolicyQuery query;
   const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxList));
   if (limit) query.limit = static_cast<uint32_t>(*limit);
+  const ListCursor cursors = cursorOf(parts, request.principal, "policies");
   if (const auto cursor = queryText(request, "cursor")) {
-    query.before = static_cast<int64_t>(CO_TRY(parseCursor(*cursor)));
+    query.before = static_cast<int64_t>(CO_TRY(cursors.read(*cursor)));
   }
   const auto versions = CO_TRY(parts.store.policyVersions(query));
   json::array items;
@@ -71,7 +72,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
     items.push_back(toJsonObject(version, service->version()));
   json::value cursor = nullptr;
   if (versions.size() == query.limit) {
-    cursor = cursorBefore(static_cast<uint64_t>(versions.back().version));
+    cursor = CO_TRY(cursors.before(static_cast<uint64_t>(versions.back().version)));
   }
   co_return jsonResponse(
       200, json::object{{"policies", std::move(items)}, {"next_cursor", std::move(cursor)}});

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/rest/requests.h"
 
-#include <charconv>
-
 #include "base/clock.h"
 #include "base/crypto.h"
 
@@ -10,7 +8,6 @@ namespace cloister::api {
 namespace {
 
 constexpr size_t kMaxIdempotencyKey = 255;
-constexpr std::string_view kCursorPrefix = "before:";
 
 }  // namespace
 
@@ -45,19 +42,16 @@ void answerForLink(Request& request, const std::string& made_with, int64_t expir
   request.answer_for_credential();
 }
 
-Result<uint64_t> parseCursor(const std::string& cursor) {
-  const std::string text = base::fromBase64(cursor).value_or("");
-  uint64_t seq = 0;
-  if (text.starts_with(kCursorPrefix)) {
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + kCursorPrefix.size(), end, seq);
-    if (parsed.ec == std::errc() && parsed.ptr == end && seq != 0) return seq;
-  }
-  return fail(Code::kInvalid, "query parameter cursor: not one of this service", "query.cursor");
+Result<uint64_t> ListCursor::read(const std::string& cursor) const {
+  return cursors.open(tenant, list, cursor);
 }
 
-base::json::value cursorBefore(uint64_t seq) {
-  return base::json::string(base::toBase64(std::string(kCursorPrefix) + std::to_string(seq)));
+Result<base::json::value> ListCursor::before(uint64_t seq) const {
+  return base::json::value(TRY(cursors.seal(tenant, list, seq)));
+}
+
+ListCursor cursorOf(const RestParts& parts, const model::Principal& reader, std::string list) {
+  return {.cursors = parts.cursors, .tenant = reader.tenant, .list = std::move(list)};
 }
 
 Response noContent() {

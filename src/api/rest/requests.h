@@ -55,18 +55,27 @@ int64_t linkEnd(const auth::Credential& credential, int64_t seconds);
 // end.
 void answerForLink(Request& request, const std::string& made_with, int64_t expires_at);
 
-// Lists are read newest first: the next page is before the last one's `seq`.
-Result<uint64_t> parseCursor(const std::string& cursor);
-base::json::value cursorBefore(uint64_t seq);
+// Cursors of one list, for one reader. Lists are read newest first: the next page is before the
+// last one's `seq`, which the ledger counts over all tenants and a cursor therefore hides.
+struct ListCursor {
+  const orchestrator::Cursors& cursors;
+  std::string tenant;
+  std::string list;  // "executions": no other list takes its cursors
+
+  // kInvalid, of `query.cursor`, for what before() did not give.
+  [[nodiscard]] Result<uint64_t> read(const std::string& cursor) const;
+  [[nodiscard]] Result<base::json::value> before(uint64_t seq) const;
+};
+ListCursor cursorOf(const RestParts& parts, const model::Principal& reader, std::string list);
 
 // What every list takes: `agent`, `limit` and `cursor`.
 template <class Query>
-Result<> readPage(const Request& request, Query& query) {
+Result<> readPage(const Request& request, const ListCursor& cursors, Query& query) {
   query.agent = queryText(request, "agent").value_or("");
   const auto limit = TRY(queryInteger(request, "limit", 1, kMaxList));
   if (limit) query.limit = static_cast<uint32_t>(*limit);
   if (const auto cursor = queryText(request, "cursor")) {
-    query.before_seq = TRY(parseCursor(*cursor));
+    query.before_seq = TRY(cursors.read(*cursor));
   }
   return {};
 }
@@ -77,25 +86,11 @@ struct Page {
   base::json::value next = nullptr;  // its cursor, where there may be more
 };
 
-// `query` for what is behind `last`, whose cursor this is.
-template <class Query, class Item>
-base::json::value goBehind(const Item& last, Query& query) {
-  if constexpr (requires { query.before_id; }) {
-    query.before_id = last.id;
-    return base::json::string(base::toBase64(query.before_id));
-  } else if constexpr (requires { query.after_key; }) {
-    query.after_key = last.key;
-    return base::json::string(base::toBase64(query.after_key));
-  } else {
-    query.before_seq = last.seq;
-    return cursorBefore(last.seq);
-  }
-}
-
 // At most `query.limit` of what `read` gives, and of about kPageBytes: records may be megabytes
-// each, and are held a few at a time.
-template <class Query, class Read, class Show>
-Result<Page> readPages(Query query, Read read, Show show) {
+// each, and are held a few at a time. `behind` makes `query` one for what is behind an item, and
+// gives the cursor of that.
+template <class Query, class Read, class Show, class Behind>
+Result<Page> readPagesBehind(Query query, Read read, Show show, Behind behind) {
   constexpr size_t kPageBytes = size_t{8} << 20;
   constexpr uint32_t kAtOnce = 16;
   Page page;
@@ -109,10 +104,35 @@ Result<Page> readPages(Query query, Read read, Show show) {
     }
     left -= query.limit;
     const bool last = some.size() < query.limit;
-    page.next = last ? base::json::value(nullptr) : goBehind(some.back(), query);
+    page.next = nullptr;
     if (last) break;
+    page.next = TRY(behind(some.back(), query));
   }
   return page;
+}
+
+// Of a list whose rows are found by number.
+template <class Query, class Read, class Show>
+Result<Page> readPages(Query query, Read read, Show show, const ListCursor& cursors) {
+  return readPagesBehind(std::move(query), read, show, [&](const auto& last, Query& next) {
+    next.before_seq = last.seq;
+    return cursors.before(last.seq);
+  });
+}
+
+// Of a list whose cursor is the id or key of the last item, which the reader knows.
+template <class Query, class Read, class Show>
+Result<Page> readPages(Query query, Read read, Show show) {
+  const auto behind = [](const auto& last, Query& next) -> Result<base::json::value> {
+    if constexpr (requires { next.before_id; }) {
+      next.before_id = last.id;
+      return base::json::string(base::toBase64(next.before_id));
+    } else {
+      next.after_key = last.key;
+      return base::json::string(base::toBase64(next.after_key));
+    }
+  };
+  return readPagesBehind(std::move(query), read, show, behind);
 }
 
 // 204

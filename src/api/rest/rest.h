@@ -25,6 +25,7 @@
 #include "model/session.h"
 #include "orchestrator/agent_guard.h"
 #include "orchestrator/artifact_service.h"
+#include "orchestrator/cursors.h"
 #include "orchestrator/escalations.h"
 #include "orchestrator/port_links.h"
 #include "orchestrator/run_service.h"
@@ -47,7 +48,8 @@ struct RestParts {
   orchestrator::RunService& service;
   orchestrator::Sessions& sessions;
   orchestrator::ArtifactService& artifacts;
-  const orchestrator::PortLinks& port_links;
+  orchestrator::PortLinks port_links;
+  orchestrator::Cursors cursors;
   orchestrator::SnapshotService& snapshots;
   orchestrator::EscalationService& escalations;
   store::Store& store;

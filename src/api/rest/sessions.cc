@@ -41,9 +41,9 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
   co_return jsonResponse(200, model::shownTo(request.principal, session));
 }
 
-Result<store::SessionQuery> parseListQuery(const Request& request) {
+Result<store::SessionQuery> parseListQuery(const Request& request, const ListCursor& cursors) {
   store::SessionQuery query;
-  TRY(readPage(request, query));
+  TRY(readPage(request, cursors, query));
   if (const auto status = queryText(request, "status")) {
     query.status = model::sessionStatusFromName(*status);
     if (!query.status) {
@@ -54,10 +54,12 @@ Result<store::SessionQuery> parseListQuery(const Request& request) {
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
-  const store::SessionQuery query = CO_TRY(parseListQuery(request));
+  const ListCursor cursors = cursorOf(parts, request.principal, "sessions");
+  const store::SessionQuery query = CO_TRY(parseListQuery(request, cursors));
   Page page = CO_TRY(readPages(
       query, [&](const auto& some) { return parts.sessions.list(request.principal, some); },
-      [&](const model::Session& session) { return model::shownTo(request.principal, session); }));
+      [&](const model::Session& session) { return model::shownTo(request.principal, session); },
+      cursors));
   co_return jsonResponse(200, json::object{{"sessions", std::move(page.items)},
                                            {"next_cursor", std::move(page.next)}});
 }

@@ -185,8 +185,9 @@ TEST_P(StoreSuite, ViolationsAndAuditArePaged) {
   EXPECT_EQ(rest->size(), 2U);
   const auto audit = agents.audit(all_, {.of = {"acme", "alice"}, .limit = 4});
   ASSERT_EQ(audit->size(), 4U);
-  EXPECT_EQ(agents.audit(all_, {.of = {"acme", "alice"}, .before_seq = audit->back().seq})->size(),
-            2U)
+  EXPECT_EQ(
+      agents.audit(all_, {.of = {"acme", "alice"}, .before_seq = audit->back().position})->size(),
+      2U)
       << "each once, the change by another principal too";
   EXPECT_TRUE(agents.audit(all_, {.of = {"acme", "alice"}, .since = INT64_MAX})->empty());
   const auto stats = agents.stats(all_, {"acme", "alice"});

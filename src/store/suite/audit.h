@@ -79,10 +79,12 @@ inline void appendForSearch(Store& store) {
   }
 }
 
-inline std::vector<uint64_t> numbersOf(const Result<AuditPage>& page) {
+// As readers of `scope` count them.
+inline std::vector<uint64_t> numbersOf(const Scope& scope,
+                                       const std::vector<model::AuditEntry>& entries) {
   std::vector<uint64_t> out;
-  for (const model::AuditEntry& entry : page.value().entries)
-    out.push_back(entry.seq);
+  for (const model::AuditEntry& entry : entries)
+    out.push_back(numberFor(scope, entry));
   return out;
 }
 
@@ -90,7 +92,7 @@ TEST_P(StoreSuite, SearchesTheAuditLog) {
   using ::testing::ElementsAre;
   appendForSearch(*store_);
   const auto found = [&](const AuditSearch& search) {
-    return numbersOf(store_->searchAudit(all_, search));
+    return numbersOf(all_, store_->searchAudit(all_, search).value().entries);
   };
   EXPECT_THAT(found({.newest_first = true, .limit = 3}), ElementsAre(10, 9, 8));
   EXPECT_THAT(found({.after = 8}), ElementsAre(9, 10));
@@ -105,8 +107,62 @@ TEST_P(StoreSuite, SearchesTheAuditLog) {
   for (const uint64_t each : found({.since = at}))
     EXPECT_GE(store_->audit(all_, each - 1, 1)->front().at, at);
   EXPECT_TRUE(found({.until = store_->audit(all_, 0, 1)->front().at}).empty());
-  EXPECT_THAT(numbersOf(store_->searchAudit(Scope::of(principal("rival")), {})),
-              ElementsAre(9, 10));
+  const Scope rival = Scope::of(principal("rival"));
+  EXPECT_THAT(numbersOf(rival, store_->searchAudit(rival, {}).value().entries), ElementsAre(1, 2));
+}
+
+// The gaps would tell one tenant how much the others do.
+TEST_P(StoreSuite, NumbersEachTenantsEntriesApart) {
+  using ::testing::ElementsAre;
+  for (const char* tenant : {"rival", "acme", "acme", "acme", "rival", "acme", "rival"})
+    ASSERT_TRUE(testing::append(*store_, "s", tenant));
+  const auto all = auditAll();
+  std::vector<uint64_t> seqs;
+  std::vector<uint64_t> positions;
+  for (const model::AuditEntry& entry : all) {
+    seqs.push_back(entry.seq);
+    positions.push_back(entry.position);
+    EXPECT_EQ(entry.hash, base::sha256Hex(model::canonicalForm(entry)));
+  }
+  EXPECT_THAT(seqs, ElementsAre(1, 1, 2, 3, 2, 4, 3));
+  EXPECT_THAT(positions, ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  const Scope rival = Scope::of(principal("rival"));
+  EXPECT_THAT(numbersOf(rival, store_->audit(rival, 0, 10).value()), ElementsAre(1, 2, 3));
+  EXPECT_THAT(numbersOf(rival, store_->audit(rival, 1, 1).value()), ElementsAre(2));
+  const auto found = [&](const AuditSearch& search) {
+    return numbersOf(rival, store_->searchAudit(rival, search).value().entries);
+  };
+  EXPECT_THAT(found({.after = 2}), ElementsAre(3));
+  EXPECT_THAT(found({.before = 3, .newest_first = true}), ElementsAre(2, 1));
+  EXPECT_EQ(store_->searchAudit(rival, {.limit = 2})->next, 2U);
+  EXPECT_EQ(store_->searchAudit(rival, {.newest_first = true, .limit = 2})->next, 2U);
+  EXPECT_EQ(store_->searchAudit(all_, {.limit = 2})->next, 2U);
+}
+
+// A write that failed leaves no gap.
+TEST_P(StoreSuite, ARefusedWriteTakesNoNumber) {
+  const KeyRecord key{.id = "key_a",
+                      .sha256 = std::string(64, '1'),
+                      .name = "ci",
+                      .principal = principal("rival"),
+                      .created_at = 5,
+                      .expires_at = 0,
+                      .revoked_at = 0};
+  const auto put = [&] {
+    return await<void>([&](Done<void> done) {
+      store_->putKey(key,
+                     {.action = "key.created",
+                      .subject = key.id,
+                      .principal = principal("rival"),
+                      .details = {}},
+                     std::move(done));
+    });
+  };
+  ASSERT_TRUE(put());
+  EXPECT_EQ(put().error().code, Code::kConflict);
+  ASSERT_TRUE(testing::append(*store_, "s", "rival"));
+  const Scope rival = Scope::of(principal("rival"));
+  EXPECT_THAT(numbersOf(rival, store_->audit(rival, 0, 10).value()), ::testing::ElementsAre(1, 2));
 }
 
 TEST_P(StoreSuite, GivesTheAuditLogPageByPage) {
@@ -115,7 +171,7 @@ TEST_P(StoreSuite, GivesTheAuditLogPageByPage) {
   std::vector<uint64_t> seen;
   for (int pages = 0; pages < 4; ++pages) {
     const auto page = store_->searchAudit(all_, search);
-    for (const uint64_t each : numbersOf(page))
+    for (const uint64_t each : numbersOf(all_, page.value().entries))
       seen.push_back(each);
     if (!page->next) break;
     search.before = *page->next;
@@ -131,7 +187,7 @@ TEST_P(StoreSuite, ChainsEveryEntryToTheOneBefore) {
   uint64_t seq = 0;
   for (uint64_t after = 0; after < 25; after = seq) {
     for (const model::AuditEntry& entry : store_->audit(all_, after, 10).value()) {
-      EXPECT_EQ(entry.seq, ++seq);
+      EXPECT_EQ(entry.position, ++seq);
       EXPECT_EQ(entry.prev, prev);
       EXPECT_EQ(entry.hash, base::sha256Hex(model::canonicalForm(entry)));
       EXPECT_GE(entry.at, time);
