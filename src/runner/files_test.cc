@@ -360,8 +360,9 @@ std::map<std::string, std::string> states(const std::string& out) {
 
 TEST_F(FilesTest, TellsTheStateOfEachName) {
   shell(
-      "mkdir -p d/e; printf abc > d/abc; chmod 640 d/abc; : > none; chmod 0 none; ln -s ../x d/l;"
-      " mkfifo -m 600 p; chmod 755 d d/e; head -c 119 /dev/zero > long; chmod 711 .");
+      "chmod 711 .; mkdir -p d/e; printf abc > d/abc; chmod 640 d/abc; : > none; chmod 0 none; ln "
+      "-s ../x d/l;"
+      " mkfifo -m 600 p; chmod 755 d d/e; printf %0119d 0 > long");
   const std::map<std::string, std::string> expected = {
       {"", "40711 0 "},
       {"d", "40755 0 "},
@@ -370,7 +371,7 @@ TEST_F(FilesTest, TellsTheStateOfEachName) {
       {"none", "100000 0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
       {"d/l", "120777 0 " + base::sha256Hex("../x")},
       {"p", "10600 0 "},
-      {"long", "100644 119 " + base::sha256Hex(std::string(119, '\0'))},
+      {"long", "100644 119 " + base::sha256Hex(std::string(119, '0'))},
   };
   EXPECT_EQ(states(serve({"state", "1000", "10"}, "").out), expected);
   EXPECT_EQ(jail_->shell("stat -c %a none").out, "0\n");
