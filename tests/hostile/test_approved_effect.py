@@ -97,7 +97,7 @@ class ApprovedEffect(RulesTest):
         return begun
 
     def blocked(self, command="bash deploy.sh", **more):
-        held = self.ask("POST", f"{self.session}/exec", {"command": command, **more}, self.ours, 202).json()
+        held = self.ask("POST", f"{self.session}/exec", {"command": command, **more}, self.ours, 201).json()
         self.escalation_of(held)
         return held
 
@@ -169,7 +169,7 @@ class ApprovedEffect(RulesTest):
             self.assertEqual(len(set(done["stdout"].split("\n")) - {""}), 1, "it changed while the program ran")
         self.assertTrue(ran > 0 or not FREEZES, "each was denied")
         self.assertEqual(self.server.get(flips["id"])["status"], "running")
-        self.ask("DELETE", f"/v1/executions/{flips['id']}", None, self.ours, 200)
+        self.ask("DELETE", f"/v1/executions/{flips['id']}", None, self.ours, 202)
 
     def test_S24_a_watcher_reacts_to_the_release(self):
         self.put("deploy.sh", b"echo good")
