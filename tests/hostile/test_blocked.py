@@ -197,7 +197,7 @@ class Waiting(RulesTest):
         self.give("restricted", allowed_commands=["python3 *"])
         key = self.key()
         session = self.open(key, language="python")
-        session.exec(STAYS.replace("{loud}", "0"))
+        session.exec(STAYS.replace("{loud}", "0").replace("/workspace/", "/tmp/"))  # the workspace stays as it was asked for
         self.assertEqual(len(session.programs()), 3)
         held = self.blocked(key, f"{session.path}/exec", command="sleep 600 & " + NEIGHBOURS)
         self.vote(self.escalation_of(held))

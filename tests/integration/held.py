@@ -32,7 +32,10 @@ class Held:
             self.more()
 
     def more(self):
-        more = self.socket.recv(65536)
+        try:
+            more = self.socket.recv(65536)
+        except TimeoutError as error:
+            raise AssertionError(f"{self.name}: no more has come behind {self.data[-1000:]}") from error
         assert more, f"{self.name} has ended: {self.data[:1000]}"
         self.data += more
 
