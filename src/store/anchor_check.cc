@@ -87,6 +87,12 @@ Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
   return found;
 }
 
+Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest) {
+  if (TRY(isOnChain(db, newest))) return std::string();
+  return "the checkpoint file speaks of entry " + std::to_string(newest.seq) + " (" + newest.hash +
+         "), which the log does not have: an older copy, or a cut tail";
+}
+
 // A transaction writes the entries and their signed head together, and only then is the head
 // anchored. So no crash makes the log end before the anchor; only damage or a hand does, and with
 // Durability::kProcess a loss of power. The log goes on, and says so for good.

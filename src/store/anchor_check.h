@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger and its anchor, compared when the ledger is opened.
+// The ledger, its anchor and its checkpoint file, compared when the ledger is opened.
 #pragma once
 
 #include <string>
@@ -21,6 +21,9 @@ struct AnchorFinding {
 // `path`.unreadable, which is a problem.
 Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
                                         const std::string& path, const base::VerifyKey& key);
+
+// The problem: `newest`, the last line of the checkpoint file, is not on the chain; "" if it is.
+Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest);
 
 // Tells of `problem`, and of what the anchor says, in the service's log and in the audit log.
 Result<> recordFinding(Store& store, const std::string& problem, const AnchorFinding& anchor);

@@ -521,14 +521,6 @@ Result<> bringUpToDate(const SqliteOptions& options, Fault& fault) {
   return encryptAll(options.path, options.cipher);
 }
 
-// "" if the newest line of the checkpoint file lies on the chain.
-Result<std::string> compareWithFile(Database& db, const Checkpoint& newest) {
-  Statement row = TRY(db.use("SELECT hash FROM audit WHERE seq=?"));
-  if (TRY(row.bind(newest.seq).step()) && row.text(0) == newest.hash) return std::string();
-  return "the checkpoint file speaks of entry " + std::to_string(newest.seq) + " (" + newest.hash +
-         "), which the log does not have: an older copy, or a cut tail";
-}
-
 Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, SyncFunction sync) {
   auto made = std::make_unique<SqliteStore>();
   made->lock_ = TRY(lockLedger(options.path));
@@ -545,7 +537,7 @@ Result<std::unique_ptr<Store>> SqliteStore::open(const SqliteOptions& options, S
   }
   const auto lines = readCheckpoints(options.checkpoint_file);
   if (!lines) problem = lines.error().message;
-  if (problem.empty() && !lines->empty()) problem = TRY(compareWithFile(db, lines->back()));
+  if (problem.empty() && !lines->empty()) problem = TRY(compareWithCheckpoint(db, lines->back()));
   if (!anchor.problem.empty()) problem = anchor.problem;  // which names the first entry
   TRY(made->readers_.open(options.path, std::max(1U, options.readers), options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
