@@ -3,6 +3,7 @@
 program starts denies that; nothing changes it while the program runs."""
 
 import http.client
+import os
 import pathlib
 import time
 import unittest
@@ -112,7 +113,7 @@ class Workspace(Held):
 
     def test_nothing_is_let_in_while_it_runs(self):
         session = self.open()
-        self.put(session, "deploy.sh", b"echo begun > /tmp/begun; sleep 2; cat data")
+        self.put(session, "deploy.sh", b"trap : USR1; sleep 6011 & wait; cat data; kill %1")
         self.put(session, "data", b"good")
         held = self.blocked(session)
         self.approve(held)
@@ -122,6 +123,8 @@ class Workspace(Held):
                                    ("POST", "snapshots", {}), ("GET", "files/data", None)):
             refused = self.call(method, f"/v1/sessions/{session}/{path}", body, key=self.key_)
             self.assertEqual((refused.status, refused.headers.get("retry-after")), (503, "1"), (path, refused.body[:500]))
+        harness.wait_for("what comes behind the trap", lambda: processes("6011"), 10)
+        self.call("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, key=self.key_)
         done = self.server.wait_end(held["id"], 20)
         self.assertEqual((done["status"], done["stdout"]), ("completed", "good"), done)
         self.put(session, "data", b"now")
@@ -224,6 +227,28 @@ class Workspace(Held):
             refused = self.ask(**{**run, "files": [{**run["files"][0], **change}]}, approval=asked)
             self.assertEqual((refused["status"], refused["error"]["details"]["reason"]), ("denied", "approval_mismatch"))
         self.assertEqual(self.server.wait_end(self.ask(**run, approval=asked)["id"])["stdout"], "good\n")
+
+
+@unittest.skipUnless(os.path.exists("/usr/bin/runsc"), "no /usr/bin/runsc: install Debian's from backports")
+class InGvisor(Held):
+    """No program in there can be stopped: the approved one runs where there is no other, or not at all."""
+
+    def test_it_runs_alone_or_not_at_all(self):
+        session = self.open(runtime="gvisor")
+        self.put(session, "deploy.sh", b"echo good")
+        done = self.approved(self.blocked(session))
+        self.assertEqual(done["provenance"]["runtime"], "gvisor")
+        self.assertEqual(done["stdout"], "good\n")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo evil")
+        self.assertDenied(self.approved(held), held, "deploy.sh has changed")
+        beside = self.code(session, "sleep 600", wait=0, timeout_seconds=600)
+        self.server.wait_status(beside["id"], "running")
+        held = self.blocked(session)
+        self.assertDenied(self.approved(held), held, "cannot be stopped")
+        self.call("DELETE", f"/v1/executions/{beside['id']}", key=self.key_, status=202)
+        self.server.wait_end(beside["id"])
+        self.assertEqual(self.approved(self.blocked(session))["stdout"], "evil\n")
 
 
 class Killed(Held):
