@@ -99,7 +99,7 @@ for n in range(4):
             os.waitpid(pid, 0)
 """)
         for _ in range(5):
-            self.assertIn(self.take().status, (201, 409))
+            self.assertIn(self.take().status, (201, 503))
         self.assertEqual(self.good(self.session, "print('usable')"), "usable\n")
 
     def test_a_program_that_kills_what_reads(self):
