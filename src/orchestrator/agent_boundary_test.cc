@@ -176,6 +176,7 @@ TEST_F(BoundaryTest, AViewerSeesAndAnOperatorActs) {
         filesAs(viewer, session, {"remove", "f", "0"}).error()}) {
     EXPECT_EQ(error.code, Code::kDenied) << error.message;
     EXPECT_THAT(error.message, HasSubstr("it is another agent's, which this credential only sees"));
+    EXPECT_THAT(error.message, HasSubstr("one with the roles agent and operator"));
   }
   EXPECT_EQ(stored(run).status, Status::kRunning);
   const model::Principal boss = as("", Role::kOperator);
