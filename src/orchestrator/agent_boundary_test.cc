@@ -259,7 +259,11 @@ TEST_F(BoundaryTest, WhoIsHeldToNothingIsHeldToTheMakersRules) {
   const auto refused = execAs(above("nobody"), session, {"sudo", "ls"});
   ASSERT_TRUE(refused) << refused.error().message;
   EXPECT_EQ(refused->status, Status::kDenied);
-  EXPECT_EQ(refused->error->details.at("agent"), "alice") << "whose rules they are";
+  const base::json::object& details = refused->error->details;
+  EXPECT_EQ(details.at("agent"), "alice") << "whose rules they are";
+  EXPECT_EQ(details.at("outcome"), "agent_boundary") << "as the violation has it";
+  EXPECT_THAT(std::string(details.at("mitigation").as_string()), HasSubstr("no approval lifts"));
+  EXPECT_EQ(details.at("mitigations"), base::json::array{details.at("mitigation")});
   EXPECT_EQ(filesAs(above("nobody"), session, {"read", "secrets/a"}).error().code, Code::kDenied);
   EXPECT_EQ(await(sessions_->save(above("nobody"), session, false)).error().code, Code::kDenied);
   EXPECT_TRUE(filesAs(above("nobody"), session, {"read", "free"}));
