@@ -142,6 +142,9 @@ TEST_F(CredentialTest, APortLinkEndsWithTheKeyThatMadeIt) {
   EXPECT_EQ(links.verify("acme", "ses_1", 81, token).error().code, Code::kNotFound);
   for (const char* bad : {"", "-", "--", "1-key_1", "x-key_1-00"})
     EXPECT_EQ(links.verify("acme", "ses_1", 80, bad).error().code, Code::kNotFound) << bad;
+  const auto of_before = links.verify("acme", "ses_1", 80, "1767225600-00ab");
+  EXPECT_EQ(of_before.error().code, Code::kUnauthorized);
+  EXPECT_THAT(of_before.error().message, HasSubstr("of an earlier version"));
   replaceKey("key_1");
   EXPECT_TRUE(links.verify("acme", "ses_1", 80, token));
   revokeKey("key_1");
