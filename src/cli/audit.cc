@@ -80,6 +80,8 @@ Result<json::object> holdAgainst(const Invocation& invocation, HttpClient& clien
     }));
     held = fed ? walk->finish() : fed;
   }
+  // Not the whole log: it says nothing about whether that is broken.
+  if (!held && held.error().code == Code::kUnsupported) return std::unexpected(held.error());
   json::object report = {{"ok", held.has_value()}, {"published", published.size()}};
   report["entries"] = walk ? walk->entries() : 0;
   report["checkpoints"] = walk ? walk->held() : 0;

@@ -70,6 +70,19 @@ class Redaction(ApiTest):
         self.assertEqual(again.returncode, 1)
         self.assertIn("redacted before", again.stderr)
 
+    def test_an_export_that_is_not_the_whole_log_is_no_broken_log(self):
+        """One tenant's, one that begins later, and one of nothing."""
+        key = self.new_key("apart", roles=["tenant-admin"])["secret"]
+        self.call("POST", "/v1/keys", {"name": "another"}, key=key, status=201)
+        own = self.call("GET", "/v1/audit/export", key=key, status=200).text
+        later = self.call("GET", "/v1/audit/export?after=4", status=200).text
+        for log, said in ((own, "this export is one tenant's, or begins later"),
+                          (later, "this export is one tenant's, or begins later"),
+                          ("", "the log has no entry")):
+            script = subprocess.run([sys.executable, SCRIPT, "-"], input=log, capture_output=True, text=True, check=False)
+            self.assertEqual(script.returncode, 1, script.stdout)
+            self.assertIn(said, script.stderr)
+
     def test_who_may_and_what(self):
         position = self.refused()["position"]
         body = {"member": "reason", "reason": "why"}
