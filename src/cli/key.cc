@@ -159,7 +159,9 @@ constexpr Flag kCreateFlags[] = {
      .help = "addresses it is good from, as 10.0.0.0/8; default: any",
      .many = true},
     {.name = "app", .value = "NAME", .help = "recorded with every run"},
-    {.name = "agent", .value = "NAME", .help = "recorded with every run"},
+    {.name = "agent",
+     .value = "NAME",
+     .help = "whose all is that it makes: keys of the same agent see it, those of others do not"},
     {.name = "user", .value = "NAME", .help = "recorded with every run"},
     {.name = "expires-in-days", .value = "N", .help = "default: never"},
 };
