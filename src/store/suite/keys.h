@@ -93,7 +93,7 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
 }
 
-// What a key began goes on in the key that it was rotated to, and ends with that.
+// Work that a key began goes on in the key that it was rotated to, and ends with that.
 TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
   const int64_t past = base::wallMicros() - 1;
   const auto succeed = [&](const std::string& id, const std::string& old, int64_t ends_at) {
