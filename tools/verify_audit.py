@@ -29,6 +29,9 @@ def seal(member):
     return hashlib.sha256(f"cloister-audit-seal v1\n{member['salt']}\n{value}".encode()).hexdigest()
 
 
+PARTIAL = "this export is one tenant's, or begins later: export as an administrator from the start"
+
+
 class Numbers:
     """Each entry's `seq` is its tenant's next number. In a log of an earlier version it is the position, up to the
     entry `ledger.renumbered`; the log does not say in advance which it begins with."""
@@ -63,7 +66,10 @@ def walk(lines):
         try:
             entry = json.loads(line)
             known, sealed = entry.pop("hash"), entry.pop("sealed", {})
-            if (told := entry.pop("position", position)) != position:
+            told = entry.pop("position", None)
+            if position == 1 and (told or (1 if entry["prev"] == prev else 0)) != 1:
+                raise ValueError(PARTIAL)
+            if told not in (None, position):
                 raise ValueError(f"missing: entry {told} stands in its place")
             if entry.keys() != set(MEMBERS):
                 raise ValueError("its members are not those of an entry")
@@ -160,7 +166,9 @@ def main():
                 check(lines, args.key, hashes)
     except (ValueError, OSError) as error:
         sys.exit(str(error))
-    print(f"{len(hashes)} entries, head {hashes[len(hashes)] if hashes else '-'}")
+    if not hashes:
+        sys.exit("the log has no entry")
+    print(f"{len(hashes)} entries, head {hashes[len(hashes)]}")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,16 @@ namespace cloister::cli {
 namespace {
 
 // What the reader can do about a status, beyond what the server said.
-std::string_view remedyFor(int status) {
+std::string_view remedyFor(int status, std::string_view message) {
+  // The log has no ids, and says itself how an entry is named.
+  if (status == 404 && message.contains("audit entry")) return "";
   switch (status) {
     case 401:
       return "; set CLOISTER_API_KEY or --key-file to a key that `cloister key create` gave";
     case 403:
       return "; ask an administrator of the service";
     case 404:
-      return "; check the id, and that it belongs to this key's tenant";
+      return "; check the id, and that it belongs to this key's tenant and agent";
     case 429:
     case 503:
       return "; try again in a moment";
@@ -71,9 +73,10 @@ Error refusal(const HttpHead& head, std::string_view body) {
   if (message.empty()) message = "HTTP status " + std::to_string(head.status);
   constexpr size_t kLongest = 2000;
   if (message.size() > kLongest) message.resize(kLongest);
-  return {codeOf(head.status),
-          "the server refused: " + printable(message) + std::string(remedyFor(head.status)),
-          {}};
+  return {
+      codeOf(head.status),
+      "the server refused: " + printable(message) + std::string(remedyFor(head.status, message)),
+      {}};
 }
 
 Result<json::object> call(HttpClient& client, std::string_view method, const std::string& target,

@@ -80,6 +80,8 @@ Result<json::object> holdAgainst(const Invocation& invocation, HttpClient& clien
     }));
     held = fed ? walk->finish() : fed;
   }
+  // Not the whole log: it says nothing about whether that is broken.
+  if (!held && held.error().code == Code::kUnsupported) return std::unexpected(held.error());
   json::object report = {{"ok", held.has_value()}, {"published", published.size()}};
   report["entries"] = walk ? walk->entries() : 0;
   report["checkpoints"] = walk ? walk->held() : 0;
@@ -204,8 +206,11 @@ Result<int> redact(const Invocation& invocation) {
   if (invocation.globals.json) {
     printJson(answer);
   } else {
+    const std::string entry = textOf(answer, "action") + " of " + textOf(answer, "subject") +
+                              ", tenant " + textOf(answer, "tenant");
     writeTo(STDOUT_FILENO, "✓ " + printable(*member) + " of entry " + printable(position) +
-                               " is forgotten; the log is as whole as before\n");
+                               " is forgotten (" + printable(entry) +
+                               "); the log is as whole as before\n");
   }
   return 0;
 }
@@ -263,7 +268,9 @@ const Command kAuditRedact = {
     .summary = "forget free text of one audit entry",
     .details =
         "For a secret that got into it. The entry stays, with the text's seal: the log can "
-        "be\nverified as before, and says itself who had what forgotten.",
+        "be\nverified as before, and says itself who had what forgotten. POSITION is the entry's\n"
+        "place in the whole log, as `audit list --json` and `sandbox audit` have it for\n"
+        "administrators; it is not seq.",
     .flags = kRedactFlags,
     .examples = "cloister audit redact 1027 --member what --reason \"a password\"",
     .run = redact};

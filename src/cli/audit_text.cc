@@ -35,7 +35,7 @@ constexpr std::array kPhrases = {
     Phrase{"artifact.refused", "could not keep", "path reason"},
     Phrase{"audit.redacted", "redacted", "member reason"},
     Phrase{"escalation.approved", "approved", "operation what"},
-    Phrase{"escalation.denied", "denied", "operation what"},
+    Phrase{"escalation.denied", "denied", "operation what reason"},
     Phrase{"escalation.expired", "let expire", "operation what"},
     Phrase{"escalation.policy_set", "set the escalation policy of", ""},
     Phrase{"escalation.requested", "requested", "operation what"},
@@ -70,7 +70,7 @@ constexpr std::array kPhrases = {
     Phrase{"session.ended", "ended", "reason"},
     Phrase{"session.moved", "moved", "runtime"},
     Phrase{"session.opened", "gave more to one program in", "runtime"},
-    Phrase{"session.refused", "was refused in", "doing missing session_agent"},
+    Phrase{"session.refused", "was refused in", "doing missing"},
     Phrase{"session.renewed", "renewed", ""},
     Phrase{"session.resumed", "resumed", "escalation"},
     Phrase{"session.rules_applied", "applied the agent's rules to", "runtime"},
@@ -119,6 +119,21 @@ std::string forOf(const json::object& entry, const std::string& who) {
   return agent.empty() || agent == who ? "" : " for agent " + agent;
 }
 
+// Why a program was refused that nothing of its own forbids.
+std::string boundaryOf(const json::object& entry) {
+  const json::object& details = objectOf(entry, "details");
+  if (!details.contains("session_agent")) return "";
+  const std::string agent = textOf(details, "session_agent");
+  return ": the session is of " + (agent.empty() ? "no agent" : "agent " + agent) +
+         ", and lets programs do more than " + whoOf(entry) + " may";
+}
+
+// Administrators alone read the entries of several tenants.
+std::string tenantOf(const json::object& entry) {
+  const std::string tenant = entry.contains("position") ? textOf(entry, "tenant") : "";
+  return tenant.empty() ? "" : " in tenant " + tenant;
+}
+
 }  // namespace
 
 std::string auditLine(const json::object& entry) {
@@ -130,7 +145,8 @@ std::string auditLine(const json::object& entry) {
   line += phrase != nullptr ? phrase->verb : std::string_view(action);
   if (!subject.empty()) line += " " + subject;
   if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
-  return whenOf(entry) + "  " + printable(line + forOf(entry, who));
+  line += boundaryOf(entry) + forOf(entry, who) + tenantOf(entry);
+  return whenOf(entry) + "  " + printable(line);
 }
 
 }  // namespace cloister::cli

@@ -48,6 +48,32 @@ TEST(AuditText, SaysTheAgentOrTheServiceWhereThereIsNoPerson) {
             "2026-01-31T10:42:07Z  cloister got a sandbox for ESC-2026-003 (local)");
 }
 
+TEST(AuditText, SaysWhyTheServiceDenied) {
+  json::object entry =
+      entryOf("escalation.denied", {{"operation", "command"}, {"reason", "a.sh changed"}});
+  entry["user"] = entry["key"] = "";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  cloister denied ESC-2026-003 (command a.sh changed)");
+}
+
+TEST(AuditText, SaysWhoseSessionRefusedAVisitor) {
+  json::object entry = entryOf("session.refused", {{"reason", "agent_boundary"},
+                                                   {"doing", "running in a session"},
+                                                   {"session_agent", "coder"}});
+  entry["user"] = "";
+  entry["agent"] = "bob";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  bob was refused in ESC-2026-003 (running in a session): the "
+            "session is of agent coder, and lets programs do more than bob may");
+}
+
+TEST(AuditText, NamesTheTenantToAdministrators) {
+  json::object entry = entryOf("escalation.denied", {});
+  entry["position"] = 7;
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 in tenant acme");
+}
+
 TEST(AuditText, IsSafeForATerminal) {
   json::object entry = entryOf("escalation.denied", {{"operation", "a\x1b]0;title\x07\nb"}});
   EXPECT_FALSE(auditLine(entry).contains('\x1b'));

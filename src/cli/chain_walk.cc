@@ -17,6 +17,10 @@ std::string entryName(uint64_t position) {
   return "entry " + std::to_string(position);
 }
 
+constexpr std::string_view kOfOneTenant =
+    "this export is one tenant's, or begins later: entry 1 has no position, and an entry stands "
+    "before it; export as an administrator from the start";
+
 std::unexpected<Error> broken(std::string why) {
   return fail(Code::kInvalid, std::move(why));
 }
@@ -123,7 +127,9 @@ Result<> ChainWalk::line(std::string_view whole) {
   const std::string next = entryName(last_ + 1);
   std::string line(whole);
   if (whole.contains(kSealed)) line = TRY(withoutSealed(whole, next));
+  const size_t positioned = line.size();
   line = TRY(withoutPosition(std::move(line), last_ + 1));
+  const bool has_position = line.size() != positioned;
   const size_t tail = kHash.size() + kDigits + 2;  // "}
   if (line.size() < tail || line.compare(line.size() - tail, kHash.size(), kHash) != 0) {
     return broken(next + ": is not a line of the log");
@@ -134,7 +140,10 @@ Result<> ChainWalk::line(std::string_view whole) {
   if (!value || !value->is_object()) return broken(next + ": is not a line of the log");
   if (base::sha256Hex(form) != hash) return broken(next + ": its bytes do not match its hash");
   if (memberText(value->get_object(), "prev") != head_) {
-    return broken(next + ": it does not follow " + entryName(last_));
+    if (has_position) return broken(next + ": it does not follow " + entryName(last_));
+    if (last_ == 0) return fail(Code::kUnsupported, std::string(kOfOneTenant));
+    return broken(next + ": it does not follow " + entryName(last_) +
+                  "; an export without positions may be one tenant's: export as an administrator");
   }
   const model::AuditEntry entry = TRY(numbered(value->get_object(), next));
   if (const std::string wrong = numbering_.check(last_ + 1, entry); !wrong.empty()) {

@@ -23,7 +23,8 @@ class ChainWalk {
   static Result<ChainWalk> against(const std::vector<model::Checkpoint>& published,
                                    const base::VerifyKey& key);
 
-  // The next piece of the export, cut anywhere.
+  // The next piece of the export, cut anywhere. kUnsupported where its first entry shows that it is
+  // not the whole log: that proves nothing.
   Result<> feed(std::string_view bytes);
   // All was fed.
   Result<> finish();

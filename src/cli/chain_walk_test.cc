@@ -164,6 +164,20 @@ TEST_F(ChainWalkTest, NeedsNoPositions) {
   expectBroken(text(real_), "entry 5: it does not follow entry 4");
 }
 
+TEST_F(ChainWalkTest, DoesNotTakeOneTenantsExportForABrokenLog) {
+  for (model::AuditEntry& entry : real_)
+    entry.position = 0;
+  const auto all = real_;
+  real_.erase(real_.begin());
+  const auto later = walk(text(real_));
+  ASSERT_FALSE(later);
+  EXPECT_EQ(later.error().code, Code::kUnsupported);
+  EXPECT_THAT(later.error().message, HasSubstr("this export is one tenant's"));
+  real_ = all;
+  real_.erase(real_.begin() + 1);
+  expectBroken(text(real_), "may be one tenant's");
+}
+
 TEST_F(ChainWalkTest, RefusesWhatIsNoLog) {
   expectBroken("{}\n", "entry 1: is not a line of the log");
   expectBroken(std::string(200, 'x') + "\n", "is not a line of the log");

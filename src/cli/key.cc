@@ -84,8 +84,8 @@ Result<int> show(const Invocation& invocation) {
                                       "expires_at", "last_used_at", "revoked_at", "replaces"}) {
     rows.push_back({std::string(name), textOf(key, name)});
   }
-  rows.push_back({"roles", joined(key, "roles")});
-  rows.push_back({"networks", joined(key, "networks")});
+  for (const std::string_view name : {"replaced_by", "roles", "networks"})
+    rows.push_back({std::string(name), joined(key, name)});
   writeTo(STDOUT_FILENO, table(rows));
   return 0;
 }
@@ -135,7 +135,9 @@ Result<int> revoke(const Invocation& invocation) {
   if (invocation.globals.json) {
     printJson(json::object{{"id", id}, {"revoked", true}});
   } else {
-    writeTo(STDOUT_FILENO, printable(id) + ": revoked\n");
+    writeTo(STDOUT_FILENO, printable(id) +
+                               ": revoked; its connections, links and votes end within "
+                               "a second (see `cloister key revoke --help`)\n");
   }
   return 0;
 }
@@ -157,7 +159,9 @@ constexpr Flag kCreateFlags[] = {
      .help = "addresses it is good from, as 10.0.0.0/8; default: any",
      .many = true},
     {.name = "app", .value = "NAME", .help = "recorded with every run"},
-    {.name = "agent", .value = "NAME", .help = "recorded with every run"},
+    {.name = "agent",
+     .value = "NAME",
+     .help = "whose all is that it makes: keys of the same agent see it, those of others do not"},
     {.name = "user", .value = "NAME", .help = "recorded with every run"},
     {.name = "expires-in-days", .value = "N", .help = "default: never"},
 };
@@ -187,10 +191,16 @@ const Command kKeyRotate = {.name = "key rotate",
                             .run = rotate};
 const Command kWhoami = {
     .name = "whoami", .summary = "what your credential is, and what it may do", .run = whoami};
-const Command kKeyRevoke = {.name = "key revoke",
-                            .operands = "ID",
-                            .max_operands = 1,
-                            .summary = "end an API key",
-                            .run = revoke};
+const Command kKeyRevoke = {
+    .name = "key revoke",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "end an API key",
+    .details =
+        "Within a second its connections end, and so do links, programs on a\n"
+        "terminal, MCP calls and votes on approvals that nothing has used.\n"
+        "Other programs and sessions go on, unless auth.on_revoke is end. Keys\n"
+        "that it made or was rotated to stay good: revoke them, too.",
+    .run = revoke};
 
 }  // namespace cloister::cli

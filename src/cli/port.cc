@@ -245,7 +245,7 @@ const Command kPortLink = {
     .summary = "make an expiring link to a server in a session",
     .details =
         "Whoever has the link reaches this port of this session, without a key, until it\n"
-        "expires or the session ends.",
+        "expires, or the session or the key that made it ends.",
     .flags = kLinkFlags,
     .examples = "curl $(cloister port link $S 8000 --expires 600)",
     .run = link,

@@ -132,14 +132,17 @@ Result<int> audit(const Invocation& invocation) {
     printJson(json::object{{"entries", all}});
     return 0;
   }
-  Rows rows = {{"SEQ", "AT", "ACTION", "BY", "SUBJECT"}};
+  // Administrators get the place in the whole log, which `audit redact` takes.
+  const bool whole = !all.empty() && all[0].is_object() && all[0].get_object().contains("position");
+  const std::string_view place = whole ? "position" : "seq";
+  Rows rows = {{whole ? "POSITION" : "SEQ", "AT", "ACTION", "BY", "SUBJECT"}};
   for (const json::value& item : all) {
     if (!item.is_object()) continue;
     const json::object& entry = item.get_object();
     const json::object& by = objectOf(entry, "by");
     std::string who = textOf(by, "agent");
     if (who.empty()) who = textOf(by, "user");
-    rows.push_back({textOf(entry, "seq"), textOf(entry, "at"), textOf(entry, "action"), who,
+    rows.push_back({textOf(entry, place), textOf(entry, "at"), textOf(entry, "action"), who,
                     textOf(entry, "subject")});
   }
   writeTo(STDOUT_FILENO, table(rows));

@@ -8,6 +8,7 @@
 
 #include "cli/api.h"
 #include "cli/terminal.h"
+#include "model/agent_sandbox.h"
 #include "model/execution.h"
 
 namespace cloister::cli {
@@ -54,8 +55,9 @@ std::string actions(const json::object& execution) {
   const json::object& details = objectOf(objectOf(execution, "error"), "details");
   if (textOf(details, "level").empty() || textOf(execution, "status") != "denied") return {};
   std::string text = "❌ Operation blocked: " + printable(textOf(details, "operation")) + "\n";
+  const std::string agent = textOf(details, "agent");
   text += "   Reason: " + printable(textOf(details, "reason")) + " (level " +
-          printable(textOf(details, "level")) + ")\n";
+          printable(textOf(details, "level") + (agent.empty() ? "" : " of agent " + agent)) + ")\n";
   if (const std::string words = textOf(details, "words"); !words.empty()) {
     text += "   Words: \"" + printable(words) + "\"\n";
   }
@@ -69,7 +71,9 @@ std::string actions(const json::object& execution) {
   for (const json::value& item : arrayOf(details, "mitigations")) {
     if (item.is_string() && list.size() < 5) list.push_back(printable(item.get_string()));
   }
-  list.emplace_back("Have the agent's sandbox changed (cloister sandbox)");
+  // Another agent's rules are not changed for whoever visits it.
+  if (textOf(details, "outcome") != model::Violation::kBoundary)
+    list.emplace_back("Have the agent's sandbox changed (cloister sandbox)");
   for (size_t i = 0; i < list.size(); ++i)
     text += "   " + std::to_string(i + 1) + ". " + list[i] + "\n";
   return text;

@@ -64,6 +64,16 @@ TEST(Verdict, RefusalsOfASandboxSayWhatCanBeDone) {
             "cloister: the run was denied: no rule\n");
 }
 
+TEST(Verdict, ARefusalByAnotherAgentsRulesNamesThatAgent) {
+  const std::string text = explain(execution(
+      R"({"status":"denied","error":{"type":"PERMISSION_DENIED","message":"no wc","details":{
+          "level":"standard","agent":"alice","outcome":"agent_boundary","operation":"command_execution",
+          "reason":"no wc","escalation_available":false,"mitigations":["do without it"]}}})"));
+  EXPECT_THAT(text, HasSubstr("Reason: no wc (level standard of agent alice)"));
+  EXPECT_THAT(text, HasSubstr("1. do without it\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("sandbox changed")));
+}
+
 TEST(Verdict, ExplanationsSayWhatAndHowToRaiseIt) {
   const std::string text = explain(execution(
       R"({"status":"failed","id":"exec_1","stdout_truncated":true,

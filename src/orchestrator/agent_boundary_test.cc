@@ -176,6 +176,7 @@ TEST_F(BoundaryTest, AViewerSeesAndAnOperatorActs) {
         filesAs(viewer, session, {"remove", "f", "0"}).error()}) {
     EXPECT_EQ(error.code, Code::kDenied) << error.message;
     EXPECT_THAT(error.message, HasSubstr("it is another agent's, which this credential only sees"));
+    EXPECT_THAT(error.message, HasSubstr("one with the roles agent and operator"));
   }
   EXPECT_EQ(stored(run).status, Status::kRunning);
   const model::Principal boss = as("", Role::kOperator);
@@ -258,7 +259,11 @@ TEST_F(BoundaryTest, WhoIsHeldToNothingIsHeldToTheMakersRules) {
   const auto refused = execAs(above("nobody"), session, {"sudo", "ls"});
   ASSERT_TRUE(refused) << refused.error().message;
   EXPECT_EQ(refused->status, Status::kDenied);
-  EXPECT_EQ(refused->error->details.at("agent"), "alice") << "whose rules they are";
+  const base::json::object& details = refused->error->details;
+  EXPECT_EQ(details.at("agent"), "alice") << "whose rules they are";
+  EXPECT_EQ(details.at("outcome"), "agent_boundary") << "as the violation has it";
+  EXPECT_THAT(std::string(details.at("mitigation").as_string()), HasSubstr("no approval lifts"));
+  EXPECT_EQ(details.at("mitigations"), base::json::array{details.at("mitigation")});
   EXPECT_EQ(filesAs(above("nobody"), session, {"read", "secrets/a"}).error().code, Code::kDenied);
   EXPECT_EQ(await(sessions_->save(above("nobody"), session, false)).error().code, Code::kDenied);
   EXPECT_TRUE(filesAs(above("nobody"), session, {"read", "free"}));
@@ -402,7 +407,7 @@ TEST_F(BoundaryTest, SoManyAgentsVisitASessionAsMayRunProgramsInIt) {
   ran(above("two"));
   const auto refused = execAs(above("three"), session, {"echo", "x"});
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, Code::kQuota);
+  EXPECT_EQ(refused.error().code, Code::kConflict) << "to try again does not help";
   EXPECT_THAT(refused.error().message, HasSubstr("session.max_execs"));
   ran(above("two"));
   ran(as("alice"));

@@ -53,6 +53,7 @@ AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principa
   violation.what = model::shownText(what);
   const bool own = rules.agent == principal.agent;
   violation.outcome = own ? policy::kindName(v.kind) : model::Violation::kBoundary;
+  refusal.details["outcome"] = violation.outcome;
   violation.rule = model::shownText(v.rule);
   const std::string whose = own ? "" : "by the rules of " + nameOfAgent(rules.agent) + ": ";
   violation.reason = model::shownText(whose + v.reason);
@@ -280,14 +281,17 @@ std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::E
   return more;
 }
 
+constexpr std::string_view kNoApproval =
+    "do without it: in another agent's session the rules of both hold, and no approval lifts any";
 constexpr std::string_view kOwnSession =
     "make a session of your own (POST /v1/sessions), and run it there";
 
 // What is approved is for sandboxes of the agent that asked.
 void closeToApproval(AgentRefusal& refused) {
   refused.wants.clear();
-  refused.denied.remedy =
-      "do without it: in another agent's session the rules of both hold, and no approval lifts any";
+  refused.denied.remedy = kNoApproval;
+  refused.details["mitigation"] = kNoApproval;
+  refused.details["mitigations"] = base::json::array{base::json::string(kNoApproval)};
   refused.details["escalation_available"] = false;
   refused.details["human_approval"] = false;
 }

@@ -405,12 +405,20 @@ Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t e
                                                 const std::string& signature) {
   const auto artifact = store_.artifact(store::Scope::allTenants(), id);
   const auto keys = artifact ? keys_.find(artifact->tenant) : nullptr;
-  if (keys &&
-      artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at, made_with}, signature) &&
-      expires_at * 1'000'000 > base::wallMicros() && store::stillHolds(store_, made_with)) {
-    return *artifact;
+  if (!keys ||
+      !artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at, made_with}, signature)) {
+    return fail(Code::kUnauthorized,
+                "the link is not one that was made here, or its artifact is gone");
   }
-  return fail(Code::kUnauthorized, "the link is not good, or no longer");
+  // Only who has a link that was good hears why it is no longer.
+  if (expires_at * 1'000'000 <= base::wallMicros()) {
+    return fail(Code::kUnauthorized, "the link has expired; ask for another");
+  }
+  const auto holds = store::stillHolds(store_, made_with);
+  if (holds) return *artifact;
+  if (holds.error().code != Code::kDenied) return std::unexpected(holds.error());
+  return fail(Code::kUnauthorized,
+              "the link was made with a credential that is expired or revoked");
 }
 
 }  // namespace cloister::orchestrator

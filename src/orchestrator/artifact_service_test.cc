@@ -161,20 +161,22 @@ TEST_F(ArtifactServiceTest, ALinkOpensOneArtifactForATime) {
   const std::string signature = service->sign(artifact, soon, key).value();
   EXPECT_EQ(service->verify(artifact.ref.id, soon, key, signature)->ref.id, artifact.ref.id);
   const auto refused = [&](const std::string& id, int64_t expires, const std::string& made_with,
-                           const std::string& with) {
+                           const std::string& with,
+                           std::string_view why = "the link is not one that was made here") {
     const auto found = service->verify(id, expires, made_with, with);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, Code::kUnauthorized);
-    EXPECT_EQ(found.error().message, "the link is not good, or no longer");
+    EXPECT_TRUE(found.error().message.starts_with(why)) << found.error().message;
   };
   refused(other.ref.id, soon, key, signature);
   refused(artifact.ref.id, soon + 1, key, signature);
   refused(artifact.ref.id, soon, "key_another", signature);
   refused(artifact.ref.id, soon, key, "");
   refused(base::newId("art"), soon, key, signature);
-  refused(artifact.ref.id, 1, key, service->sign(artifact, 1, key).value());
+  refused(artifact.ref.id, 1, key, service->sign(artifact, 1, key).value(), "the link has expired");
   const std::string revoked = putKey(1);
-  refused(artifact.ref.id, soon, revoked, service->sign(artifact, soon, revoked).value());
+  refused(artifact.ref.id, soon, revoked, service->sign(artifact, soon, revoked).value(),
+          "the link was made with a credential that is expired or revoked");
   ASSERT_TRUE(remove(artifact.ref.id));
   refused(artifact.ref.id, soon, key, signature);
 }

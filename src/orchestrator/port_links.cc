@@ -7,6 +7,17 @@
 #include "base/clock.h"
 
 namespace cloister::orchestrator {
+namespace {
+
+// A time and a signature, with no credential between them.
+bool isOfBefore(std::string_view token) {
+  const size_t dash = token.find('-');
+  if (dash == 0 || dash == std::string_view::npos || dash + 1 == token.size()) return false;
+  return token.substr(0, dash).find_first_not_of("0123456789") == std::string_view::npos &&
+         token.substr(dash + 1).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
 
 Result<std::string> PortLinks::sign(const std::string& tenant, const std::string& session,
                                     uint16_t port, int64_t expires_at,
@@ -21,7 +32,11 @@ Result<PortLinks::Verified> PortLinks::verify(const std::string& tenant, const s
   const auto bad = [] { return fail(Code::kNotFound, "no such link to a port of a session"); };
   const size_t first = token.find('-');
   const size_t last = token.rfind('-');
-  if (first == last) return bad();  // one, or none
+  if (first == last) {  // one, or none
+    if (!isOfBefore(token)) return bad();
+    return fail(Code::kUnauthorized,
+                "the link to the port is of an earlier version; ask for another");
+  }
   Verified link{.made_with = std::string(token.substr(first + 1, last - first - 1))};
   const char* end = token.data() + first;
   const auto parsed = std::from_chars(token.data(), end, link.expires_at);

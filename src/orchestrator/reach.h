@@ -25,7 +25,7 @@ inline Result<> mustReach(const model::Principal& by, const model::Principal& ma
   if (by.reaches(maker)) return {};
   return fail(Code::kDenied, doing +
                                  ": it is another agent's, which this credential only sees; use a "
-                                 "key of that agent, or of an operator");
+                                 "key of that agent, or one with the roles agent and operator");
 }
 
 // To read what is in it. kDenied for an administrator of another tenant, who sees that it exists.

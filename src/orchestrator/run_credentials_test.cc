@@ -74,7 +74,9 @@ TEST_F(CredentialTest, ATerminalEndsAtTheEndOfAToken) {
   const auto plain = await(sessions_->exec(bearer, session, program({"hold"}), ""));
   ASSERT_TRUE(later && now && plain);
   service_->lookAtCredentials();
-  EXPECT_EQ(ServiceTest::ended(now->id).error->details.at("credential"), "jwt_1");
+  const model::Execution over = ServiceTest::ended(now->id);
+  EXPECT_EQ(over.error->details.at("credential"), "jwt_1");
+  EXPECT_THAT(over.error->message, Not(HasSubstr("rotated")));
   fake_->release();
   EXPECT_EQ(ServiceTest::ended(later->id).status, Status::kCompleted);
   EXPECT_EQ(ServiceTest::ended(plain->id).status, Status::kCompleted);
@@ -98,7 +100,8 @@ TEST_F(CredentialTest, WhereItIsWantedAllEndsAndSaysByWhat) {
   const model::Session done = endedSession(session);
   EXPECT_EQ(reason(done), "PERMISSION_DENIED");
   EXPECT_EQ(done.end->details.at("credential"), "key_1");
-  EXPECT_THAT(done.end->message, HasSubstr("key_1"));
+  EXPECT_THAT(done.end->message, HasSubstr("key_1, or a key that it was rotated to, was revoked"))
+      << "which of them it was is not known";
 }
 
 // Nobody tells the service of an expiry.
@@ -139,6 +142,9 @@ TEST_F(CredentialTest, APortLinkEndsWithTheKeyThatMadeIt) {
   EXPECT_EQ(links.verify("acme", "ses_1", 81, token).error().code, Code::kNotFound);
   for (const char* bad : {"", "-", "--", "1-key_1", "x-key_1-00"})
     EXPECT_EQ(links.verify("acme", "ses_1", 80, bad).error().code, Code::kNotFound) << bad;
+  const auto of_before = links.verify("acme", "ses_1", 80, "1767225600-00ab");
+  EXPECT_EQ(of_before.error().code, Code::kUnauthorized);
+  EXPECT_THAT(of_before.error().message, HasSubstr("of an earlier version"));
   replaceKey("key_1");
   EXPECT_TRUE(links.verify("acme", "ses_1", 80, token));
   revokeKey("key_1");

@@ -59,10 +59,10 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
 Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr session) {
   const auto self = shared_from_this();
   if (!session->mayVisit(principal)) {
-    co_return fail(Code::kQuota, "running in a session: programs of " +
-                                     std::to_string(session->visitors.size()) +
-                                     " other agents have run in it already (session.max_execs); "
-                                     "make a session of your own");
+    co_return fail(Code::kConflict, "running in a session: programs of " +
+                                        std::to_string(session->visitors.size()) +
+                                        " other agents have run in its sandbox "
+                                        "(session.max_execs); make a session of your own");
   }
   if (runs->parts.agents == nullptr) co_return Result<>{};
   const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));

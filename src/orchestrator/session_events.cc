@@ -138,10 +138,8 @@ SessionEnd endByRules(const Error& fault) {
 
 SessionEnd endByCredential(const model::Session& session) {
   const std::string& credential = session.principal.key_id;
-  SessionEnd made =
-      end(error_type::kPermissionDenied,
-          "the credential that made it, " + credential + ", was revoked or has expired",
-          Cause::kSessionCredential, Code::kDenied, false);
+  SessionEnd made = end(error_type::kPermissionDenied, lostCredential("made it", credential),
+                        Cause::kSessionCredential, Code::kDenied, false);
   made.reason.details["reason"] = "credential_revoked";
   made.reason.details["credential"] = credential;
   return made;

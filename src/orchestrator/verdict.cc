@@ -167,7 +167,9 @@ void applyEnd(Execution& execution, const model::Outcome& outcome, const Held& h
 void applyLostPermission(Execution& execution, Cause cause) {
   const bool hold = cause == Cause::kHoldLost;
   const bool revoked = cause == Cause::kRevoked;
-  std::string why = "its session ended: the credential that made it was revoked or has expired";
+  std::string why =
+      "its session ended: the credential that made it, or a key that it was rotated to, was "
+      "revoked or has expired";
   if (hold) {
     why = "its session's workspace could not be held to its end; the program may have run in part";
   } else if (revoked) {
@@ -175,8 +177,7 @@ void applyLostPermission(Execution& execution, Cause cause) {
         "a permission of its agent, or of another that used its session, ended while it ran; the "
         "program may have run in part";
   } else if (cause == Cause::kCredential) {
-    why = "the credential that began it, " + execution.principal.key_id +
-          ", was revoked or has expired";
+    why = lostCredential("began it", execution.principal.key_id);
     if (execution.started_at != 0) why += "; the program may have run in part";
   }
   set(execution, Status::kFailed, error_type::kPermissionDenied, std::move(why), false);
@@ -186,6 +187,13 @@ void applyLostPermission(Execution& execution, Cause cause) {
 }
 
 }  // namespace
+
+std::string lostCredential(const std::string& did, const std::string& id) {
+  const std::string_view rotated =
+      id.starts_with("key_") ? ", or a key that it was rotated to," : ",";
+  return "the credential that " + did + ", " + id + std::string(rotated) +
+         " was revoked or has expired";
+}
 
 void applyOutcome(Execution& execution, const model::Outcome& outcome, const model::Limits& limits,
                   const WorkspacePlace& workspace, Cause cause) {

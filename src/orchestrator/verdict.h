@@ -42,6 +42,10 @@ struct WorkspacePlace {
   std::optional<uint64_t> disk_over = {};
 };
 
+// "the credential that <did it>, <id>, was revoked or has expired". A key stands for as long as
+// the keys that it was rotated to, so it may be one of those.
+std::string lostCredential(const std::string& did, const std::string& id);
+
 // The limit of an error for want of processor time, by a quota.
 inline constexpr std::string_view kCpuQuota = "cpu_seconds_per_hour";
 

@@ -49,7 +49,8 @@ constexpr char kStatuses[] =
     "SELECT status, count(*) FROM executions WHERE tenant=? AND agent=? GROUP BY status";
 constexpr char kCountSessions[] = "SELECT count(*) FROM sessions WHERE tenant=? AND agent=?";
 constexpr char kViolationStats[] =
-    "SELECT count(*), coalesce(max(at), 0) FROM violations WHERE tenant=? AND agent=?";
+    "SELECT count(*), coalesce(max(at), 0) FROM violations WHERE tenant=? AND agent=?"
+    " AND outcome<>'agent_boundary'";
 
 // The same words for what does not exist and for what is beyond the scope.
 std::unexpected<Error> noSandbox(const std::string& agent) {

@@ -92,6 +92,14 @@ bool isValid(const KeyRecord& key, int64_t now) {
   return key.revoked_at == 0 && (key.expires_at == 0 || key.expires_at > now);
 }
 
+// "; rotate key_…, which succeeded it", or "".
+Result<std::string> successorToRotate(Database& db, const std::string& id, int64_t now) {
+  for (const KeyRecord& key : TRY(successorRows(db, id, now, kMostSuccessors))) {
+    if (isValid(key, now)) return "; rotate " + key.id + ", which succeeded it";
+  }
+  return std::string();
+}
+
 }  // namespace
 
 Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event) {
@@ -134,8 +142,9 @@ Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string&
 Result<void> rotateKeyRow(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
                           const model::AuditEvent& event) {
   const KeyRecord old = TRY(getKey(tx.db, scope, key.replaces));
-  if (!isValid(old, base::wallMicros())) {
-    return fail(Code::kConflict, "rotating key " + old.id + ": it is revoked or has expired");
+  if (const int64_t now = base::wallMicros(); !isValid(old, now)) {
+    return fail(Code::kConflict, "rotating key " + old.id + ": it is revoked or has expired" +
+                                     TRY(successorToRotate(tx.db, old.id, now)));
   }
   TRY(insertKey(tx, key, event));
   if (old.expires_at != 0 && old.expires_at <= ends_at) return {};

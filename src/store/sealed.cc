@@ -44,8 +44,9 @@ Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
                        const std::string& member, const model::AuditEvent& event) {
   Statement there = TRY(tx.db.use(kThere));
   if (!TRY(there.bind(position, member, scope.tenant()).step())) {
-    return fail(Code::kNotFound, "audit entry " + std::to_string(position) + " has no sealed \"" +
-                                     member + "\", or it was redacted before");
+    return fail(Code::kNotFound, "the audit entry at position " + std::to_string(position) +
+                                     " has no sealed \"" + member +
+                                     "\", or it was redacted before; the position is not its seq");
   }
   Statement forget = TRY(tx.db.use(kForget));
   TRY(forget.bind(position, member).run());

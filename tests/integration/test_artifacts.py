@@ -230,6 +230,8 @@ class Artifacts(ApiTest):
                     f"{content_of}?{maker}&signature={signature}", content_of):
             with self.subTest(link=bad):
                 self.call("GET", bad, key=False, status=401)
+        unnamed = self.call("GET", f"{content_of}?expires={expires}&signature={signature}", key=False, status=401)
+        self.assertIn("the link lacks its credential", unnamed.text)
         self.fetch(f"{content_of}?expires={expires}", status=400)
         self.fetch(f"{content_of}?{maker}", status=400)
         for seconds in ("0", "604801", "x"):

@@ -159,7 +159,12 @@ class Keys(IdentityCase):
         harness.wait_for("the overlap to end", lambda: self.call(
             "GET", "/v1/whoami", key=old["secret"]).status == 401, 15)
         self.call("GET", "/v1/whoami", key=new["secret"], status=200)
-        self.call("POST", f"/v1/keys/{old['id']}:rotate", {}, status=409)
+        again = self.call("POST", f"/v1/keys/{old['id']}:rotate", {}, status=409)
+        self.assertIn(f"rotate {new['id']}, which succeeded it", again.text)
+        for key, by in ((old["id"], [new["id"]]), (new["id"], [])):
+            self.assertEqual(self.call("GET", f"/v1/keys/{key}", status=200).json()["replaced_by"], by)
+        listed = self.call("GET", "/v1/keys", status=200).json()["keys"]
+        self.assertEqual(next(row["replaced_by"] for row in listed if row["id"] == old["id"]), [new["id"]])
         own = self.call("GET", "/v1/whoami").json()["credential"]
         self.call("POST", f"/v1/keys/{own}:rotate", {}, status=409)
         at_once = self.call("POST", f"/v1/keys/{new['id']}:rotate", {"overlap_seconds": 0}, status=201)

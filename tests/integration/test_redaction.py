@@ -54,7 +54,8 @@ class Redaction(ApiTest):
         for position, member in ((denied["position"], "reason"), (entry["position"], "reason"), (entry["position"], "what")):
             told = self.server.cli("audit", "redact", str(position), "--member", member, "--reason", "a password")
             self.assertEqual(told.returncode, 0, told.stderr)
-            self.assertIn(f"{member} of entry {position} is forgotten", told.stdout)
+            self.assertIn(f"{member} of entry {position} is forgotten (", told.stdout)
+        self.assertIn("(agent.violation of agent:default/alice, tenant default)", told.stdout, "which entry it was")
         now = next(row for row in self.entries() if row["position"] == entry["position"])
         self.assertRegex(now["details"]["what"]["sealed"], "^[0-9a-f]{64}$")
         self.assertEqual(now["details"]["rule"], entry["details"]["rule"])
@@ -69,6 +70,30 @@ class Redaction(ApiTest):
         again = self.server.cli("audit", "redact", str(entry["position"]), "--member", "what", "--reason", "x")
         self.assertEqual(again.returncode, 1)
         self.assertIn("redacted before", again.stderr)
+        self.assertNotIn("check the id", again.stderr)
+
+    def test_the_place_in_the_whole_log_is_shown(self):
+        entry = self.refused()
+        listed = self.server.cli("sandbox", "audit", "--agent", "alice", "--tenant", "default")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertRegex(listed.stdout, "^POSITION ")
+        self.assertRegex(listed.stdout, rf"(?m)^{entry['position']} .*agent\.violation")
+        none = self.server.cli("audit", "redact", "99999", "--member", "what", "--reason", "x")
+        self.assertEqual(none.returncode, 1)
+        self.assertIn("there is no audit entry at position 99999", none.stderr)
+
+    def test_an_export_that_is_not_the_whole_log_is_no_broken_log(self):
+        """One tenant's, one that begins later, and one of nothing."""
+        key = self.new_key("apart", roles=["tenant-admin"])["secret"]
+        self.call("POST", "/v1/keys", {"name": "another"}, key=key, status=201)
+        own = self.call("GET", "/v1/audit/export", key=key, status=200).text
+        later = self.call("GET", "/v1/audit/export?after=4", status=200).text
+        for log, said in ((own, "this export is one tenant's, or begins later"),
+                          (later, "this export is one tenant's, or begins later"),
+                          ("", "the log has no entry")):
+            script = subprocess.run([sys.executable, SCRIPT, "-"], input=log, capture_output=True, text=True, check=False)
+            self.assertEqual(script.returncode, 1, script.stdout)
+            self.assertIn(said, script.stderr)
 
     def test_who_may_and_what(self):
         position = self.refused()["position"]

@@ -155,6 +155,9 @@ Result<model::Artifact> readable(RestParts& parts, Request& request) {
                 "query.credential");
   }
   if (!signature) return parts.artifacts.get(request.principal, request.params[0]);
+  if (!made_with) {
+    return fail(Code::kUnauthorized, "the link lacks its credential; ask for another");
+  }
   model::Artifact artifact = TRY(parts.artifacts.verify(request.params[0], expires.value_or(0),
                                                         made_with.value_or(""), *signature));
   answerForLink(request, made_with.value_or(""), expires.value_or(0));

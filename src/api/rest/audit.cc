@@ -95,13 +95,25 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
                                            {"next_before", newest ? next : json::value(nullptr)}});
 }
 
+// The entry whose position is `number`.
+Result<model::AuditEntry> entryAt(RestParts& parts, const Request& request,
+                                  const std::string& number) {
+  int64_t position = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), position);
+  const bool is_one = error == std::errc() && end == number.data() + number.size() && position > 0;
+  if (is_one) {
+    const auto at = static_cast<uint64_t>(position);
+    auto found = TRY(parts.store.audit(store::Scope::of(request.principal), at - 1, 1));
+    if (!found.empty() && found[0].position == at) return std::move(found[0]);
+  }
+  return fail(Code::kNotFound, "there is no audit entry at position " + number +
+                                   "; GET /v1/audit has the positions");
+}
+
 Task<Result<Response>> redact(RestParts& parts, Request& request) {
   const std::string& number = request.params[0];
-  uint64_t position = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), position);
-  if (error != std::errc() || end != number.data() + number.size() || position == 0) {
-    co_return fail(Code::kNotFound, "there is no audit entry " + number);
-  }
+  const model::AuditEntry entry = CO_TRY(entryAt(parts, request, number));
+  const uint64_t position = entry.position;
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
   base::ObjectReader reader(body, "");
   const auto member = CO_TRY(reader.text("member"));
@@ -121,8 +133,12 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
                        std::move(after));
   });
   if (!done) co_return std::unexpected(done.error());
-  co_return jsonResponse(
-      200, json::object{{"position", position}, {"member", *member}, {"redacted", true}});
+  co_return jsonResponse(200, json::object{{"position", position},
+                                           {"action", entry.event.action},
+                                           {"subject", entry.event.subject},
+                                           {"tenant", entry.event.principal.tenant},
+                                           {"member", *member},
+                                           {"redacted", true}});
 }
 
 Task<Result<Response>> verify(RestParts& parts, Request&) {

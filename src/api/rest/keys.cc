@@ -3,6 +3,7 @@
 // /v1/whoami: what a credential is and may do. /.well-known/oauth-protected-resource: where tokens
 // come from.
 #include <algorithm>
+#include <map>
 
 #include "api/rest/awaiting.h"
 #include "api/rest/requests.h"
@@ -37,7 +38,8 @@ json::array toJsonArray(const std::vector<base::Network>& networks) {
   return out;
 }
 
-json::object toJsonObject(const store::KeyRecord& key) {
+// `replaced_by`: the keys that it was rotated to itself.
+json::object toJsonObject(const store::KeyRecord& key, json::array replaced_by = {}) {
   return {{"id", key.id},
           {"name", key.name},
           {"tenant", key.principal.tenant},
@@ -50,7 +52,8 @@ json::object toJsonObject(const store::KeyRecord& key) {
           {"expires_at", timeOrNull(key.expires_at)},
           {"last_used_at", timeOrNull(key.last_used_at)},
           {"revoked_at", timeOrNull(key.revoked_at)},
-          {"replaces", key.replaces.empty() ? json::value(nullptr) : json::value(key.replaces)}};
+          {"replaces", key.replaces.empty() ? json::value(nullptr) : json::value(key.replaces)},
+          {"replaced_by", std::move(replaced_by)}};
 }
 
 Result<std::string> label(base::ObjectReader& reader, std::string_view name) {
@@ -244,15 +247,26 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   const auto keys = CO_TRY(parts.store.keys(store::Scope::of(request.principal)));
+  std::map<std::string, json::array> successors;
+  for (const store::KeyRecord& key : keys) {
+    if (!key.replaces.empty()) successors[key.replaces].emplace_back(key.id);
+  }
   json::array items;
   for (const store::KeyRecord& key : keys)
-    items.push_back(toJsonObject(key));
+    items.push_back(toJsonObject(key, std::move(successors[key.id])));
   co_return jsonResponse(200, json::object{{"keys", std::move(items)}});
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
-  co_return jsonResponse(200, toJsonObject(CO_TRY(parts.store.key(
-                                  store::Scope::of(request.principal), request.params[0]))));
+  const store::KeyRecord key =
+      CO_TRY(parts.store.key(store::Scope::of(request.principal), request.params[0]));
+  const auto after =
+      CO_TRY(parts.store.successors(key.id, base::wallMicros(), store::kMostSuccessors));
+  json::array replaced_by;
+  for (const store::KeyRecord& each : after) {
+    if (each.replaces == key.id) replaced_by.emplace_back(each.id);
+  }
+  co_return jsonResponse(200, toJsonObject(key, std::move(replaced_by)));
 }
 
 Task<Result<Response>> revoke(RestParts& parts, Request& request) {

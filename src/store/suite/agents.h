@@ -163,6 +163,8 @@ TEST_P(StoreSuite, WhatAnotherAgentsRulesRefuseIsRecordedAndNotCounted) {
   EXPECT_EQ(store_->agents().sandbox(all_, {"acme", "alice"})->violation_count, 0U);
   EXPECT_EQ(auditAll().back().event.action, "agent.violation");
   EXPECT_EQ(store_->agents().violations(all_, {.of = {"acme", "alice"}})->size(), 1U);
+  EXPECT_EQ(store_->agents().stats(all_, {"acme", "alice"})->violations, 0U);
+  EXPECT_EQ(store_->agents().stats(all_, {"acme", "alice"})->last_violation, 0);
   std::vector<Lowering> two = rules;
   two[0].after = 2;
   EXPECT_EQ(violate(*store_, "acme", "alice", two, now + 1)->sandbox->level, "standard")

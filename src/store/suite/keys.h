@@ -87,11 +87,13 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   ASSERT_TRUE(revoke(*store_, all_, "key_a"));
   third.id = "key_d";
   third.sha256 = base::sha256Hex("key_d");
-  EXPECT_EQ(rotate(*store_, all_, third, later).error().code, Code::kConflict);
+  const auto again = rotate(*store_, all_, third, later);
+  EXPECT_EQ(again.error().code, Code::kConflict);
+  EXPECT_TRUE(again.error().message.contains("; rotate key_")) << again.error().message;
   EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
 }
 
-// What a key began goes on in the key that it was rotated to, and ends with that.
+// Work that a key began goes on in the key that it was rotated to, and ends with that.
 TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
   const int64_t past = base::wallMicros() - 1;
   const auto succeed = [&](const std::string& id, const std::string& old, int64_t ends_at) {
