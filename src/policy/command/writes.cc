@@ -16,12 +16,14 @@ enum class Operands : uint8_t {
   kNone,
   kAll,
   kFirst,
-  kSecond,     // and all behind it
+  kSecond,     // and all behind it; `-` is the output
+  kNamed,      // as kSecond, but `-` is a name
   kLast,       // the others are read; without -t
   kButFirst,   // which is a mode, an owner or a script
   kOf,         // of=
   kMachine,    // any operand sets something of the machine, but for +FORMAT
   kBeforeOne,  // the first, if there is a second: a command or a descriptor stands there too
+  kSeeks,      // input that may be a pipe is copied to a file in /tmp
 };
 
 struct Writing {
@@ -35,8 +37,9 @@ struct Writing {
   std::string_view when = {};       // operands are written with one of these options only
   std::string_view unless = {};     // nothing is written with one of these
   std::string_view otherwise = {};  // written if the words name nothing; "?": some file
-  bool stops = false;               // options end at the first operand
+  bool stops = false;               // options end at the first operand, and so do its own words
   bool whole = false;               // options with one - are words and not letters
+  bool first = false;               // options end at the first operand, and others follow
 };
 
 using enum Operands;
@@ -46,8 +49,9 @@ constexpr auto kWritings = std::to_array<Writing>({
     {"sort", kNone, "-o: --output= -T: --temporary-directory=", "-k -t -S"},
     {"shuf", kNone, "-o: --output=", "-i -n"},
     {"uniq", kSecond, "", "-f -s -w"},
-    {"xxd", kSecond, "", "-c -g -l -n -o -s -R", "", "", "", false, true},
-    {"ptx", kSecond, "", "", "-G --traditional"},
+    {"xxd", kSecond, "", "-c -g -l -n -o -s -R", "", "", "", false, true, true},
+    {"ptx", kNamed, "", "", "-G --traditional"},
+    {"tac", kSeeks, "", "-s --separator=", "", "--help --version"},
     {"tree", kNone, "-o: -R", "-L -P -I -H -T"},
     {"file", kNone, "-C --compile", "-e -F -f -m -P"},
     {"lsof", kNone, "-D", "-c -d -p -u -g"},
@@ -69,7 +73,7 @@ constexpr auto kWritings = std::to_array<Writing>({
     {"nohup", kNone, "", "", "", "--help --version", "nohup.out", true},
     // Programs that write.
     {"iconv", kNone, "-o: --output=", "-f -t"},
-    {"split", kSecond, "", "-a -b -C -l -n -t", "", "", "xaa"},
+    {"split", kNamed, "", "-a -b -C -l -n -t", "", "", "xaa"},
     {"csplit", kNone, "-f: --prefix=", "-b -n", "", "", "xx00"},
     {"cp ln", kLast, "-t: --target-directory=", "-S --suffix="},
     {"install", kLast, "-t: --target-directory= -d --directory",
@@ -124,6 +128,11 @@ Value someFile(Span span) {
   return {.text = "", .known = false, .span = span};
 }
 
+bool mayBePipe(const Value& file) {
+  return (!file.known && !file.glob) || file.text == "-" || file.text.starts_with("/dev/") ||
+         file.text.starts_with("/proc/");
+}
+
 // Goes through the words as getopt_long does.
 class FileWords {
  public:
@@ -142,6 +151,7 @@ class FileWords {
         if (open_ && mayHideOptions(word)) hidden(word);
         operands_.push_back(word);
         if (row_.stops) break;
+        open_ = open_ && !row_.first;
       }
     }
     if (harmless_) return {};
@@ -210,8 +220,8 @@ class FileWords {
 
   void from(size_t first) {
     for (size_t i = first; i < operands_.size(); ++i) {
-      if (!(operands_[i].known && operands_[i].text == "-" && first > 0))
-        out_.push_back(operands_[i]);
+      const bool output = first > 0 && row_.operands != kNamed;
+      if (!(operands_[i].known && operands_[i].text == "-" && output)) out_.push_back(operands_[i]);
     }
   }
 
@@ -226,6 +236,7 @@ class FileWords {
         operands_.resize(std::min<size_t>(count, 1));
         return from(0);
       case kSecond:
+      case kNamed:
         if (count > 0 && operands_[0].many) out_.push_back(someFile(operands_[0].span));
         return from(1);
       case kLast:
@@ -246,6 +257,10 @@ class FileWords {
         return;
       case kBeforeOne:
         if (count > 0 && at_ + 1 < argv_.size()) from(0);
+        return;
+      case kSeeks:
+        if (operands_.empty() || std::ranges::any_of(operands_, mayBePipe))
+          out_.push_back({.text = "/tmp/" + argv_[0].text, .span = argv_[0].span});
         return;
     }
   }
