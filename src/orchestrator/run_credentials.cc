@@ -81,6 +81,17 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
   co_return struck;
 }
 
+Task<Result<>> RunService::Impl::strikeNamed(const Live& run) {
+  const auto self = shared_from_this();
+  model::Principal who = run.execution.principal;
+  who.roles = {};
+  auto named = parts.store.escalations().get(store::Scope::of(who), run.request.approval);
+  // useApproval() tells.
+  if (!named || named->operation != model::operation::kRun) co_return Result<>{};
+  CO_TRY(co_await withStandingVotes(*std::move(named)));
+  co_return Result<>{};
+}
+
 Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePtr run,
                                                                           model::Escalation e) {
   const auto self = shared_from_this();

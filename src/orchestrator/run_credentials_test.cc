@@ -153,6 +153,10 @@ class VotesTest : public BlockingTest {
     for (const char* who : {"key_1", "key_of_boss", "key_of_chief", "key_of_deputy"})
       putKey(0, who);
   }
+  // As the ledger has it.
+  Escalation stored(const std::string& id) {
+    return *store_->escalations().get(store::Scope::allTenants(), id);
+  }
   Status statusOf(const model::Execution& run) {
     return service_->get(principal(), run.id)->status;
   }
@@ -304,6 +308,9 @@ TEST_F(VotesTest, OfARevokedCredentialApproveNothingThatIsNamed) {
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, Status::kDenied);
   EXPECT_EQ(refused->error->details.at("reason"), "approval_revoked");
+  EXPECT_THAT(refused->error->message, HasSubstr("it waits for another vote"));
+  EXPECT_EQ(stored(asked->id).status, EscalationStatus::kPending) << "it does wait";
+  EXPECT_EQ(auditOf(asked->id).back(), "escalation.votes_revoked");
   ASSERT_TRUE(vote(approver("chief"), asked->id)) << "it takes another vote";
   const auto good = runWith(asked->id, request({"echo", "hello"}));
   ASSERT_TRUE(good);

@@ -102,6 +102,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] Result<> strikeRevoked(model::Escalation& e) const;
   // As it is without their votes; the ledger has that then. kPending: it waits for others.
   Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
+  // The same for the approval that a run names, before whether it does is told.
+  Task<Result<>> strikeNamed(const Live& live);
   // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
   void strikeVotes(Live& live) const;
