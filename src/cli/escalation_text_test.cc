@@ -45,6 +45,17 @@ TEST(EscalationText, ApprovalsSayWhatGoesOn) {
   EXPECT_THAT(approvedText(half), Not(HasSubstr("Resuming")));
 }
 
+TEST(EscalationText, ADenialWithoutAPersonIsTheServices) {
+  const auto text = [](const char* decision) {
+    return shownText(
+        parsed((std::string(R"({"decisions":[{"automatic":true,"decision":")") + decision + "\"}]}")
+                   .c_str()),
+        0);
+  };
+  EXPECT_THAT(text("deny"), HasSubstr("Decision: deny by the service at"));
+  EXPECT_THAT(text("approve"), HasSubstr("Decision: approve by a rule at"));
+}
+
 TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   constexpr int64_t kNow = 1'767'323'045;  // 2026-01-02T03:04:05Z
   auto granted = parsed(
