@@ -119,6 +119,17 @@ std::string forOf(const json::object& entry, const std::string& who) {
   return agent.empty() || agent == who ? "" : " for agent " + agent;
 }
 
+// Of a vote: those that were struck with it.
+std::string struckOf(const json::object& details) {
+  std::string text;
+  for (const json::value& each : arrayOf(details, "revoked_credentials")) {
+    if (!each.is_string()) continue;
+    text += (text.empty() ? "; the votes of revoked credentials no longer count: " : ", ") +
+            std::string(each.get_string());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string auditLine(const json::object& entry) {
@@ -130,7 +141,8 @@ std::string auditLine(const json::object& entry) {
   line += phrase != nullptr ? phrase->verb : std::string_view(action);
   if (!subject.empty()) line += " " + subject;
   if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
-  return whenOf(entry) + "  " + printable(line + forOf(entry, who));
+  line += forOf(entry, who) + struckOf(objectOf(entry, "details"));
+  return whenOf(entry) + "  " + printable(line);
 }
 
 }  // namespace cloister::cli

@@ -77,6 +77,16 @@ std::string decisionsText(const json::object& escalation) {
   return text;
 }
 
+std::string struckText(const json::object& escalation) {
+  std::string text;
+  for (const json::value& item : arrayOf(escalation, "decisions")) {
+    if (!item.is_object() || !boolOf(item.get_object(), "revoked")) continue;
+    text += line("Does not count",
+                 "the vote of " + deciderOf(item.get_object()) + ", whose credential was revoked");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string timeText(int64_t seconds) {
@@ -172,7 +182,8 @@ std::string shownText(const json::object& escalation, int64_t now) {
 std::string approvedText(const json::object& escalation) {
   const std::string status = textOf(escalation, "status");
   const std::string agent = textOf(objectOf(escalation, "requester"), "agent");
-  const std::string facts = line("Agent", agent) + line("Operation", whatOf(escalation));
+  const std::string facts =
+      line("Agent", agent) + line("Operation", whatOf(escalation)) + struckText(escalation);
   if (status == "pending") {
     return "✓ Approval counted\n" + facts +
            line("Approvals", textOf(escalation, "approvals") + " of " +

@@ -67,6 +67,16 @@ TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   EXPECT_THAT(shownText(granted, kNow), Not(HasSubstr("revocation")));
 }
 
+TEST(EscalationText, StruckVotesAreNamed) {
+  const auto half = parsed(
+      R"({"status":"pending","operation":"run","approvals":1,"quorum":2,"decisions":[
+      {"decision":"approve","principal":{"user":"boss"},"revoked":true},
+      {"decision":"approve","principal":{"user":"chief"},"revoked":false}]})");
+  EXPECT_THAT(approvedText(half),
+              HasSubstr("   Does not count: the vote of boss, whose credential was revoked\n"));
+  EXPECT_THAT(approvedText(half), Not(HasSubstr("the vote of chief")));
+}
+
 TEST(EscalationText, TheWholeRequestIsShownAndMarked) {
   const auto shown = parsed(
       R"({"request":{"code":"one\ntwo\u202e\n","command":["rm","-rf","/tmp/\u0430"],"env":{"A":"1"},

@@ -68,7 +68,9 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
   [[nodiscard]] bool mayStillRead(const Escalation& e) const;
   Task<Result<Escalation>> change(store::EscalationChange what);
-  [[nodiscard]] Result<Escalation> counted(Result<Escalation> found) const;
+  [[nodiscard]] Result<Escalation> find(const Principal& who, const std::string& tenant,
+                                        const std::string& id) const;
+  [[nodiscard]] Result<> bringUpToNow(Escalation& e) const;
   [[nodiscard]] store::EscalationChange changeOf(const Escalation& e) const;
   Task<void> keepTime();
   Task<bool> expireOne(Escalation e);
@@ -273,22 +275,31 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   co_return made;
 }
 
-Result<Escalation> EscalationService::Impl::counted(Result<Escalation> found) const {
-  if (found) found->waiting = runs->waitingFor(*found);
-  return found;
+Result<Escalation> EscalationService::Impl::find(const Principal& who, const std::string& tenant,
+                                                 const std::string& id) const {
+  if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
+  return ledger().get(scopeOf(who, tenant), id);
+}
+
+// What the ledger does not have: who waits, and which votes are good no more.
+Result<> EscalationService::Impl::bringUpToNow(Escalation& e) const {
+  TRY(runs->strikeIfOpen(e));
+  e.waiting = runs->waitingFor(e);
+  return {};
 }
 
 Result<Escalation> EscalationService::get(const Principal& principal, const std::string& tenant,
                                           const std::string& id) {
-  if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
-  return impl_->counted(impl_->ledger().get(scopeOf(principal, tenant), id));
+  Escalation found = TRY(impl_->find(principal, tenant, id));
+  TRY(impl_->bringUpToNow(found));
+  return found;
 }
 
 Result<std::vector<Escalation>> EscalationService::list(const Principal& principal,
                                                         const store::EscalationQuery& query) {
   auto found = TRY(impl_->ledger().list(store::Scope::of(principal), query));
   for (Escalation& e : found)
-    e.waiting = impl_->runs->waitingFor(e);
+    TRY(impl_->bringUpToNow(e));
   return found;
 }
 
@@ -313,7 +324,7 @@ store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) c
 Task<Result<Escalation>> EscalationService::decide(Principal principal, std::string tenant,
                                                    std::string id, bool approve, model::Vote vote) {
   const auto impl = impl_;
-  const Escalation found = CO_TRY(get(principal, tenant, id));
+  const Escalation found = CO_TRY(impl->find(principal, tenant, id));
   if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
     const std::string why = "approver: this credential is not " +
                             model::safeText(vote.approver, 200) + "'s; use their own";

@@ -110,6 +110,15 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
   co_return std::optional(std::move(*judged));
 }
 
+// A temporary permission began with its approval: votes for it are judged no more.
+Result<> RunService::Impl::strikeIfOpen(model::Escalation& e) const {
+  const bool lets_go_on =
+      e.operation == model::operation::kRun || e.operation == model::operation::kSession;
+  const bool open = e.status == model::EscalationStatus::kPending ||
+                    (e.status == model::EscalationStatus::kApproved && lets_go_on);
+  return open ? strikeRevoked(e) : Result<>{};
+}
+
 // Of an approval that is about to be used, or was.
 void RunService::Impl::strikeVotes(Live& run) const {
   if (auto struck = strikeRevoked(*run.approval); !struck) run.refusal = std::move(struck).error();

@@ -106,6 +106,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<>> strikeNamed(const Live& live);
   // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
+  // As the next vote would find it: an open one is shown so, before the ledger has that.
+  [[nodiscard]] Result<> strikeIfOpen(model::Escalation& e) const;
   void strikeVotes(Live& live) const;
   // Of who asked for what waited. kDenied, with the reason in `field`.
   [[nodiscard]] Result<> requesterStands(const model::Principal& requester) const;
