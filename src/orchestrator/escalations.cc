@@ -64,6 +64,8 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
   [[nodiscard]] Result<> nameFiles(Escalation& e, const policy::AgentRules* rules) const;
   [[nodiscard]] Result<> opensStill(const Escalation& e, const policy::Ballot& ballot) const;
+  [[nodiscard]] Result<> isOfUse(const Escalation& e, const policy::Ballot& ballot) const;
+  Task<Result<>> mayCount(const Escalation& e, const policy::Ballot& ballot);
   std::string safeBecause(const Escalation& e);
   [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
   [[nodiscard]] bool mayStillRead(const Escalation& e) const;
@@ -199,6 +201,31 @@ Result<> EscalationService::Impl::opensStill(const Escalation& e,
   if (opens) return {};
   return fail(Code::kConflict, "deciding on " + e.id + ": " + opens.error().message +
                                    "; deny it, so that it is asked for anew");
+}
+
+// kDenied: none of those who asked for what waits may go on with it.
+Result<> EscalationService::Impl::isOfUse(const Escalation& e, const policy::Ballot& ballot) const {
+  Escalation now = e;
+  if (!ballot.approve || !policy::vote(now, ballot)) return {};
+  return runs->someoneStands(e);
+}
+
+// An approval that lets nothing go on is refused, with its row in the log. What nobody could use
+// any more is denied with that.
+Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
+                                                 const policy::Ballot& ballot) {
+  auto counts = opensStill(e, ballot);
+  std::string denied;
+  if (counts) {
+    counts = isOfUse(e, ballot);
+    if (counts || counts.error().code != Code::kDenied) co_return counts;
+    denied = counts.error().message;
+    counts = fail(Code::kConflict, "deciding on " + e.id + ": " + denied);
+  }
+  std::ignore = co_await runs->ledger.append(
+      refusedVoteEvent(e, ballot.by, ballot.approve, counts.error().message));
+  if (!denied.empty()) co_await runs->denyForEffect(e, denied);
+  co_return counts;
 }
 
 // Null: held to none, or they cannot be read.
@@ -340,11 +367,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   const auto revoked = CO_TRY(impl->runs->revokedOf(found));
   Escalation judged = found;
   policy::strike(judged, revoked);
-  if (const auto opens = impl->opensStill(judged, ballot); !opens) {
-    std::ignore = co_await impl->runs->ledger.append(
-        refusedVoteEvent(found, principal, approve, opens.error().message));
-    co_return std::unexpected(opens.error());
-  }
+  CO_TRY(co_await impl->mayCount(judged, ballot));
   store::EscalationChange change = impl->changeOf(found);
   change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
     // It does not complete a quorum with these.

@@ -127,10 +127,41 @@ void RunService::Impl::strikeVotes(Live& run) const {
 Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {
   const auto holds = store::stillHolds(parts.store, requester);
   if (holds || holds.error().code != Code::kDenied) return holds;
-  return fail(
-      Code::kDenied,
-      "the credential that asked for it, " + requester.key_id + ", was revoked or has expired",
-      std::string(policy::approval::kRequester));
+  return fail(Code::kDenied,
+              "the credential that asked for it, " + requester.key_id +
+                  ", was revoked or has expired; ask anew with another credential",
+              std::string(policy::approval::kRequester));
+}
+
+Result<> RunService::Impl::someoneStands(const model::Escalation& e) const {
+  std::vector<model::Principal> who;
+  if (sessions_waiting) who = sessions_waiting(e);
+  std::set<std::string> waiting;
+  if (blocked.contains(e.execution_id)) waiting.insert(e.execution_id);
+  const auto others = followers.find({e.requester.tenant, e.id});
+  if (others != followers.end()) waiting.insert(others->second.begin(), others->second.end());
+  for (const std::string& id : waiting) {
+    const auto run = live.find(id);
+    if (run != live.end()) who.push_back(run->second->execution.principal);
+  }
+  Result<> stands;
+  for (const model::Principal& each : who) {
+    stands = requesterStands(each);
+    if (stands || stands.error().code != Code::kDenied) return stands;
+  }
+  return stands;
+}
+
+model::RunError RunService::Impl::notApprovedFor(const model::Principal& requester,
+                                                 const model::Escalation& e) const {
+  model::RunError error = notApproved(e);
+  const bool by_service = e.status == model::EscalationStatus::kDenied && !e.decisions.empty() &&
+                          e.decisions.back().automatic;
+  if (!by_service) return error;
+  const auto stands = requesterStands(requester);
+  if (!stands && stands.error().field == policy::approval::kRequester)
+    error.details["reason"] = policy::approval::kRequester;
+  return error;
 }
 
 }  // namespace cloister::orchestrator

@@ -360,17 +360,50 @@ TEST_F(VotesTest, OfARevokedCredentialApproveNothingThatIsNamed) {
   EXPECT_EQ(ended(good->id).status, Status::kCompleted);
 }
 
-TEST_F(VotesTest, ARunOfARevokedRequesterDoesNotStart) {
+TEST_F(VotesTest, ARunOfARevokedRequesterIsDeniedAtTheVote) {
   begin();
   const model::Execution held = blocked();
   revokeKey("key_1");
   EXPECT_EQ(statusOf(held), Status::kBlocked);
-  ASSERT_TRUE(vote(approver("boss"), idIn(held)));
+  model::Principal self = approver("user");
+  ASSERT_FALSE(vote(self, idIn(held))) << "who may not vote ends nothing";
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kPending);
+  const auto voted = vote(approver("boss"), idIn(held));
+  ASSERT_FALSE(voted);
+  EXPECT_EQ(voted.error().code, Code::kConflict);
+  EXPECT_THAT(voted.error().message, HasSubstr("key_1, was revoked"));
+  EXPECT_THAT(voted.error().message, HasSubstr("ask anew with another credential"));
+  EXPECT_EQ(voted.error().field, "");
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kDenied);
+  EXPECT_THAT(stored(idIn(held)).decisions.back().reason, HasSubstr("key_1, was revoked"));
+  EXPECT_EQ(auditOf(idIn(held)).back(), "escalation.denied");
   const model::Execution done = ended(held.id);
   EXPECT_EQ(done.status, Status::kDenied);
   EXPECT_EQ(done.error->details.at("reason"), "requester_revoked");
   EXPECT_THAT(done.error->message, HasSubstr("key_1, was revoked"));
   EXPECT_TRUE(fake_->provisioned().empty());
+}
+
+TEST_F(VotesTest, ASessionOfARevokedRequesterIsDeniedAtTheVote) {
+  begin();
+  const model::Session held = session();
+  revokeKey("key_1");
+  const auto voted = vote(approver("boss"), idIn(held));
+  ASSERT_FALSE(voted);
+  EXPECT_EQ(voted.error().code, Code::kConflict);
+  runTo(held, SessionStatus::kEnded);
+  const model::Session done = *sessions_->get(principal(), held.id);
+  EXPECT_EQ(done.end->details.at("reason"), "requester_revoked");
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kDenied);
+}
+
+// Another credential of the agent may use what was asked for by hand.
+TEST_F(VotesTest, OnWhatNothingWaitsForCountAfterItsRequester) {
+  begin();
+  const auto asked = askFor(request({"echo", "hello"}));
+  ASSERT_TRUE(asked);
+  revokeKey("key_1");
+  EXPECT_TRUE(vote(approver("boss"), asked->id));
 }
 
 TEST_F(VotesTest, ARotatedRequestersRunStarts) {

@@ -65,7 +65,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> goOn(SessionPtr session);
   Task<Result<>> waitForRoom(SessionPtr session);
   void lookAtWaiting();
-  [[nodiscard]] size_t waitingFor(const model::Escalation& e) const;
+  // Who asked for those that wait for it.
+  [[nodiscard]] std::vector<model::Principal> waitingFor(const model::Escalation& e) const;
   [[nodiscard]] Result<policy::Use> useOf(const LiveSession& session) const;
   Task<Result<>> approve(LiveSession& session);
   Task<Result<>> holdToRules(LiveSession& session);
