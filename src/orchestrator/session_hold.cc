@@ -36,6 +36,23 @@ Error tooLarge(const EscalationConfig& bounds) {
           "path"};
 }
 
+// `change` of the workspace, and what helps. The service keeps the script of each program there
+// that was sent as code, as long as the program runs. A program can give a file such a name too, so
+// that the names are counted like all others.
+std::string toldChange(const std::string& change) {
+  const std::string_view path = std::string_view(change).substr(0, change.find(' '));
+  const bool script = path.starts_with(".cloister-") && !path.contains('/');
+  if (script && change.ends_with(" was removed")) {
+    return "a program that ran when you asked has ended (its script " + change +
+           "); ask anew while none runs";
+  }
+  if (script && change.ends_with(" is new")) {
+    return "a program has started since you asked (its script " + change +
+           "); ask anew while none runs";
+  }
+  return change + "; ask anew";
+}
+
 }  // namespace
 
 struct Sessions::Impl::Holding {
@@ -167,7 +184,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
   if (const auto change = as_asked->firstChange(*now)) {
     co_return fail(Code::kConflict,
                    "the session's workspace is not as it was when the approval was asked for: " +
-                       *change + "; ask anew",
+                       toldChange(*change),
                    std::string(policy::approval::kMismatch));
   }
   holding->lost = std::move(lost);

@@ -100,6 +100,25 @@ class Workspace(Held):
                 self.assertEqual(self.code(session, change)["status"], "completed")
                 self.assertDenied(self.approved(held), held, why)
 
+    def test_the_script_of_another_program_is_named_as_that(self):
+        """It is a file of the workspace, and comes and goes with its program."""
+        session = self.open()
+        for begins_first, why in ((True, "a program that ran when you asked has ended (its script .cloister-"),
+                                  (False, "a program has started since you asked (its script .cloister-")):
+            with self.subTest(why):
+                held = None if begins_first else self.blocked(session, "ls -a")
+                beside = self.code(session, "sleep 600", wait=0, timeout_seconds=600)
+                self.server.wait_status(beside["id"], "running")
+                held = held or self.blocked(session, "ls -a")
+                if begins_first:
+                    self.call("DELETE", f"/v1/executions/{beside['id']}", key=self.key_, status=202)
+                    self.server.wait_end(beside["id"])
+                done = self.approved(held)
+                self.assertDenied(done, held, why)
+                self.assertIn("ask anew while none runs", done["error"]["message"])
+                self.server.request("DELETE", f"/v1/executions/{beside['id']}", key=self.key_)
+                self.server.wait_end(beside["id"])
+
     def test_a_swap_over_the_api_denies_it(self):
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")
