@@ -120,7 +120,12 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   const auto turn = turnToRead(session);
   const auto call =
       CO_TRY(co_await askFiles(session, session->record.principal, stateRequest(false)));
-  WorkspacePtr state = CO_TRY(co_await stateFrom(*call));
+  auto read = co_await stateFrom(*call);
+  if (!read) {
+    read.error().field.clear();  // no member of the request is wrong
+    co_return std::unexpected(std::move(read).error());
+  }
+  WorkspacePtr state = *std::move(read);
   CO_TRY(co_await call->finish());
   const WorkspacePtr last = session->last_read.lock();
   if (last && last->sha256() == state->sha256()) co_return last;
