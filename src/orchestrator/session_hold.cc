@@ -56,9 +56,10 @@ std::string toldChange(const std::string& change) {
 }  // namespace
 
 struct Sessions::Impl::Holding {
-  Holding(Impl& sessions, SessionPtr of, const Kernel* kernel)
+  Holding(Impl& sessions, SessionPtr of, const Kernel* kernel, std::string execution)
       : runs(sessions.runs), session(std::move(of)) {
     session->workspace_held = true;
+    session->held_for = std::move(execution);
     session->held_kernel = kernel;
   }
   Holding(const Holding&) = delete;
@@ -66,6 +67,7 @@ struct Sessions::Impl::Holding {
   ~Holding() {
     call.reset();  // which ends it
     session->workspace_held = false;
+    session->held_for.clear();
     session->held_kernel = nullptr;
     session->changed.notify();
     runs->changed.notify();
@@ -116,7 +118,7 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   const auto self = shared_from_this();
   while (session->reading && !session->ending)
     co_await session->changed.wait();
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo(kReading));
   const auto turn = turnToRead(session);
   const auto call =
       CO_TRY(co_await askFiles(session, session->record.principal, stateRequest(false)));
@@ -165,18 +167,17 @@ bool Sessions::Impl::isShared(const LiveSession& session) const {
 
 // What an interpreter keeps is not in the workspace, and its threads cannot be told from the cell:
 // the cell gets a fresh one.
-Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr session,
-                                                                  std::shared_ptr<Kernel> kernel,
-                                                                  WorkspacePtr as_asked,
-                                                                  std::function<void()> lost,
-                                                                  std::function<bool()> over) {
+Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(
+    SessionPtr session, std::shared_ptr<Kernel> kernel, std::string execution,
+    WorkspacePtr as_asked, std::function<void()> lost, std::function<bool()> over) {
   const auto self = shared_from_this();
   CO_TRY(session->opened ? session->notHeld() : session->admit());
   if (isShared(*session)) {
     co_return fail(Code::kUnavailable,
                    "running in a session: a program in a fresh sandbox has its workspace");
   }
-  const auto holding = std::make_shared<Holding>(*this, session, kernel.get());
+  const auto holding =
+      std::make_shared<Holding>(*this, session, kernel.get(), std::move(execution));
   CO_TRY(co_await quiet(session, std::move(over)));
   if (kernel && kernel->state().cells > 0) {
     co_return fail(Code::kUnavailable, "running in a session: other cells of its kernel go first");

@@ -137,7 +137,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
   Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
                                                     std::shared_ptr<Kernel> kernel,
-                                                    WorkspacePtr as_asked,
+                                                    std::string execution, WorkspacePtr as_asked,
                                                     std::function<void()> lost,
                                                     std::function<bool()> over);
   [[nodiscard]] bool isShared(const LiveSession& session) const;

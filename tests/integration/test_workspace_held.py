@@ -142,6 +142,13 @@ class Workspace(Held):
                                    ("POST", "snapshots", {}), ("GET", "files/data", None)):
             refused = self.call(method, f"/v1/sessions/{session}/{path}", body, key=self.key_)
             self.assertEqual((refused.status, refused.headers.get("retry-after")), (503, "1"), (path, refused.body[:500]))
+            said = refused.json()["error"]["message"]
+            self.assertIn(held["id"], said)
+            doing = {"exec": "running in a session: ", "snapshots": "taking a snapshot: "}.get(path, "using a session's files: ")
+            self.assertTrue(said.startswith(doing), said)
+        moved = self.call("POST", f"/v1/sessions/{session}:move", {"runtime": "process"}, key=self.key_)
+        self.assertTrue(moved.json()["error"]["message"].startswith("moving a session: its workspace is held for " + held["id"]),
+                        moved.body[:500])
         harness.wait_for("what comes behind the trap", lambda: processes("6011"), 10)
         self.call("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, key=self.key_)
         done = self.server.wait_end(held["id"], 20)
