@@ -134,6 +134,17 @@ std::string tenantOf(const json::object& entry) {
   return tenant.empty() ? "" : " in tenant " + tenant;
 }
 
+// Of a vote: those that were struck with it.
+std::string struckOf(const json::object& details) {
+  std::string text;
+  for (const json::value& each : arrayOf(details, "revoked_credentials")) {
+    if (!each.is_string()) continue;
+    text += (text.empty() ? "; the votes of revoked credentials no longer count: " : ", ") +
+            std::string(each.get_string());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string auditLine(const json::object& entry) {
@@ -145,7 +156,8 @@ std::string auditLine(const json::object& entry) {
   line += phrase != nullptr ? phrase->verb : std::string_view(action);
   if (!subject.empty()) line += " " + subject;
   if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
-  line += boundaryOf(entry) + forOf(entry, who) + tenantOf(entry);
+  line += boundaryOf(entry) + forOf(entry, who) + tenantOf(entry) +
+          struckOf(objectOf(entry, "details"));
   return whenOf(entry) + "  " + printable(line);
 }
 

@@ -27,6 +27,15 @@ TEST(AuditText, SaysWhoDidWhatToWhatForWhom) {
             "agent junior-agent");
 }
 
+TEST(AuditText, NamesTheVotesThatWereStruckWithOne) {
+  EXPECT_EQ(auditLine(entryOf("escalation.approved",
+                              {{"operation", "run"},
+                               {"requester", {{"agent", "coder"}}},
+                               {"revoked_credentials", json::array{"key_a", "key_b"}}})),
+            "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (run) for agent coder; the "
+            "votes of revoked credentials no longer count: key_a, key_b");
+}
+
 TEST(AuditText, LeavesOutWhatWasRedacted) {
   EXPECT_EQ(auditLine(entryOf("escalation.denied",
                               {{"operation", "command"}, {"what", {{"sealed", "00"}}}})),

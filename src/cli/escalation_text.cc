@@ -54,18 +54,35 @@ int64_t parseTime(const std::string& text) {
   return ::timegm(&parts);
 }
 
+// A person, otherwise the agent. Without one a rule approves, and the service denies.
+std::string deciderOf(const json::object& decision) {
+  if (boolOf(decision, "automatic"))
+    return textOf(decision, "decision") == "deny" ? "the service" : "a rule";
+  const json::object& by = objectOf(decision, "principal");
+  const std::string user = textOf(by, "user");
+  return user.empty() ? nameOf(by) : user;
+}
+
 std::string decisionsText(const json::object& escalation) {
   std::string text;
   for (const json::value& item : arrayOf(escalation, "decisions")) {
     if (!item.is_object()) continue;
     const json::object& one = item.get_object();
-    const json::object& by = objectOf(one, "principal");
-    const std::string user = textOf(by, "user");
-    const std::string who = boolOf(one, "automatic") ? "a rule" : user.empty() ? nameOf(by) : user;
+    const std::string who = deciderOf(one);
     const std::string reason = textOf(one, "reason");
     const std::string revoked = boolOf(one, "revoked") ? " (does not count: revoked)" : "";
     text += line("Decision", textOf(one, "decision") + " by " + who + " at " + textOf(one, "at") +
                                  revoked + (reason.empty() ? "" : ": " + reason));
+  }
+  return text;
+}
+
+std::string struckText(const json::object& escalation) {
+  std::string text;
+  for (const json::value& item : arrayOf(escalation, "decisions")) {
+    if (!item.is_object() || !boolOf(item.get_object(), "revoked")) continue;
+    text += line("Does not count",
+                 "the vote of " + deciderOf(item.get_object()) + ", whose credential was revoked");
   }
   return text;
 }
@@ -165,7 +182,8 @@ std::string shownText(const json::object& escalation, int64_t now) {
 std::string approvedText(const json::object& escalation) {
   const std::string status = textOf(escalation, "status");
   const std::string agent = textOf(objectOf(escalation, "requester"), "agent");
-  const std::string facts = line("Agent", agent) + line("Operation", whatOf(escalation));
+  const std::string facts =
+      line("Agent", agent) + line("Operation", whatOf(escalation)) + struckText(escalation);
   if (status == "pending") {
     return "✓ Approval counted\n" + facts +
            line("Approvals", textOf(escalation, "approvals") + " of " +

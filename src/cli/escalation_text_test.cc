@@ -45,6 +45,17 @@ TEST(EscalationText, ApprovalsSayWhatGoesOn) {
   EXPECT_THAT(approvedText(half), Not(HasSubstr("Resuming")));
 }
 
+TEST(EscalationText, ADenialWithoutAPersonIsTheServices) {
+  const auto text = [](const char* decision) {
+    return shownText(
+        parsed((std::string(R"({"decisions":[{"automatic":true,"decision":")") + decision + "\"}]}")
+                   .c_str()),
+        0);
+  };
+  EXPECT_THAT(text("deny"), HasSubstr("Decision: deny by the service at"));
+  EXPECT_THAT(text("approve"), HasSubstr("Decision: approve by a rule at"));
+}
+
 TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   constexpr int64_t kNow = 1'767'323'045;  // 2026-01-02T03:04:05Z
   auto granted = parsed(
@@ -54,6 +65,16 @@ TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   EXPECT_THAT(shownText(granted, kNow + 7200), Not(HasSubstr("revocation")));
   granted["status"] = "denied";  // taken back
   EXPECT_THAT(shownText(granted, kNow), Not(HasSubstr("revocation")));
+}
+
+TEST(EscalationText, StruckVotesAreNamed) {
+  const auto half = parsed(
+      R"({"status":"pending","operation":"run","approvals":1,"quorum":2,"decisions":[
+      {"decision":"approve","principal":{"user":"boss"},"revoked":true},
+      {"decision":"approve","principal":{"user":"chief"},"revoked":false}]})");
+  EXPECT_THAT(approvedText(half),
+              HasSubstr("   Does not count: the vote of boss, whose credential was revoked\n"));
+  EXPECT_THAT(approvedText(half), Not(HasSubstr("the vote of chief")));
 }
 
 TEST(EscalationText, TheWholeRequestIsShownAndMarked) {

@@ -435,7 +435,7 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   if (used || e.status == model::EscalationStatus::kApproved) {
     return runtime::spawn(executor, resume(run, e));
   }
-  run->execution.error = notApproved(e);
+  run->execution.error = notApprovedFor(run->execution.principal, e);
   run->execution.status = model::Status::kDenied;
   runtime::spawn(executor, endBlocked(run));
 }

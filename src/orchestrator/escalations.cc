@@ -64,11 +64,15 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   Task<void> nameApprovers(Principal principal, model::RunRequest run, Escalation& e);
   [[nodiscard]] Result<> nameFiles(Escalation& e, const policy::AgentRules* rules) const;
   [[nodiscard]] Result<> opensStill(const Escalation& e, const policy::Ballot& ballot) const;
+  [[nodiscard]] Result<> isOfUse(const Escalation& e, const policy::Ballot& ballot) const;
+  Task<Result<>> mayCount(const Escalation& e, const policy::Ballot& ballot);
   std::string safeBecause(const Escalation& e);
   [[nodiscard]] std::shared_ptr<const policy::AgentRules> rulesOf(const Principal& principal) const;
   [[nodiscard]] bool mayStillRead(const Escalation& e) const;
   Task<Result<Escalation>> change(store::EscalationChange what);
-  [[nodiscard]] Result<Escalation> counted(Result<Escalation> found) const;
+  [[nodiscard]] Result<Escalation> find(const Principal& who, const std::string& tenant,
+                                        const std::string& id) const;
+  [[nodiscard]] Result<> bringUpToNow(Escalation& e) const;
   [[nodiscard]] store::EscalationChange changeOf(const Escalation& e) const;
   Task<void> keepTime();
   Task<bool> expireOne(Escalation e);
@@ -199,6 +203,31 @@ Result<> EscalationService::Impl::opensStill(const Escalation& e,
                                    "; deny it, so that it is asked for anew");
 }
 
+// kDenied: none of those who asked for what waits may go on with it.
+Result<> EscalationService::Impl::isOfUse(const Escalation& e, const policy::Ballot& ballot) const {
+  Escalation now = e;
+  if (!ballot.approve || !policy::vote(now, ballot)) return {};
+  return runs->someoneStands(e);
+}
+
+// An approval that lets nothing go on is refused, with its row in the log. What nobody could use
+// any more is denied with that.
+Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
+                                                 const policy::Ballot& ballot) {
+  auto counts = opensStill(e, ballot);
+  std::string denied;
+  if (counts) {
+    counts = isOfUse(e, ballot);
+    if (counts || counts.error().code != Code::kDenied) co_return counts;
+    denied = counts.error().message;
+    counts = fail(Code::kConflict, "deciding on " + e.id + ": " + denied);
+  }
+  std::ignore = co_await runs->ledger.append(
+      refusedVoteEvent(e, ballot.by, ballot.approve, counts.error().message));
+  if (!denied.empty()) co_await runs->denyForEffect(e, denied);
+  co_return counts;
+}
+
 // Null: held to none, or they cannot be read.
 std::shared_ptr<const policy::AgentRules> EscalationService::Impl::rulesOf(
     const Principal& principal) const {
@@ -273,22 +302,31 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   co_return made;
 }
 
-Result<Escalation> EscalationService::Impl::counted(Result<Escalation> found) const {
-  if (found) found->waiting = runs->waitingFor(*found);
-  return found;
+Result<Escalation> EscalationService::Impl::find(const Principal& who, const std::string& tenant,
+                                                 const std::string& id) const {
+  if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
+  return ledger().get(scopeOf(who, tenant), id);
+}
+
+// What the ledger does not have: who waits, and which votes are good no more.
+Result<> EscalationService::Impl::bringUpToNow(Escalation& e) const {
+  TRY(runs->strikeIfOpen(e));
+  e.waiting = runs->waitingFor(e);
+  return {};
 }
 
 Result<Escalation> EscalationService::get(const Principal& principal, const std::string& tenant,
                                           const std::string& id) {
-  if (!model::isEscalationId(id)) return fail(Code::kNotFound, "there is no escalation " + id);
-  return impl_->counted(impl_->ledger().get(scopeOf(principal, tenant), id));
+  Escalation found = TRY(impl_->find(principal, tenant, id));
+  TRY(impl_->bringUpToNow(found));
+  return found;
 }
 
 Result<std::vector<Escalation>> EscalationService::list(const Principal& principal,
                                                         const store::EscalationQuery& query) {
   auto found = TRY(impl_->ledger().list(store::Scope::of(principal), query));
   for (Escalation& e : found)
-    e.waiting = impl_->runs->waitingFor(e);
+    TRY(impl_->bringUpToNow(e));
   return found;
 }
 
@@ -313,7 +351,7 @@ store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) c
 Task<Result<Escalation>> EscalationService::decide(Principal principal, std::string tenant,
                                                    std::string id, bool approve, model::Vote vote) {
   const auto impl = impl_;
-  const Escalation found = CO_TRY(get(principal, tenant, id));
+  const Escalation found = CO_TRY(impl->find(principal, tenant, id));
   if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
     const std::string why = "approver: this credential is not " +
                             model::safeText(vote.approver, 200) + "'s; use their own";
@@ -329,11 +367,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   const auto revoked = CO_TRY(impl->runs->revokedOf(found));
   Escalation judged = found;
   policy::strike(judged, revoked);
-  if (const auto opens = impl->opensStill(judged, ballot); !opens) {
-    std::ignore = co_await impl->runs->ledger.append(
-        refusedVoteEvent(found, principal, approve, opens.error().message));
-    co_return std::unexpected(opens.error());
-  }
+  CO_TRY(co_await impl->mayCount(judged, ballot));
   store::EscalationChange change = impl->changeOf(found);
   change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
     // It does not complete a quorum with these.

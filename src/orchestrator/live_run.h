@@ -37,7 +37,8 @@ struct WorkspaceAccess {
   // is woken. kConflict with `field`: it is not as it was; kQuota, kUnavailable: it is to ask again
   // later.
   std::function<boost::asio::awaitable<Result<std::shared_ptr<void>>>(
-      WorkspacePtr as_asked, std::function<void()> lost, std::function<bool()> over)>
+      std::string execution, WorkspacePtr as_asked, std::function<void()> lost,
+      std::function<bool()> over)>
       hold = {};
 };
 

@@ -27,47 +27,46 @@ Result<> LiveSession::count() {
   return {};
 }
 
-Result<> LiveSession::admit() {
-  if (ending) return std::unexpected(endedError("running in a session", ending->reason));
+Result<> LiveSession::admitTo(const std::string& doing) {
+  if (ending) return std::unexpected(endedError(doing, ending->reason));
   if (waits()) {
-    return fail(Code::kConflict, "running in a session: it waits for its approval, " + escalation);
+    return fail(Code::kConflict, doing + ": it waits for its approval, " + escalation);
   }
   if (record.status == SessionStatus::kCreating) {
-    return fail(Code::kConflict, "running in a session: it is still being made");
+    return fail(Code::kConflict, doing + ": it is still being made");
   }
   if (lease.over(base::monotonicNow())) {
-    return std::unexpected(
-        endedError("running in a session", endOfLease(record, lease.limit()).reason));
+    return std::unexpected(endedError(doing, endOfLease(record, lease.limit()).reason));
   }
   if (saving) {
-    Error busy{Code::kUnavailable, "running in a session: a snapshot of it is being taken", ""};
+    Error busy{Code::kUnavailable, doing + ": a snapshot of it is being taken", ""};
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
   if (revoked) {
     Error busy{Code::kUnavailable,
-               "running in a session: the rules of its agent have changed, and it is given a "
-               "sandbox that holds them",
+               doing +
+                   ": the rules of its agent have changed, and it is given a "
+                   "sandbox that holds them",
                ""};
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
   if (opened) {
-    Error busy{Code::kUnavailable,
-               "running in a session: a program that was approved has it for itself", ""};
+    Error busy{Code::kUnavailable, doing + ": a program that was approved has it for itself", ""};
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
   if (moving) {
-    Error busy{Code::kUnavailable, "running in a session: it is being moved", ""};
+    Error busy{Code::kUnavailable, doing + ": it is being moved", ""};
     busy.retry_after_seconds = 1;
     return std::unexpected(std::move(busy));
   }
-  TRY(notHeld());
+  TRY(notHeldTo(doing));
   const auto alive = std::ranges::count_if(kernels, [](const auto& k) { return k.second->runs(); });
   if (programs + static_cast<uint32_t>(alive) >= max_programs) {
     return fail(Code::kQuota,
-                "running in a session: " + std::to_string(max_programs) +
+                doing + ": " + std::to_string(max_programs) +
                     " programs run in it already (session.max_execs); wait for one to end");
   }
   return {};
@@ -107,10 +106,12 @@ std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
   return ending ? nullptr : box;
 }
 
-Result<> LiveSession::notHeld() const {
+Result<> LiveSession::notHeldTo(const std::string& doing) const {
   if (!workspace_held) return {};
   Error busy{Code::kUnavailable,
-             "running in a session: its workspace is held for a program that was approved", ""};
+             doing + ": its workspace is held for " + held_for +
+                 ", a program that was approved; try again when that has ended",
+             ""};
   busy.retry_after_seconds = 1;
   return std::unexpected(std::move(busy));
 }

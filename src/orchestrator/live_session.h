@@ -37,7 +37,9 @@ struct LiveSession final : Home {
   [[nodiscard]] Within within() const override { return {record.principal, held}; }
   Result<> count() override;
   void uncount() override { rate.giveBack(); }
-  Result<> admit() override;
+  Result<> admit() override { return admitTo("running in a session"); }
+  // `doing`: what is asked for, for the errors.
+  Result<> admitTo(const std::string& doing);
   void enter() override;
   void leave() override;
   void visit(const model::Principal& who) override;
@@ -46,7 +48,8 @@ struct LiveSession final : Home {
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
   [[nodiscard]] base::Monotonic giveUp() const override { return give_up; }
-  [[nodiscard]] Result<> notHeld() const override;
+  [[nodiscard]] Result<> notHeld() const override { return notHeldTo("running in a session"); }
+  [[nodiscard]] Result<> notHeldTo(const std::string& doing) const;
   Task<std::shared_ptr<void>> unheld(std::function<bool()> over) override;
   void wake() override { changed.notify(); }
   Task<void> ended(base::Monotonic deadline) override;
@@ -113,6 +116,7 @@ struct LiveSession final : Home {
   bool reading = false;        // its workspace, for one that is asked to be approved
   std::weak_ptr<const WorkspaceState> last_read;  // then
   bool workspace_held = false;  // its workspace, for a program that was approved (session_hold.cc)
+  std::string held_for;         // the execution that this is
   uint32_t opening = 0;         // programs that the node is being asked for, or is told to start
   const Kernel* held_kernel = nullptr;  // whose cell that is
   bool arrived = false;                 // its place is there

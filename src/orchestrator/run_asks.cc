@@ -98,7 +98,7 @@ uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
   const auto others = followers.find({e.requester.tenant, e.id});
   size_t waiting = blocked.contains(e.execution_id) ? 1 : 0;
   if (others != followers.end()) waiting += others->second.size();
-  if (sessions_waiting) waiting += sessions_waiting(e);
+  if (sessions_waiting) waiting += sessions_waiting(e).size();
   return static_cast<uint32_t>(waiting);
 }
 

@@ -81,6 +81,17 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
   co_return struck;
 }
 
+Task<Result<>> RunService::Impl::strikeNamed(const Live& run) {
+  const auto self = shared_from_this();
+  model::Principal who = run.execution.principal;
+  who.roles = {};
+  auto named = parts.store.escalations().get(store::Scope::of(who), run.request.approval);
+  // useApproval() tells.
+  if (!named || named->operation != model::operation::kRun) co_return Result<>{};
+  CO_TRY(co_await withStandingVotes(*std::move(named)));
+  co_return Result<>{};
+}
+
 Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePtr run,
                                                                           model::Escalation e) {
   const auto self = shared_from_this();
@@ -99,6 +110,15 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
   co_return std::optional(std::move(*judged));
 }
 
+// A temporary permission began with its approval: votes for it are judged no more.
+Result<> RunService::Impl::strikeIfOpen(model::Escalation& e) const {
+  const bool lets_go_on =
+      e.operation == model::operation::kRun || e.operation == model::operation::kSession;
+  const bool open = e.status == model::EscalationStatus::kPending ||
+                    (e.status == model::EscalationStatus::kApproved && lets_go_on);
+  return open ? strikeRevoked(e) : Result<>{};
+}
+
 // Of an approval that is about to be used, or was.
 void RunService::Impl::strikeVotes(Live& run) const {
   if (auto struck = strikeRevoked(*run.approval); !struck) run.refusal = std::move(struck).error();
@@ -107,10 +127,41 @@ void RunService::Impl::strikeVotes(Live& run) const {
 Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {
   const auto holds = store::stillHolds(parts.store, requester);
   if (holds || holds.error().code != Code::kDenied) return holds;
-  return fail(
-      Code::kDenied,
-      "the credential that asked for it, " + requester.key_id + ", was revoked or has expired",
-      std::string(policy::approval::kRequester));
+  return fail(Code::kDenied,
+              "the credential that asked for it, " + requester.key_id +
+                  ", was revoked or has expired; ask anew with another credential",
+              std::string(policy::approval::kRequester));
+}
+
+Result<> RunService::Impl::someoneStands(const model::Escalation& e) const {
+  std::vector<model::Principal> who;
+  if (sessions_waiting) who = sessions_waiting(e);
+  std::set<std::string> waiting;
+  if (blocked.contains(e.execution_id)) waiting.insert(e.execution_id);
+  const auto others = followers.find({e.requester.tenant, e.id});
+  if (others != followers.end()) waiting.insert(others->second.begin(), others->second.end());
+  for (const std::string& id : waiting) {
+    const auto run = live.find(id);
+    if (run != live.end()) who.push_back(run->second->execution.principal);
+  }
+  Result<> stands;
+  for (const model::Principal& each : who) {
+    stands = requesterStands(each);
+    if (stands || stands.error().code != Code::kDenied) return stands;
+  }
+  return stands;
+}
+
+model::RunError RunService::Impl::notApprovedFor(const model::Principal& requester,
+                                                 const model::Escalation& e) const {
+  model::RunError error = notApproved(e);
+  const bool by_service = e.status == model::EscalationStatus::kDenied && !e.decisions.empty() &&
+                          e.decisions.back().automatic;
+  if (!by_service) return error;
+  const auto stands = requesterStands(requester);
+  if (!stands && stands.error().field == policy::approval::kRequester)
+    error.details["reason"] = policy::approval::kRequester;
+  return error;
 }
 
 }  // namespace cloister::orchestrator

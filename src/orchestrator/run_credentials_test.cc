@@ -159,6 +159,10 @@ class VotesTest : public BlockingTest {
     for (const char* who : {"key_1", "key_of_boss", "key_of_chief", "key_of_deputy"})
       putKey(0, who);
   }
+  // As the ledger has it.
+  Escalation stored(const std::string& id) {
+    return *store_->escalations().get(store::Scope::allTenants(), id);
+  }
   Status statusOf(const model::Execution& run) {
     return service_->get(principal(), run.id)->status;
   }
@@ -200,6 +204,49 @@ TEST_F(VotesTest, AQuorumTakesVotesOfCredentialsThatStand) {
   EXPECT_EQ(votes[1].at("revoked_credentials"),
             base::json::value(base::json::array{"key_of_boss"}));
   EXPECT_FALSE(votes[2].contains("revoked_credentials")) << "once";
+}
+
+// Who looks sees the votes that count, before anybody votes again.
+TEST_F(VotesTest, OfARevokedCredentialAreShownAsThat) {
+  wants("{roles: [approver], quorum: 2}");
+  begin();
+  const std::string id = idIn(blocked());
+  ASSERT_TRUE(vote(approver("boss"), id));
+  EXPECT_EQ(escalation(id).approvals(), 1U);
+  revokeKey("key_of_boss");
+  store::EscalationQuery all;
+  all.limit = 10;
+  const auto listed = escalations_->list(approver("chief"), all);
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->size(), 1U);
+  for (const Escalation& each : {escalation(id), listed->front()}) {
+    EXPECT_EQ(each.approvals(), 0U);
+    ASSERT_EQ(each.decisions.size(), 1U);
+    EXPECT_TRUE(each.decisions[0].revoked);
+  }
+  EXPECT_EQ(auditOf(id).back(), "escalation.approved") << "looking changes nothing";
+}
+
+TEST_F(VotesTest, AnApprovalThatLacksOneByNowIsShownAsPending) {
+  begin();
+  const auto asked = askFor(request({"echo", "hello"}));
+  ASSERT_TRUE(asked);
+  ASSERT_TRUE(vote(approver("boss"), asked->id));
+  EXPECT_EQ(escalation(asked->id).status, EscalationStatus::kApproved);
+  revokeKey("key_of_boss");
+  EXPECT_EQ(escalation(asked->id).status, EscalationStatus::kPending);
+  EXPECT_EQ(stored(asked->id).status, EscalationStatus::kApproved);
+}
+
+TEST_F(VotesTest, ForATemporaryPermissionAreJudgedNoMore) {
+  begin();
+  const auto asked = await(escalations_->request(
+      principal(),
+      {.operation = "file_read", .subject = "notes", .reason = "to read", .run = std::nullopt}));
+  ASSERT_TRUE(asked) << asked.error().message;
+  ASSERT_TRUE(vote(approver("boss"), asked->id));
+  revokeKey("key_of_boss");
+  EXPECT_EQ(escalation(asked->id).status, EscalationStatus::kApproved);
 }
 
 // The person has voted by a credential that is revoked: that must not skip what a vote has to meet.
@@ -282,10 +329,10 @@ TEST_F(VotesTest, AreJudgedAgainAtTheRelease) {
   ASSERT_TRUE(vote(approver("boss"), idIn(held)));
   revokeKey("key_of_boss");
   connect();
-  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kPending; });
+  runUntil([&] { return auditOf(idIn(held)).back() == "escalation.votes_revoked"; });
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kPending);
   EXPECT_EQ(statusOf(held), Status::kBlocked);
   EXPECT_TRUE(fake_->provisioned().empty());
-  EXPECT_EQ(auditOf(idIn(held)).back(), "escalation.votes_revoked");
   ASSERT_TRUE(vote(approver("chief"), idIn(held)));
   EXPECT_EQ(ended(held.id).status, Status::kCompleted);
 }
@@ -310,23 +357,59 @@ TEST_F(VotesTest, OfARevokedCredentialApproveNothingThatIsNamed) {
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, Status::kDenied);
   EXPECT_EQ(refused->error->details.at("reason"), "approval_revoked");
+  EXPECT_THAT(refused->error->message, HasSubstr("it waits for another vote"));
+  EXPECT_EQ(stored(asked->id).status, EscalationStatus::kPending) << "it does wait";
+  EXPECT_EQ(auditOf(asked->id).back(), "escalation.votes_revoked");
   ASSERT_TRUE(vote(approver("chief"), asked->id)) << "it takes another vote";
   const auto good = runWith(asked->id, request({"echo", "hello"}));
   ASSERT_TRUE(good);
   EXPECT_EQ(ended(good->id).status, Status::kCompleted);
 }
 
-TEST_F(VotesTest, ARunOfARevokedRequesterDoesNotStart) {
+TEST_F(VotesTest, ARunOfARevokedRequesterIsDeniedAtTheVote) {
   begin();
   const model::Execution held = blocked();
   revokeKey("key_1");
   EXPECT_EQ(statusOf(held), Status::kBlocked);
-  ASSERT_TRUE(vote(approver("boss"), idIn(held)));
+  model::Principal self = approver("user");
+  ASSERT_FALSE(vote(self, idIn(held))) << "who may not vote ends nothing";
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kPending);
+  const auto voted = vote(approver("boss"), idIn(held));
+  ASSERT_FALSE(voted);
+  EXPECT_EQ(voted.error().code, Code::kConflict);
+  EXPECT_THAT(voted.error().message, HasSubstr("key_1, was revoked"));
+  EXPECT_THAT(voted.error().message, HasSubstr("ask anew with another credential"));
+  EXPECT_EQ(voted.error().field, "");
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kDenied);
+  EXPECT_THAT(stored(idIn(held)).decisions.back().reason, HasSubstr("key_1, was revoked"));
+  EXPECT_EQ(auditOf(idIn(held)).back(), "escalation.denied");
   const model::Execution done = ended(held.id);
   EXPECT_EQ(done.status, Status::kDenied);
   EXPECT_EQ(done.error->details.at("reason"), "requester_revoked");
   EXPECT_THAT(done.error->message, HasSubstr("key_1, was revoked"));
   EXPECT_TRUE(fake_->provisioned().empty());
+}
+
+TEST_F(VotesTest, ASessionOfARevokedRequesterIsDeniedAtTheVote) {
+  begin();
+  const model::Session held = session();
+  revokeKey("key_1");
+  const auto voted = vote(approver("boss"), idIn(held));
+  ASSERT_FALSE(voted);
+  EXPECT_EQ(voted.error().code, Code::kConflict);
+  runTo(held, SessionStatus::kEnded);
+  const model::Session done = *sessions_->get(principal(), held.id);
+  EXPECT_EQ(done.end->details.at("reason"), "requester_revoked");
+  EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kDenied);
+}
+
+// Another credential of the agent may use what was asked for by hand.
+TEST_F(VotesTest, OnWhatNothingWaitsForCountAfterItsRequester) {
+  begin();
+  const auto asked = askFor(request({"echo", "hello"}));
+  ASSERT_TRUE(asked);
+  revokeKey("key_1");
+  EXPECT_TRUE(vote(approver("boss"), asked->id));
 }
 
 TEST_F(VotesTest, ARotatedRequestersRunStarts) {
@@ -345,7 +428,7 @@ TEST_F(VotesTest, ASessionWaitsForAnotherVote) {
   ASSERT_TRUE(vote(approver("boss"), id));
   revokeKey("key_of_boss");
   connect();
-  runUntil([&] { return escalation(id).status == EscalationStatus::kPending; });
+  runUntil([&] { return auditOf(id).back() == "escalation.votes_revoked"; });
   EXPECT_EQ(sessions_->get(principal(), held.id)->status, SessionStatus::kBlocked);
   ASSERT_TRUE(vote(approver("chief"), id));
   runTo(held, SessionStatus::kRunning);

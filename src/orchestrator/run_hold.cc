@@ -35,7 +35,7 @@ Task<Result<>> RunService::Impl::letIn(LivePtr run) {
     if (const auto live = weak.lock()) self->endFromOutside(*live, Cause::kHoldLost);
   };
   const auto over = [self = shared_from_this(), run] { return self->isOver(*run); };
-  run->hold = CO_TRY(co_await run->access.hold(run->workspace, lost, over));
+  run->hold = CO_TRY(co_await run->access.hold(run->execution.id, run->workspace, lost, over));
   run->host->pass();
   co_return Result<>{};
 }

@@ -102,11 +102,20 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] Result<> strikeRevoked(model::Escalation& e) const;
   // As it is without their votes; the ledger has that then. kPending: it waits for others.
   Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
+  // The same for the approval that a run names, before whether it does is told.
+  Task<Result<>> strikeNamed(const Live& live);
   // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
+  // As the next vote would find it: an open one is shown so, before the ledger has that.
+  [[nodiscard]] Result<> strikeIfOpen(model::Escalation& e) const;
   void strikeVotes(Live& live) const;
   // Of who asked for what waited. kDenied, with the reason in `field`.
   [[nodiscard]] Result<> requesterStands(const model::Principal& requester) const;
+  // The same of those who asked for what waits for `e`: good where one stands, or nothing waits.
+  [[nodiscard]] Result<> someoneStands(const model::Escalation& e) const;
+  // notApproved(), for what `requester` asked for. The service denies what nobody could use.
+  [[nodiscard]] model::RunError notApprovedFor(const model::Principal& requester,
+                                               const model::Escalation& e) const;
   // Null: by all.
   [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
@@ -277,7 +286,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // Of sessions that wait for escalations.
   std::function<void(const model::Escalation&)> settle_sessions;
   std::function<void()> look_at_sessions;
-  std::function<size_t(const model::Escalation&)> sessions_waiting;
+  // Who asked for those.
+  std::function<std::vector<model::Principal>(const model::Escalation&)> sessions_waiting;
   // Runs that wait for the escalation of another, by tenant and its id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent

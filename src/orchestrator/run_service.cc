@@ -120,7 +120,11 @@ Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked 
 Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution record) {
   const auto self = shared_from_this();
   if (draining) co_return fail(Code::kUnavailable, "accepting the run: the service is stopping");
-  if (!run->request.approval.empty()) CO_TRY(useApproval(*run, record));
+  if (!run->request.approval.empty()) {
+    CO_TRY(co_await strikeNamed(*run));
+    if (draining) co_return fail(Code::kUnavailable, "accepting the run: the service is stopping");
+    CO_TRY(useApproval(*run, record));
+  }
   if (run->lasts_cpu) giveMostProcessorTime(*run);
   const policy::Decision decision = decide(*run, "");
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);

@@ -190,7 +190,7 @@ void Sessions::Impl::settleOne(const SessionPtr& session, const Escalation& e) {
   if (e.status == EscalationStatus::kApproved || e.status == EscalationStatus::kUsed) {
     if (!std::exchange(session->goes_on, true)) runtime::spawn(runs->executor, resume(session));
   } else {
-    beginEnd(session, endByApproval(notApproved(e)));
+    beginEnd(session, endByApproval(runs->notApprovedFor(session->record.principal, e)));
   }
 }
 
@@ -207,12 +207,15 @@ void Sessions::Impl::lookAtWaiting() {
   }
 }
 
-size_t Sessions::Impl::waitingFor(const Escalation& e) const {
-  return static_cast<size_t>(std::ranges::count_if(live, [&](const auto& each) {
-    const LiveSession& session = *each.second;
-    return session.waits() && !session.ending && session.escalation == e.id &&
-           session.record.principal.tenant == e.requester.tenant;
-  }));
+std::vector<model::Principal> Sessions::Impl::waitingFor(const Escalation& e) const {
+  std::vector<model::Principal> who;
+  for (const auto& [id, session] : live) {
+    const model::Principal& asker = session->record.principal;
+    if (session->waits() && !session->ending && session->escalation == e.id &&
+        asker.tenant == e.requester.tenant)
+      who.push_back(asker);
+  }
+  return who;
 }
 
 Task<void> Sessions::Impl::resume(SessionPtr session) {

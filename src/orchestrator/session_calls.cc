@@ -59,12 +59,14 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
     co_return co_await sessions->readWorkspace(session);
   };
   asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
-                             WorkspacePtr as_asked, std::function<void()> lost,
+                             std::string execution, WorkspacePtr as_asked,
+                             std::function<void()> lost,
                              std::function<bool()> over) -> Task<Result<std::shared_ptr<void>>> {
     const auto sessions = weak.lock();
     if (!sessions) co_return std::unexpected((co_await noSessions()).error());
-    co_return co_await sessions->holdWorkspace(session, kernel, std::move(as_asked),
-                                               std::move(lost), std::move(over));
+    co_return co_await sessions->holdWorkspace(session, kernel, std::move(execution),
+                                               std::move(as_asked), std::move(lost),
+                                               std::move(over));
   };
   const bool calls = !asked.refusal && !apart;
   if (calls) session->deepest = std::max(session->deepest, asked.site.depth);

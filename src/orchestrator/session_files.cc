@@ -67,7 +67,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   if (!onlyReads(request.argv)) CO_TRY(mustReach(principal, session->record.principal, doing));
   CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
   CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo(doing));
   co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
 }
 
@@ -97,7 +97,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   if (!principal.sameAgent(session->record.principal)) {
     CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
   }
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo("taking a snapshot"));
   const auto saving = std::make_shared<Saving>(session);
   saving->call =
       CO_TRY(co_await impl->askFiles(session, std::move(principal), {{verb}, false, ""}));
@@ -110,7 +110,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
   const SessionPtr session = CO_TRY(impl->findToConnect(principal, id, "using a session's port"));
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
                                     "using a session's port"));
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo("using a session's port"));
   auto& open = session->connections;
   std::erase_if(open, [](const auto& each) { return each.expired(); });
   if (open.size() + session->connecting >= impl->config.max_connections) {

@@ -36,12 +36,30 @@ Error tooLarge(const EscalationConfig& bounds) {
           "path"};
 }
 
+// `change` of the workspace, and what helps. The service keeps the script of each program there
+// that was sent as code, as long as the program runs. A program can give a file such a name too, so
+// that the names are counted like all others.
+std::string toldChange(const std::string& change) {
+  const std::string_view path = std::string_view(change).substr(0, change.find(' '));
+  const bool script = path.starts_with(".cloister-") && !path.contains('/');
+  if (script && change.ends_with(" was removed")) {
+    return "a program that ran when you asked has ended (its script " + change +
+           "); ask anew while none runs";
+  }
+  if (script && change.ends_with(" is new")) {
+    return "a program has started since you asked (its script " + change +
+           "); ask anew while none runs";
+  }
+  return change + "; ask anew";
+}
+
 }  // namespace
 
 struct Sessions::Impl::Holding {
-  Holding(Impl& sessions, SessionPtr of, const Kernel* kernel)
+  Holding(Impl& sessions, SessionPtr of, const Kernel* kernel, std::string execution)
       : runs(sessions.runs), session(std::move(of)) {
     session->workspace_held = true;
+    session->held_for = std::move(execution);
     session->held_kernel = kernel;
   }
   Holding(const Holding&) = delete;
@@ -49,6 +67,7 @@ struct Sessions::Impl::Holding {
   ~Holding() {
     call.reset();  // which ends it
     session->workspace_held = false;
+    session->held_for.clear();
     session->held_kernel = nullptr;
     session->changed.notify();
     runs->changed.notify();
@@ -99,11 +118,16 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   const auto self = shared_from_this();
   while (session->reading && !session->ending)
     co_await session->changed.wait();
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo(kReading));
   const auto turn = turnToRead(session);
   const auto call =
       CO_TRY(co_await askFiles(session, session->record.principal, stateRequest(false)));
-  WorkspacePtr state = CO_TRY(co_await stateFrom(*call));
+  auto read = co_await stateFrom(*call);
+  if (!read) {
+    read.error().field.clear();  // no member of the request is wrong
+    co_return std::unexpected(std::move(read).error());
+  }
+  WorkspacePtr state = *std::move(read);
   CO_TRY(co_await call->finish());
   const WorkspacePtr last = session->last_read.lock();
   if (last && last->sha256() == state->sha256()) co_return last;
@@ -143,18 +167,17 @@ bool Sessions::Impl::isShared(const LiveSession& session) const {
 
 // What an interpreter keeps is not in the workspace, and its threads cannot be told from the cell:
 // the cell gets a fresh one.
-Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr session,
-                                                                  std::shared_ptr<Kernel> kernel,
-                                                                  WorkspacePtr as_asked,
-                                                                  std::function<void()> lost,
-                                                                  std::function<bool()> over) {
+Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(
+    SessionPtr session, std::shared_ptr<Kernel> kernel, std::string execution,
+    WorkspacePtr as_asked, std::function<void()> lost, std::function<bool()> over) {
   const auto self = shared_from_this();
   CO_TRY(session->opened ? session->notHeld() : session->admit());
   if (isShared(*session)) {
     co_return fail(Code::kUnavailable,
                    "running in a session: a program in a fresh sandbox has its workspace");
   }
-  const auto holding = std::make_shared<Holding>(*this, session, kernel.get());
+  const auto holding =
+      std::make_shared<Holding>(*this, session, kernel.get(), std::move(execution));
   CO_TRY(co_await quiet(session, std::move(over)));
   if (kernel && kernel->state().cells > 0) {
     co_return fail(Code::kUnavailable, "running in a session: other cells of its kernel go first");
@@ -167,7 +190,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(SessionPtr ses
   if (const auto change = as_asked->firstChange(*now)) {
     co_return fail(Code::kConflict,
                    "the session's workspace is not as it was when the approval was asked for: " +
-                       *change + "; ask anew",
+                       toldChange(*change),
                    std::string(policy::approval::kMismatch));
   }
   holding->lost = std::move(lost);

@@ -164,7 +164,8 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
   }
   const std::shared_ptr<Kernel> kernel = found->second;
-  CO_TRY(session->notHeld());  // it may be that of the approved cell
+  CO_TRY(
+      session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
   CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
                                              .subject = session->record.id,
                                              .principal = principal,

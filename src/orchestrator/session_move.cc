@@ -89,7 +89,7 @@ Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
                                      model::SessionMove to) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToUse(principal, id, kDoing));
-  CO_TRY(session->admit());
+  CO_TRY(session->admitTo(kDoing));
   CO_TRY(impl->hasRoomToMove());
   const auto moving = impl->holdSecondPlace(session);
   CO_TRY(co_await impl->clear(session, to.end_programs, Cause::kCancelled));

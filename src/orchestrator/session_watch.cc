@@ -45,7 +45,7 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
     reader = std::make_shared<FileWatch::Reader>(watch);
   } else {
     CO_TRY(makeRoom(*session, impl->config.watches.per_session));
-    CO_TRY(session->admit());
+    CO_TRY(session->admitTo("watching a session's files"));
     watch = std::make_shared<FileWatch>(impl->runs->executor, impl->config.watches);
     reader = std::make_shared<FileWatch::Reader>(watch);
     watches.emplace(key, watch);

@@ -61,7 +61,7 @@ Sessions::Sessions(RunService& runs, SessionConfig config)
   };
   runs.impl_->sessions_waiting = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
     const auto impl = weak.lock();
-    return impl ? impl->waitingFor(e) : 0;
+    return impl ? impl->waitingFor(e) : std::vector<model::Principal>();
   };
   runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
                                                           AgentUse& used) {

@@ -65,7 +65,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> goOn(SessionPtr session);
   Task<Result<>> waitForRoom(SessionPtr session);
   void lookAtWaiting();
-  [[nodiscard]] size_t waitingFor(const model::Escalation& e) const;
+  // Who asked for those that wait for it.
+  [[nodiscard]] std::vector<model::Principal> waitingFor(const model::Escalation& e) const;
   [[nodiscard]] Result<policy::Use> useOf(const LiveSession& session) const;
   Task<Result<>> approve(LiveSession& session);
   Task<Result<>> holdToRules(LiveSession& session);
@@ -136,7 +137,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
   Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
                                                     std::shared_ptr<Kernel> kernel,
-                                                    WorkspacePtr as_asked,
+                                                    std::string execution, WorkspacePtr as_asked,
                                                     std::function<void()> lost,
                                                     std::function<bool()> over);
   [[nodiscard]] bool isShared(const LiveSession& session) const;

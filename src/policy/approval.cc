@@ -175,7 +175,7 @@ model::EscalationDecision byRule(const Escalation& e, bool approve, const std::s
 }  // namespace
 
 Result<> denyByRule(Escalation& e, const std::string& reason, int64_t now) {
-  if (e.status != EscalationStatus::kApproved) {
+  if (e.status != EscalationStatus::kApproved && e.status != EscalationStatus::kPending) {
     return fail(Code::kConflict, e.id + " is " + std::string(model::statusName(e.status)));
   }
   const int64_t at = std::max(now, latestTime(e));

@@ -50,8 +50,8 @@ bool strike(model::Escalation& escalation, const std::set<std::string>& credenti
 // By a rule, where nobody has to be asked.
 void approveByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
-// Takes an approval back that was not used: what would run now is not what was approved. kConflict:
-// it is not approved.
+// By the service, before it was used: what would run now is not what was approved, or nobody could
+// use an approval. kConflict: it is neither pending nor approved.
 Result<> denyByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
 // What is about to run.

@@ -78,6 +78,20 @@ TEST(Approval, OneApproverApproves) {
   EXPECT_FALSE(vote(e, ballot("other"))) << "it is decided";
 }
 
+// As long as it has let nothing go on.
+TEST(Approval, TheServiceDeniesWhatIsOpen) {
+  Escalation pending = asked();
+  ASSERT_TRUE(denyByRule(pending, "why", kNow + 1));
+  EXPECT_EQ(pending.status, EscalationStatus::kDenied);
+  EXPECT_TRUE(pending.decisions.back().automatic);
+  EXPECT_EQ(pending.ended_at, kNow + 1);
+  EXPECT_EQ(denyByRule(pending, "why", kNow + 2).error().code, Code::kConflict);
+  Escalation used = asked();
+  ASSERT_TRUE(vote(used, ballot("boss")));
+  ASSERT_TRUE(use(used, useOf(used)));
+  EXPECT_EQ(denyByRule(used, "why", kNow + 3).error().code, Code::kConflict);
+}
+
 // A vote ends with its credential, as long as nothing was done by it.
 TEST(Approval, AStruckVoteDoesNotCount) {
   Escalation e = asked();

@@ -179,10 +179,12 @@ class WhoDecides(Escalations):
         held = self.call("POST", "/v1/executions", {"language": "bash", "code": "echo hello"}, key=asker["secret"],
                          status=201).json()
         self.call("DELETE", f"/v1/keys/{asker['id']}", status=204)
-        self.vote(self.id_of(held), self.boss())
+        refused = self.vote(self.id_of(held), self.boss(), status=409)
+        self.assertIn("ask anew with another credential", refused["error"]["message"])
         ended = self.server.wait_end(held["id"])
         self.assertEqual((ended["status"], ended["error"]["details"]["reason"]), ("denied", "requester_revoked"))
         self.assertIn(asker["id"], ended["error"]["message"])
+        self.assertEqual(self.show(self.id_of(held), self.boss())["status"], "denied")
 
     def test_fifty_votes_at_once_count_once(self):
         held = self.ask()

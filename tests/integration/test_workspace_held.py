@@ -100,6 +100,25 @@ class Workspace(Held):
                 self.assertEqual(self.code(session, change)["status"], "completed")
                 self.assertDenied(self.approved(held), held, why)
 
+    def test_the_script_of_another_program_is_named_as_that(self):
+        """It is a file of the workspace, and comes and goes with its program."""
+        session = self.open()
+        for begins_first, why in ((True, "a program that ran when you asked has ended (its script .cloister-"),
+                                  (False, "a program has started since you asked (its script .cloister-")):
+            with self.subTest(why):
+                held = None if begins_first else self.blocked(session, "ls -a")
+                beside = self.code(session, "sleep 600", wait=0, timeout_seconds=600)
+                self.server.wait_status(beside["id"], "running")
+                held = held or self.blocked(session, "ls -a")
+                if begins_first:
+                    self.call("DELETE", f"/v1/executions/{beside['id']}", key=self.key_, status=202)
+                    self.server.wait_end(beside["id"])
+                done = self.approved(held)
+                self.assertDenied(done, held, why)
+                self.assertIn("ask anew while none runs", done["error"]["message"])
+                self.server.request("DELETE", f"/v1/executions/{beside['id']}", key=self.key_)
+                self.server.wait_end(beside["id"])
+
     def test_a_swap_over_the_api_denies_it(self):
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")
@@ -123,6 +142,13 @@ class Workspace(Held):
                                    ("POST", "snapshots", {}), ("GET", "files/data", None)):
             refused = self.call(method, f"/v1/sessions/{session}/{path}", body, key=self.key_)
             self.assertEqual((refused.status, refused.headers.get("retry-after")), (503, "1"), (path, refused.body[:500]))
+            said = refused.json()["error"]["message"]
+            self.assertIn(held["id"], said)
+            doing = {"exec": "running in a session: ", "snapshots": "taking a snapshot: "}.get(path, "using a session's files: ")
+            self.assertTrue(said.startswith(doing), said)
+        moved = self.call("POST", f"/v1/sessions/{session}:move", {"runtime": "process"}, key=self.key_)
+        self.assertTrue(moved.json()["error"]["message"].startswith("moving a session: its workspace is held for " + held["id"]),
+                        moved.body[:500])
         harness.wait_for("what comes behind the trap", lambda: processes("6011"), 10)
         self.call("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, key=self.key_)
         done = self.server.wait_end(held["id"], 20)
@@ -274,6 +300,7 @@ class Bounds(Held):
     def refused(self, session):
         answer = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh"}, key=self.key_, status=413)
         self.assertIn("more than 1 MiB or 3 files (escalation.workspace_mb, escalation.workspace_files)", answer.json()["detail"])
+        self.assertNotIn("field", answer.json()["error"]["details"], "no member of the request is wrong")
 
     def test_how_large(self):
         session = self.open()
