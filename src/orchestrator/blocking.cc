@@ -440,17 +440,22 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   runtime::spawn(executor, endBlocked(run));
 }
 
+// Each time that the approval lacks votes on the way, it is judged from the start.
 Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
-  auto approved = co_await released(run, std::move(e));
-  if (approved && !*approved) co_return;
-  Result<> done;
-  if (approved) {
-    done = co_await unblock(run, **approved);
-  } else {
-    done = std::unexpected(approved.error());
+  Result<bool> done = false;
+  while (done && !*done && run->cause == Cause::kNone) {
+    run->approval.reset();
+    run->spec = {};
+    const auto approved = co_await released(run, e);
+    if (approved && !*approved) co_return;
+    if (approved) {
+      done = co_await unblock(run, **approved);
+    } else {
+      done = std::unexpected(approved.error());
+    }
+    if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
   }
-  if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
   if (done && run->cause == Cause::kNone) {
     run->log->publish(run->execution);
     if (run->home) {
@@ -477,7 +482,7 @@ Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
 }
 
 // The approval is spent and the execution queued, both or neither, after policy was asked again.
-Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
+Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Scope scope = store::Scope::of(run->execution.principal);
   const store::Pending pending =
       CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
@@ -486,10 +491,10 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   co_await consult(*run);
   const policy::Use use = useOf(*run);
   // One of those that waited together uses it up: its own run, or where that has ended, the first.
-  const bool shares = e.execution_id != run->execution.id;
-  const bool orphan = shares && !live.contains(e.execution_id);
-  if (shares) e = CO_TRY(sharedApproval(*run, e.id));
-  run->approval = e;
+  const std::string first = e.execution_id;
+  const bool shares = first != run->execution.id;
+  run->approval = CO_TRY(approvalNow(*run, e));
+  if (!run->approval) co_return false;
   CO_TRY(policy::use(*run->approval, use));
   if (const auto denied = policy::refusalOf(decide(*run, ""))) {
     applyDenial(run->execution, *denied);
@@ -497,13 +502,17 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     co_return fail(Code::kDenied, denied->reason);
   }
   if (auto refusal = CO_TRY(heldBackNow(*run, pending))) {
-    co_return co_await refuseBlocked(run, *std::move(refusal));
+    const auto refused = co_await refuseBlocked(run, *std::move(refusal));
+    co_return std::unexpected(refused.error());
   }
   if (auto disk = run->home ? Result<>() : checkDisk(run->facts.limits); !disk) {
     applyFault(run->execution, disk.error(), Cause::kNone, false);
-    co_return disk;
+    co_return std::unexpected(std::move(disk).error());
   }
-  if (run->home) CO_TRY(co_await enterAndHold(run, e));
+  bool entered = run->home == nullptr;
+  if (!entered) entered = CO_TRY(co_await enterAndHold(run, e));
+  if (!entered) co_return false;
+  const bool orphan = shares && !live.contains(first);
   Execution queued = run->execution;
   queued.status = model::Status::kQueued;
   queued.error.reset();
@@ -526,7 +535,7 @@ Task<Result<>> RunService::Impl::unblock(LivePtr run, Escalation e) {
     co_return Result<>{};
   }));
   run->execution = std::move(queued);
-  co_return Result<>{};
+  co_return true;
 }
 
 Task<void> RunService::Impl::endBlocked(LivePtr run) {

@@ -13,14 +13,27 @@ namespace cloister::orchestrator {
 using model::Escalation;
 using model::EscalationStatus;
 
-Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
+Result<Escalation> RunService::Impl::escalationNow(const Live& run, const std::string& id) const {
   const std::string& tenant = run.execution.principal.tenant;
-  Escalation e = TRY(parts.store.escalations().get(store::Scope::ofTenant(tenant), id));
+  return parts.store.escalations().get(store::Scope::ofTenant(tenant), id);
+}
+
+Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
+  Escalation e = TRY(escalationNow(run, id));
   TRY(strikeRevoked(e));  // one that is used stays so, and does not wait for other votes
   e.execution_id = run.execution.id;
   if (e.status != EscalationStatus::kUsed) return e;
   e.status = EscalationStatus::kApproved;
   e.ended_at = 0;
+  return e;
+}
+
+Result<std::optional<Escalation>> RunService::Impl::approvalNow(const Live& run,
+                                                                const Escalation& asked) const {
+  const bool shares = asked.execution_id != run.execution.id;
+  Escalation e = TRY(shares ? sharedApproval(run, asked.id) : escalationNow(run, asked.id));
+  TRY(strikeRevoked(e));
+  if (e.status == EscalationStatus::kPending) return std::nullopt;
   return e;
 }
 

@@ -95,8 +95,10 @@ Task<Result<>> RunService::Impl::strikeNamed(const Live& run) {
 Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePtr run,
                                                                           model::Escalation e) {
   const auto self = shared_from_this();
+  e = CO_TRY(escalationNow(*run, e.id));
   const std::set<std::string> revoked = CO_TRY(revokedOf(e));
-  if (revoked.empty()) co_return std::optional(std::move(e));
+  const bool lacks = e.status == model::EscalationStatus::kPending;  // without those struck before
+  if (revoked.empty() && !lacks) co_return std::optional(std::move(e));
   // It waits again, from before anyone can vote anew.
   const std::string id = run->execution.id;
   const bool shares = e.execution_id != id;

@@ -45,41 +45,54 @@ bool RunService::Impl::isOver(const Live& run) const {
 }
 
 // Its turn comes when its session lets it in. What it was approved with may take another sandbox.
-Task<Result<>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
+Task<Result<bool>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   constexpr Millis kLookAgain{500};
-  const auto over = [&] { return isOver(*run); };
-  Result<> done = fail(Code::kUnavailable, "");
-  while (!over()) {
-    done = co_await letIn(run);
-    if (done && !over()) co_return stillApproved(*run, std::move(e));
+  // The approval stays, though the run that it was asked for may end before.
+  const bool shares = e.execution_id != run->execution.id;
+  if (shares) follow(*run, e.id);
+  while (!isOver(*run)) {
+    const auto entered = co_await letIn(run);
+    if (isOver(*run)) break;
+    const auto approved = stillApproved(*run, e, entered);
+    if (entered && approved && *approved) {
+      if (shares) unfollow(run->execution.principal, run->execution.id);
+      co_return true;
+    }
     letGo(*run);
-    const bool passes =
-        !done && (done.error().code == Code::kQuota || done.error().code == Code::kUnavailable);
-    if (!passes) break;
-    if (base::wallMicros() >= run->approval->grant_expires_at) {
-      co_return fail(Code::kConflict,
-                     "the approval's time was over before the session let it in (" +
-                         done.error().message + "); ask anew",
-                     std::string(policy::approval::kExpired));
+    const bool passes = entered || entered.error().code == Code::kQuota ||
+                        entered.error().code == Code::kUnavailable;
+    if (!passes) {
+      if (entered.error().field == policy::approval::kMismatch)
+        co_await denyForEffect(*run->approval, entered.error().message);
+      co_return std::unexpected(entered.error());
     }
+    if (!approved || !*approved) co_return approved;
     co_await changed.wait(base::monotonicNow() + kLookAgain);
-  }
-  if (!over() && !done) {
-    if (done.error().field == policy::approval::kMismatch) {
-      co_await denyForEffect(*run->approval, done.error().message);
-    }
-    co_return done;
   }
   if (run->cause == Cause::kNone) run->cause = draining ? Cause::kStopping : run->host->cause();
   co_return fail(Code::kConflict, "it was ended while it waited for its session");
 }
 
-// Its session may have let it wait for long: votes and its own credential may have been revoked.
-Result<> RunService::Impl::stillApproved(const Live& run, Escalation e) const {
+// Its session may let it wait for long: votes and its own credential may have been revoked, and
+// others may have voted. What has entered uses the approval as it is now.
+Result<bool> RunService::Impl::stillApproved(Live& run, const Escalation& asked,
+                                             const Result<>& entered) const {
   TRY(requesterStands(run.execution.principal));
-  TRY(strikeRevoked(e));
-  return policy::use(e, useOf(run));
+  auto e = TRY(approvalNow(run, asked));
+  if (!e) return false;
+  const bool in_time = base::wallMicros() < e->grant_expires_at;
+  if (!entered && in_time && e->status == model::EscalationStatus::kApproved) return true;
+  auto used = policy::use(*e, useOf(run));
+  if (!used && !entered && used.error().field == policy::approval::kExpired) {
+    return fail(Code::kConflict,
+                "the approval's time was over before the session let it in (" +
+                    entered.error().message + "); ask anew",
+                std::string(policy::approval::kExpired));
+  }
+  TRY(std::move(used));
+  run.approval = std::move(e);
+  return true;
 }
 
 void RunService::Impl::letGo(Live& run) {

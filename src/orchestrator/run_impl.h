@@ -104,7 +104,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
   // The same for the approval that a run names, before whether it does is told.
   Task<Result<>> strikeNamed(const Live& live);
-  // The same for a run that it lets go on; nothing where that waits again, or has ended meanwhile.
+  // The same for a run that it lets go on, by what the ledger has now; nothing where that waits
+  // again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
   // As the next vote would find it: an open one is shown so, before the ledger has that.
   [[nodiscard]] Result<> strikeIfOpen(model::Escalation& e) const;
@@ -161,6 +162,12 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<void> settleIfDecided(LivePtr run);
   // The approval that another execution uses up, for this one as well.
   Result<model::Escalation> sharedApproval(const Live& run, const std::string& id) const;
+  [[nodiscard]] Result<model::Escalation> escalationNow(const Live& run,
+                                                        const std::string& id) const;
+  // What the ledger has now of the approval that was `asked` for, for this run. Nothing: it lacks
+  // votes by now, and the run is to wait for others (released()).
+  [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
+      const Live& run, const model::Escalation& asked) const;
   // Ends it, where it is still open.
   Task<void> closeEscalation(model::Escalation e);
   [[nodiscard]] Result<std::optional<model::Escalation>> escalationOf(
@@ -183,14 +190,17 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<> holdAgain(const store::Pending& pending);
   void settle(const model::Escalation& escalation);
   Task<void> resume(LivePtr live, model::Escalation escalation);
-  Task<Result<>> unblock(LivePtr live, model::Escalation escalation);
+  // False: the approval lacks votes by now.
+  Task<Result<bool>> unblock(LivePtr live, model::Escalation escalation);
   // A program of a session, whose workspace is held (run_hold.cc).
   Task<Result<>> readWorkspace(LivePtr live);
   [[nodiscard]] bool isOver(const Live& run) const;  // while it waits for its session
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
-  Task<Result<>> enterAndHold(LivePtr live, model::Escalation escalation);
-  [[nodiscard]] Result<> stillApproved(const Live& live, model::Escalation escalation) const;
+  // False, of these two, as of unblock(); then nothing is held.
+  Task<Result<bool>> enterAndHold(LivePtr live, model::Escalation escalation);
+  Result<bool> stillApproved(Live& live, const model::Escalation& asked,
+                             const Result<>& entered) const;
   static void letGo(Live& live);
   Task<void> denyForEffect(model::Escalation escalation, std::string why);
   Task<void> endBlocked(LivePtr live);

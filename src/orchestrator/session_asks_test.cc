@@ -247,6 +247,84 @@ TEST_F(ExecAsksTest, AnApprovalThatIsOverWhileItWaitsSaysSo) {
   EXPECT_EQ(ended(other->id).status, Status::kCompleted);
 }
 
+class ExecVotesTest : public ExecAsksTest {
+ protected:
+  // Approved by `boss`, while another program keeps the session.
+  model::Execution approved() {
+    session_ = begin("hold *");
+    for (const char* key : {"key_of_boss", "key_of_chief"})
+      putKey(0, key);
+    const auto other = exec(session_, {"hold", "x"});
+    EXPECT_TRUE(other) << other.error().message;
+    other_ = other ? other->id : "";
+    model::Execution held = waits(session_, {"ls"});
+    EXPECT_TRUE(vote(approver("boss"), idIn(held)));
+    return held;
+  }
+  void letIn() {
+    fake_->release();
+    EXPECT_EQ(ended(other_).status, Status::kCompleted);
+  }
+  std::string session_;
+  std::string other_;
+};
+
+TEST_F(ExecVotesTest, ItWaitsForAnotherVoteWhereOneIsRevokedMeanwhile) {
+  const model::Execution held = approved();
+  revokeKey("key_of_boss");
+  letIn();
+  runUntil([&] { return escalation(idIn(held)).status != EscalationStatus::kApproved; });
+  const Escalation e = escalation(idIn(held));
+  EXPECT_EQ(e.status, EscalationStatus::kPending);
+  EXPECT_TRUE(e.decisions.front().revoked);
+  EXPECT_EQ(auditOf(e.id).back(), "escalation.votes_revoked");
+  EXPECT_EQ(stored(held.id).status, Status::kBlocked);
+  runUntil([&] { return exec(session_, {"hold", "y"}).has_value(); });  // its session goes on
+  fake_->release();
+  const auto voted = vote(approver("chief"), e.id);
+  ASSERT_TRUE(voted) << voted.error().message;
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kCompleted) << (done.error ? done.error->message : "");
+  EXPECT_EQ(escalation(e.id).status, EscalationStatus::kUsed);
+  EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+TEST_F(ExecVotesTest, ItGoesByTheVotesOfWhenItIsLetIn) {
+  const model::Execution held = approved();
+  revokeKey("key_of_boss");
+  ASSERT_TRUE(vote(approver("chief"), idIn(held)));
+  letIn();
+  const model::Execution done = ended(held.id);
+  EXPECT_EQ(done.status, Status::kCompleted) << (done.error ? done.error->message : "");
+}
+
+TEST_F(ExecVotesTest, EndsWhileItWaitsForAnother) {
+  const model::Execution held = approved();
+  revokeKey("key_of_boss");
+  letIn();
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kPending; });
+  ASSERT_TRUE(await(service_->cancel(principal(), held.id)));
+  EXPECT_EQ(ended(held.id).status, Status::kCancelled);
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+}
+
+// The approval is asked for by the first of those that are alike.
+TEST_F(ExecAsksTest, WhoSharesAnApprovalUsesItWhereTheFirstHasEnded) {
+  const std::string session = begin("hold *");
+  const auto other = exec(session, {"hold", "x"});
+  ASSERT_TRUE(other) << other.error().message;
+  const model::Execution first = waits(session, {"ls"});
+  const model::Execution second = waits(session, {"ls"});
+  ASSERT_EQ(idIn(first), idIn(second));
+  ASSERT_TRUE(vote(approver(), idIn(first)));
+  ASSERT_TRUE(await(service_->cancel(principal(), first.id)));
+  EXPECT_EQ(ended(first.id).status, Status::kCancelled);
+  fake_->release();
+  const model::Execution done = ended(second.id);
+  EXPECT_EQ(done.status, Status::kCompleted) << (done.error ? done.error->message : "");
+  EXPECT_EQ(escalation(idIn(first)).status, EscalationStatus::kUsed);
+}
+
 // Over the API, between its request and its start.
 TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   const std::string session = begin();

@@ -17,14 +17,38 @@ std::unexpected<Error> refused(std::string_view reason, const std::string& messa
   return fail(Code::kConflict, message, std::string(reason));
 }
 
+// Names of one person are written in more than one way: "sam", "SAM", "sam ".
+bool isSameName(std::string_view one, std::string_view other) {
+  const auto trimmed = [](std::string_view name) {
+    while (name.starts_with(' '))
+      name.remove_prefix(1);
+    while (name.ends_with(' '))
+      name.remove_suffix(1);
+    return name;
+  };
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(trimmed(one), trimmed(other), {}, lower, lower);
+}
+
+// As personOf() writes them: tenants, agents and keys are told apart byte by byte.
+bool isSamePerson(std::string_view one, std::string_view other) {
+  constexpr std::string_view kUser = "/user:";
+  const size_t at = one.find(kUser);
+  if (at == std::string_view::npos || other.find(kUser) != at) return one == other;
+  const size_t name = at + kUser.size();
+  return one.substr(0, name) == other.substr(0, name) &&
+         isSameName(one.substr(name), other.substr(name));
+}
+
 // The credential, the user or the agent is the same: then it is no second pair of eyes.
 bool isRequester(const Escalation& e, const Ballot& ballot) {
   const Principal& who = e.requester;
   const Principal& by = ballot.by;
-  if (ballot.person == e.requester_person) return true;
+  if (isSamePerson(ballot.person, e.requester_person)) return true;
   if (!by.key_id.empty() && by.key_id == who.key_id) return true;
   if (by.tenant != who.tenant) return false;
-  return (!by.user.empty() && by.user == who.user) || (!by.agent.empty() && by.agent == who.agent);
+  return (!by.user.empty() && isSameName(by.user, who.user)) ||
+         (!by.agent.empty() && by.agent == who.agent);
 }
 
 bool hasRole(const std::vector<std::string>& roles, const Principal& by) {
@@ -131,7 +155,8 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
   TRY(mayVote(e, ballot));
   TRY(isOpen(e, ballot));
   const bool voted = std::ranges::any_of(e.decisions, [&](const auto& each) {
-    return each.approve == ballot.approve && each.person == ballot.person && !each.revoked;
+    return each.approve == ballot.approve && isSamePerson(each.person, ballot.person) &&
+           !each.revoked;
   });
   if (voted) {
     return fail(Code::kConflict,

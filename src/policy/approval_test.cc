@@ -151,6 +151,35 @@ TEST(Approval, NobodyDecidesOnTheirOwn) {
   }
 }
 
+// A key's maker writes the name as they like, and it is of one person all the same.
+TEST(Approval, AUsersNameIsComparedWithoutCase) {
+  for (const char* written : {"DEV", "Dev", "dev ", " DEV"}) {
+    Escalation e = asked();
+    const auto refused = vote(e, ballot(written));
+    ASSERT_FALSE(refused) << written;
+    EXPECT_EQ(refused.error().code, Code::kDenied) << written;
+    e.requester_person = "acme/user:other";  // by the user's name alone
+    EXPECT_FALSE(vote(e, ballot(written))) << written;
+  }
+  Escalation e = asked();
+  e.quorum = 2;
+  ASSERT_TRUE(vote(e, ballot("boss")));
+  EXPECT_EQ(vote(e, ballot("BOSS")).error().code, Code::kConflict) << "a quorum is of persons";
+  EXPECT_TRUE(vote(e, ballot("bosses")));
+}
+
+TEST(Approval, OtherNamesAreComparedByteByByte) {
+  Escalation e = asked();
+  e.requester_person = "ACME/user:other";
+  e.requester.user = "";
+  EXPECT_TRUE(vote(e, ballot("other")));
+  e = asked();
+  e.requester_person = "acme/agent:ci";
+  Ballot by = ballot("");
+  by.person = "acme/agent:CI";
+  EXPECT_TRUE(vote(e, by));
+}
+
 TEST(Approval, ASameNamedUserOfAnotherTenantIsAnother) {
   Escalation e = asked();
   Ballot admin = ballot("dev", true, Role::kAdmin);

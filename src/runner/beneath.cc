@@ -62,6 +62,13 @@ int openByComponents(int dir, const char* path, int flags, mode_t mode) {
   }
 }
 
+// O_NONBLOCK does not wait for a lease on the file to be given up (fcntl(2), F_SETLEASE). EAGAIN is
+// what runs and does not stop.
+int asLease(int fd) {
+  if (fd < 0 && errno == EAGAIN) errno = ENOLCK;
+  return fd;
+}
+
 }  // namespace
 
 int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode) {
@@ -72,10 +79,11 @@ int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode) {
   static bool missing = false;  // a call is dear where there is none
   if (!missing) {
     const auto fd = static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
-    if (fd >= 0 || errno != ENOSYS) return fd;
+    if (fd >= 0 || errno != ENOSYS) return asLease(fd);
     missing = true;
   }
-  return openByComponents(dir, path, static_cast<int>(how.flags), static_cast<mode_t>(mode));
+  return asLease(
+      openByComponents(dir, path, static_cast<int>(how.flags), static_cast<mode_t>(mode)));
 }
 
 int makeParents(int workspace, char* path) {

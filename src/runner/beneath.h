@@ -11,7 +11,8 @@ namespace cloister::runner {
 // True for a relative path without empty, `.` or `..` components, NUL or excess length.
 bool isPlainPath(std::string_view path);
 
-// As openat(2), with O_CLOEXEC and O_NOFOLLOW. -1 with errno: ELOOP where a link is in the way.
+// As openat(2), with O_CLOEXEC and O_NOFOLLOW. -1 with errno: ELOOP where a link is in the way,
+// ENOLCK where O_NONBLOCK would wait for a program's lease on the file.
 int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode = 0);
 
 // Makes the directories above the last component; `path` is as it was afterwards. Returns errno; a

@@ -48,6 +48,8 @@ constexpr std::array kFailures = {
     Failure{EBUSY, Code::kConflict, "it is in use"},
     Failure{ECONNREFUSED, Code::kNotFound, "no server listens on that port"},
     Failure{EAGAIN, Code::kUnavailable, "what runs there could not be stopped; try again"},
+    Failure{ENOLCK, Code::kUnavailable,
+            "a program has a lease on a file there (F_SETLEASE); end it, or try again"},
     Failure{EINVAL, Code::kInvalid, "not a path or an archive that can be used"},
     Failure{ENAMETOOLONG, Code::kInvalid, "a name, or the nesting of directories, is too long"},
     Failure{ENOSPC, Code::kTooLarge, kFull},

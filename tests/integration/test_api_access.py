@@ -116,6 +116,12 @@ class Keys(ApiTest):
                             "expires_in_seconds": {"tenant": "t", "expires_in_seconds": 0}}.items():
             with self.subTest(field):
                 self.assertProblem(self.call("POST", "/v1/keys", body), 422, field=field)
+        for field in ("tenant", "app", "agent", "user"):
+            for name in ("sam ", " sam", "sam\u00a0", "\u3000sam", " "):
+                refused = self.call("POST", "/v1/keys", {"tenant": "t", field: name})
+                self.assertProblem(refused, 422, field=field)
+                self.assertIn("send the name without it", refused.json()["detail"])
+        self.call("POST", "/v1/keys", {"tenant": "t", "user": "Sam Smith"}, status=201)
         reserved = self.call("POST", "/v1/keys", {"tenant": "t", "name": "admin.key"})
         self.assertProblem(reserved, 422, field="name")
 

@@ -174,6 +174,12 @@ class WhoDecides(Escalations):
         receipt = self.call("GET", f"/v1/executions/{held['id']}/receipt", status=200).json()
         self.assertNotIn(first["id"], json.dumps(receipt))
 
+    def test_a_name_in_capitals_is_of_the_same_user(self):
+        self.vote(self.id_of(self.ask()), self.boss(user="DEV"), status=403)
+        escalation = self.id_of(self.ask("two"))
+        self.vote(escalation, self.boss("two", "ann"))
+        self.vote(escalation, self.boss("two", "Ann"), status=409)
+
     def test_a_revoked_requesters_run_does_not_start(self):
         asker = self.credential("acme", "agent", agent="coder", user="dev")
         held = self.call("POST", "/v1/executions", {"language": "bash", "code": "echo hello"}, key=asker["secret"],

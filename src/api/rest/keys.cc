@@ -67,6 +67,23 @@ Result<std::string> label(base::ObjectReader& reader, std::string_view name) {
   return text;
 }
 
+// Of whom it is: nobody is to be told from another by a space that is not seen.
+Result<std::string> holder(base::ObjectReader& reader, std::string_view name) {
+  constexpr std::string_view kSpaces[] = {" ",      "\u00a0", "\u1680", "\u2000", "\u2001",
+                                          "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",
+                                          "\u2007", "\u2008", "\u2009", "\u200a", "\u2028",
+                                          "\u2029", "\u202f", "\u205f", "\u3000", "\u0085"};
+  std::string text = TRY(label(reader, name));
+  const bool spaced = std::ranges::any_of(kSpaces, [&](std::string_view space) {
+    return text.starts_with(space) || text.ends_with(space);
+  });
+  if (!spaced) return text;
+  return fail(
+      Code::kInvalid,
+      std::string(name) + ": must neither begin nor end with white space; send the name without it",
+      std::string(name));
+}
+
 Result<std::vector<std::string>> texts(base::ObjectReader& reader, std::string_view name,
                                        size_t most) {
   std::vector<std::string> out;
@@ -129,10 +146,10 @@ Result<KeyRequest> parseKeyRequest(const model::Principal& maker, std::string_vi
   if (key.name == auth::kAdminKeyName) {
     return fail(Code::kInvalid, "name: is kept for the key of the state directory", "name");
   }
-  key.principal.tenant = TRY(label(reader, "tenant"));
-  key.principal.app = TRY(label(reader, "app"));
-  key.principal.agent = TRY(label(reader, "agent"));
-  key.principal.user = TRY(label(reader, "user"));
+  key.principal.tenant = TRY(holder(reader, "tenant"));
+  key.principal.app = TRY(holder(reader, "app"));
+  key.principal.agent = TRY(holder(reader, "agent"));
+  key.principal.user = TRY(holder(reader, "user"));
   key.principal.roles = TRY(readRoles(reader));
   key.networks = TRY(readNetworks(reader));
   const auto seconds = TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
