@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/workspace_state.h"
 
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "orchestrator/workspace_list.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -64,6 +71,64 @@ TEST(WorkspaceState, NamesAndContentAreApart) {
   const std::vector<State> one = {{.mode = 1, .size = 1, .path = "ab", .sum = "c"}};
   const std::vector<State> two = {{.mode = 1, .size = 1, .path = "a", .sum = "bc"}};
   EXPECT_NE(WorkspaceState(one).sha256(), WorkspaceState(two).sha256());
+}
+
+// As docs/ESCALATIONS.md says.
+TEST(WorkspaceState, ItsDigestCanBeMadeByHand) {
+  using namespace std::string_literals;
+  const WorkspaceState state({{.mode = 0100644, .size = 5, .path = "b", .sum = "\x12\xab"},
+                              {.mode = 0120777, .size = 0, .path = "a/l", .sum = "../b"},
+                              {.mode = 040755, .size = 0, .path = "", .sum = ""}});
+  EXPECT_EQ(state.sha256(), base::sha256Hex("cloister-workspace v3\0"
+                                            "40755 0 - .\0"
+                                            "120777 0 "s +
+                                            base::sha256Hex("../b") +
+                                            " a/l\0"
+                                            "100644 5 12ab b\0"s));
+}
+
+base::json::object listed(std::vector<State> names, const char* request = "{}") {
+  return base::parseJson(listOf(WorkspaceState(std::move(names)), request))->as_object();
+}
+
+TEST(WorkspaceList, HasAllThatIsBound) {
+  const base::json::object list =
+      listed({{.mode = 0100755, .size = 5, .path = "d/\u0430\xff", .sum = "\x12\xab"},
+              {.mode = 0120777, .size = 0, .path = "l", .sum = "/usr/\u202e"},
+              {.mode = 040711, .size = 0, .path = "", .sum = ""}});
+  EXPECT_EQ(list.at("files"), 2);
+  EXPECT_EQ(list.at("bytes"), 5);
+  EXPECT_EQ(list.at("left_out"), 0);
+  EXPECT_EQ(std::string(list.at("sha256").as_string()).size(), 64U);
+  EXPECT_EQ(base::toJson(list.at("names")),
+            R"([{"path":".","type":"directory","mode":"0711","bytes":null,"sha256":null,)"
+            R"("target":null},{"path":"d/\\u{430}\\xff","type":"file","mode":"0755","bytes":5,)"
+            R"("sha256":"12ab","target":null},{"path":"l","type":"link","mode":"0777",)"
+            R"("bytes":null,"sha256":null,"target":"/usr/\\u{202e}"}])");
+}
+
+// Nobody has what is to run cut off by many names before it.
+TEST(WorkspaceList, IsBoundedAndHasWhatTheRequestNames) {
+  std::vector<State> names = {{.mode = 0100644, .size = 1, .path = "z/deploy.sh", .sum = "x"},
+                              {.mode = 0100644, .size = 1, .path = "zz", .sum = "x"}};
+  for (size_t i = 0; i < kMostListed; ++i)
+    names.push_back({.mode = 0100644, .size = 1, .path = "a" + std::to_string(i), .sum = "x"});
+  const auto last = [](const base::json::object& list) {
+    return std::string(list.at("names").as_array().back().at("path").as_string());
+  };
+  for (const char* request :
+       {R"({"command":"cd z;bash ./z/deploy.sh"})", R"({"command":["bash","deploy.sh"],"cwd":"z"})",
+        R"j({"code":"open('/workspace/z/deploy.sh')","cwd":"/workspace"})j"}) {
+    const base::json::object list = listed(names, request);
+    EXPECT_EQ(list.at("names").as_array().size(), kMostListed);
+    EXPECT_EQ(list.at("left_out"), 2);
+    EXPECT_EQ(last(list), "z/deploy.sh") << request;
+  }
+  for (State& each : names)
+    each.path.insert(0, 1000, 'a');
+  const std::string text = listOf(WorkspaceState(names), "{}");
+  EXPECT_LT(text.size(), kMostListedBytes + 200);
+  EXPECT_GT(text.size(), kMostListedBytes - 2000);
 }
 
 }  // namespace
