@@ -305,6 +305,21 @@ TEST_F(ExecAsksTest, WhoDecidesSeesWhatIsBound) {
   EXPECT_EQ(escalations_->workspaceOf(escalation(e.id)).error().code, Code::kConflict);
 }
 
+// What such a link leads to can be written after the approval.
+TEST_F(ExecAsksTest, ALinkToWhatIsNotCoveredIsRefused) {
+  const std::string session = begin();
+  put(session, "deploy.sh", "/tmp/real.sh", std::to_string(0120777));
+  const auto refused = exec(session, {"ls"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "command");
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("the link deploy.sh in the workspace leads to /tmp/real.sh"));
+  EXPECT_THAT(refused.error().message, HasSubstr("sandbox: fresh"));
+  put(session, "deploy.sh", "/usr/bin/true", std::to_string(0120777));
+  waits(session, {"ls"});
+}
+
 TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {
   config_.escalation.workspace_files = 0;
   const std::string session = begin();

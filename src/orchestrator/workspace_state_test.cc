@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "base/json.h"
+#include "orchestrator/workspace_links.h"
 #include "orchestrator/workspace_list.h"
 
 namespace cloister::orchestrator {
@@ -129,6 +130,53 @@ TEST(WorkspaceList, IsBoundedAndHasWhatTheRequestNames) {
   const std::string text = listOf(WorkspaceState(names), "{}");
   EXPECT_LT(text.size(), kMostListedBytes + 200);
   EXPECT_GT(text.size(), kMostListedBytes - 2000);
+}
+
+std::string leads(std::vector<std::pair<std::string, std::string>> links) {
+  std::vector<State> names;
+  for (auto& [path, target] : links)
+    names.push_back({.mode = 0120777, .size = 0, .path = path, .sum = target});
+  const auto out = linkOut(WorkspaceState(names));
+  return out ? out->link + " " + out->where : "";
+}
+
+TEST(WorkspaceLinks, ThoseToWhatChangesAreFound) {
+  EXPECT_EQ(leads({{"deploy.sh", "/tmp/real.sh"}}), "deploy.sh /tmp/real.sh");
+  EXPECT_EQ(leads({{"b/c", "../../dev/shm/x"}}), "b/c /dev/shm/x");
+  EXPECT_EQ(leads({{"d", "/dev/"}}), "d /dev");
+  EXPECT_EQ(leads({{"d", "/dev/."}}), "d /dev");
+  EXPECT_EQ(leads({{"d", "/dev/fd/3"}}), "d /dev/fd/3");
+  EXPECT_EQ(leads({{"d", "//proc/./7/fd/3"}}), "d /proc/./7/fd/3");
+  for (const char* place : {"/", "/..", "/var", "/usr", "/run/x", "/var/run/x", "/var/tmp",
+                            "/var/lock", "/sys/x", "../tmp", "/workspace/../tmp/x"})
+    EXPECT_NE(leads({{"d", place}}), "") << place;
+  // Through others of the workspace, and from the directory that they are.
+  EXPECT_EQ(leads({{"a", "b/x"}, {"b", "../tmp"}}), "a /tmp/x");
+  EXPECT_EQ(leads({{"a", "e/f/up/tmp/x"}, {"e/f/up", "../../.."}}), "a /tmp/x");
+  EXPECT_EQ(leads({{"a", "l/../../tmp/x"}, {"l", "d/e"}}), "") << "beneath d, it is /workspace/tmp";
+  EXPECT_EQ(leads({{"a", "l/../../tmp/x"}, {"l", "d"}}), "a /tmp/x");
+  // In the image it may go up from anywhere.
+  EXPECT_EQ(leads({{"a", "/usr/lib/ssl/certs/../../../tmp"}}), "a /usr/lib/ssl/certs/../../../tmp");
+}
+
+TEST(WorkspaceLinks, OthersAreNone) {
+  for (const char* target : {"/usr/bin/python3", "../usr/bin/python3", "/bin/sh", "/etc/hosts",
+                             "/opt/x", "b", "./b/../c", "/workspace", "/workspace/tmp/x", "tmp/x",
+                             "/tmpx", "/dev/null", "/dev/./urandom", "none"})
+    EXPECT_EQ(leads({{"a", target}}), "") << target;
+  EXPECT_EQ(leads({{"a", "a"}, {"b", "c"}, {"c", "b"}}), "") << "nothing can open them";
+  EXPECT_FALSE(linkOut(WorkspaceState(names())));
+}
+
+// Many links, each of which goes through all the parts of another.
+TEST(WorkspaceLinks, WhatTakesTooLongIsRefused) {
+  std::string long_way;
+  while (long_way.size() < 4000)
+    long_way += "./";
+  std::vector<std::pair<std::string, std::string>> links = {{"z", long_way + "x"}};
+  for (int i = 0; i < 40'000; ++i)
+    links.emplace_back("a" + std::to_string(i), "z");
+  EXPECT_THAT(leads(links), testing::HasSubstr("too much to follow"));
 }
 
 }  // namespace

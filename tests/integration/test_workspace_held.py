@@ -155,6 +155,17 @@ class Workspace(Held):
             done = subprocess.run(["bash", "-c", script.replace("/workspace", folder)], capture_output=True, text=True, check=True)
             return done.stdout.split()[0]
 
+    def test_a_link_to_what_is_not_covered(self):
+        session = self.open()
+        self.code(session, "echo echo good > /tmp/real.sh; ln -s /tmp/real.sh deploy.sh")
+        refused = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh"}, key=self.key_, status=422)
+        self.assertIn("the link deploy.sh in the workspace leads to /tmp/real.sh", refused.json()["detail"])
+        self.assertIn("command", str(refused.json()))
+        held = self.blocked(session, "ls -A", sandbox="fresh")  # it has none of the session's /tmp
+        self.assertEqual(self.approved(held)["stdout"], "deploy.sh\n")
+        self.code(session, "ln -sf /usr/bin/true deploy.sh")
+        self.assertEqual(self.approved(self.blocked(session, "readlink deploy.sh"))["stdout"], "/usr/bin/true\n")
+
     def test_a_swap_over_the_api_denies_it(self):
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")
