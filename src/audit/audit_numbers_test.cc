@@ -35,7 +35,7 @@ class AuditNumbers : public AuditVerify {
       entry.seq = entry.position;
     write(std::move(entries));
     sql("ALTER TABLE audit DROP COLUMN number; CREATE INDEX audit_by_tenant ON audit(tenant, seq);"
-        "PRAGMA user_version=17");
+        "DROP TABLE escalation_workspaces; PRAGMA user_version=17");
   }
 
   Entries read() {

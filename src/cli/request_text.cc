@@ -74,6 +74,35 @@ std::string filesText(const json::array& files) {
   return out;
 }
 
+std::string nameText(const json::object& name) {
+  std::string out = std::string(kIndent) + printable(textOf(name, "mode")) + " " +
+                    printable(textOf(name, "type")) + " " + printable(textOf(name, "path"));
+  if (!textOf(name, "target").empty()) out += " -> " + printable(textOf(name, "target"));
+  if (!textOf(name, "sha256").empty()) {
+    out += " (" + std::to_string(integerOf(name, "bytes")) + " bytes, sha256 " +
+           printable(textOf(name, "sha256")) + ")";
+  }
+  return out + "\n";
+}
+
+// The service has written paths and targets as escapes already.
+std::string workspaceText(const json::object& workspace) {
+  std::string out =
+      "   The workspace that it is bound to, as it was when this was asked for; what "
+      "is read there now may differ:\n" +
+      std::string(kIndent) + std::to_string(integerOf(workspace, "files")) +
+      " files and directories, " + std::to_string(integerOf(workspace, "bytes")) +
+      " bytes, sha256 " + printable(textOf(workspace, "sha256")) + "\n";
+  for (const json::value& item : arrayOf(workspace, "names"))
+    if (item.is_object()) out += nameText(item.get_object());
+  const int64_t more = integerOf(workspace, "left_out");
+  if (more > 0) {
+    out += std::string(kIndent) + "and " + std::to_string(more) +
+           " more that are not listed, which it is bound to as well\n";
+  }
+  return out;
+}
+
 std::string unusualText(const json::object& shown) {
   std::string out;
   for (const json::value& item : arrayOf(shown, "unusual")) {
@@ -104,6 +133,8 @@ std::string requestText(const json::object& shown) {
       out += member(std::string_view(name), value);
     }
   }
+  const json::value* workspace = shown.if_contains("workspace");
+  if (workspace != nullptr && workspace->is_object()) out += workspaceText(workspace->get_object());
   return out + unusualText(shown);
 }
 

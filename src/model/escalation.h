@@ -76,6 +76,8 @@ struct Escalation {
   std::string session_id;      // that it is good in, or that waits for it; "" where it runs alone
   std::string digest;          // of all that will run; "" unless `operation` is a run
   std::string request_sha256;  // of what was asked for, as it is stored; "" if nothing is
+  // Of the list of what its session's workspace had in it, as it is stored; "" if none is.
+  std::string workspace_sha256;
   std::vector<WantedOperation> lifts;  // of a run: what of its agent's rules it is approved with
   std::string rule;  // of the policy that wants it, "" for one that was asked for by hand
   std::vector<std::string> roles;  // who decides has one of them

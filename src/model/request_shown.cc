@@ -92,7 +92,8 @@ json::value textOrNull(const std::string& text) {
 
 }  // namespace
 
-json::object shownRequest(const Escalation& escalation, const json::object& request) {
+json::object shownRequest(const Escalation& escalation, const json::object& request,
+                          json::value workspace) {
   Finder finder;
   finder.members(request, "");
   json::array files = filesOf(request);
@@ -102,6 +103,7 @@ json::object shownRequest(const Escalation& escalation, const json::object& requ
           {"digest", textOrNull(escalation.digest)},
           {"request", request},
           {"files", std::move(files)},
+          {"workspace", std::move(workspace)},
           {"unusual", finder.take()},
           {"unusual_left_out", finder.leftOut()}};
 }

@@ -11,6 +11,8 @@ namespace cloister::model {
 // Characters that are listed; the others are counted.
 inline constexpr size_t kMostUnusual = 1000;
 
-base::json::object shownRequest(const Escalation& escalation, const base::json::object& request);
+// `workspace`: what that of its session had in it then, as it was kept; null for none.
+base::json::object shownRequest(const Escalation& escalation, const base::json::object& request,
+                                base::json::value workspace);
 
 }  // namespace cloister::model

@@ -66,7 +66,7 @@ TEST(ShownText, ARequestIsShownWholeWithItsFiles) {
   Escalation e;
   e.id = "ESC-2026-001";
   e.operation = "run";
-  const base::json::object shown = shownRequest(e, request);
+  const base::json::object shown = shownRequest(e, request, nullptr);
   EXPECT_EQ(shown.at("request"), base::json::value(request)) << "nothing is cut";
   const auto& files = shown.at("files").as_array();
   ASSERT_EQ(files.size(), 2U);

@@ -131,6 +131,18 @@ void addMetadata(std::string& out, const json::object& request) {
   }
 }
 
+// Early, so that it is not cut off. A program of the session can show another workspace to who
+// reads its files, and put what is bound back before the start.
+void addWorkspace(std::string& out, const std::string& workspace, bool fresh) {
+  out += "\nworkspace of the session: " + workspace + "; it runs only while that is so";
+  out +=
+      "\nwhat is read in the workspace now may differ from that; what is bound is listed by "
+      "`cloister escalation show --full` (`workspace` of GET /v1/escalations/{id}/request)";
+  out += fresh ? "\nwhat the network answers is not covered"
+               : "\n/tmp, /dev/shm, open descriptors and what the network answers are not covered; "
+                 "with sandbox: fresh it has none of the session's";
+}
+
 void addProgram(std::string& out, const json::object& request) {
   const std::string code = textIn(request, "code");
   if (!code.empty()) {
@@ -244,15 +256,14 @@ std::string displayOf(const std::string& request_json, const std::string& image_
   if (!request) return "a request that cannot be shown";
   std::string out = "run " + model::markedText(subjectOf(request_json), kShownValue);
   out += session_id.empty() ? ", in a sandbox of its own" : ", in session " + session_id;
+  const bool fresh = textIn(*request, model::kSandboxMember) == model::kFreshSandbox;
+  if (!session_id.empty()) addWorkspace(out, workspace, fresh);
   addTool(out, *request);
   addMetadata(out, *request);
   addProgram(out, *request);
   addSurroundings(out, *request);
-  if (textIn(*request, model::kSandboxMember) == model::kFreshSandbox) {
+  if (fresh) {
     out += "\nin a sandbox of its own with the session's workspace";
-  }
-  if (!session_id.empty()) {
-    out += "\nworkspace of the session: " + workspace + "; it runs only while that is so";
   }
   out += "\nimage: " + model::markedText(image_digest, kShownValue);
   return atMost(std::move(out));

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/crypto.h"
 #include "base/log.h"
 #include "model/record_times.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
 #include "orchestrator/stored_request.h"
+#include "orchestrator/workspace_list.h"
 #include "policy/approval.h"
 #include "runtime/spawn.h"
 #include "wire/node.h"
@@ -209,6 +211,11 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   } else {
     record.escalation =
         escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
+    if (run.workspace) {
+      store::NewEscalation& made = *record.escalation;
+      made.workspace_json = listOf(*run.workspace, record.request_json);
+      made.escalation.workspace_sha256 = base::sha256Hex(made.workspace_json);
+    }
   }
   if (run.asks) {
     for (const auto& [name, value] : run.asks->details)

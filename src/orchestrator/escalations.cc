@@ -401,6 +401,12 @@ Result<base::json::object> EscalationService::requestOf(const Escalation& e) {
   return parseStored(TRY(impl_->ledger().request(e)));
 }
 
+Result<base::json::value> EscalationService::workspaceOf(const Escalation& e) {
+  if (e.workspace_sha256.empty()) return base::json::value(nullptr);
+  const std::string list = TRY(impl_->ledger().workspace(e));
+  return base::json::value(TRY(parseStored(list)));
+}
+
 Task<void> EscalationService::noteRefused(model::Principal principal, std::string tenant,
                                           std::string id, bool approve) {
   const auto impl = impl_;

@@ -31,6 +31,9 @@ class EscalationService {
                                 const std::string& id);
   // All that it asks for, as it was accepted. Whoever calls looks whether it may be shown.
   Result<base::json::object> requestOf(const model::Escalation& escalation);
+  // What its session's workspace had in it when it was asked for (workspace_list.h), as
+  // requestOf(); null where it has none.
+  Result<base::json::value> workspaceOf(const model::Escalation& escalation);
   Result<std::vector<model::Escalation>> list(const model::Principal& principal,
                                               const store::EscalationQuery& query);
   // Seconds that requests of the principal's tenant have waited of late; nullopt: none was decided.

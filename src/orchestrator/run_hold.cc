@@ -4,17 +4,34 @@
 #include <utility>
 
 #include "base/log.h"
+#include "model/shown_text.h"
 #include "orchestrator/awaiting.h"
 #include "orchestrator/run_impl.h"
+#include "orchestrator/workspace_links.h"
 #include "policy/approval.h"
 
 namespace cloister::orchestrator {
 
 using model::Escalation;
 
+namespace {
+
+constexpr size_t kShownPath = 400;
+
+}  // namespace
+
 Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
   if (!run->access.read) co_return Result<>{};
   run->workspace = CO_TRY(co_await run->access.read());
+  if (run->request.fresh) co_return Result<>{};  // what a link leads to is another there
+  if (const auto out = linkOut(*run->workspace)) {
+    co_return fail(Code::kInvalid,
+                   "asking for approval: the link " + model::markedText(out->link, kShownPath) +
+                       " in the workspace leads to " + model::markedText(out->where, kShownPath) +
+                       ", which an approval does not cover; put what it leads to into /workspace, "
+                       "remove the link, or ask with sandbox: fresh",
+                   run->rule_language == "command" ? "command" : "code");
+  }
   co_return Result<>{};
 }
 

@@ -198,6 +198,15 @@ class ExecAsksTest : public WithSessions<BlockedAgentTest> {
     EXPECT_EQ(execution->status, Status::kBlocked);
     return execution.value_or(model::Execution{});
   }
+  void put(const std::string& session, const std::string& path, const std::string& content,
+           const std::string& mode = "") {
+    FileRequest request{.argv = {"write", path, mode}, .takes_input = true, .action = ""};
+    const auto call = await(sessions_->files(principal(), session, request));
+    ASSERT_TRUE(call) << call.error().message;
+    ASSERT_TRUE(await((*call)->send(content)));
+    ASSERT_TRUE(await((*call)->send("")));
+    ASSERT_TRUE(await((*call)->finish()));
+  }
   using BlockedAgentTest::idIn;
 };
 
@@ -328,18 +337,10 @@ TEST_F(ExecAsksTest, WhoSharesAnApprovalUsesItWhereTheFirstHasEnded) {
 // Over the API, between its request and its start.
 TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   const std::string session = begin();
-  const auto put = [&](const std::string& content) {
-    FileRequest request{.argv = {"write", "deploy.sh", ""}, .takes_input = true, .action = ""};
-    const auto call = await(sessions_->files(principal(), session, request));
-    ASSERT_TRUE(call) << call.error().message;
-    ASSERT_TRUE(await((*call)->send(content)));
-    ASSERT_TRUE(await((*call)->send("")));
-    ASSERT_TRUE(await((*call)->finish()));
-  };
-  put("good");
+  put(session, "deploy.sh", "good");
   const model::Execution first = waits(session, {"ls"});
   EXPECT_THAT(escalation(idIn(first)).display, HasSubstr("1 files and directories, 4 bytes"));
-  put("evil");
+  put(session, "deploy.sh", "evil");
   ASSERT_TRUE(vote(approver(), idIn(first)));
   const model::Execution denied = ended(first.id);
   EXPECT_EQ(denied.status, Status::kDenied);
@@ -357,6 +358,44 @@ TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   ASSERT_TRUE(vote(approver(), idIn(second)));
   EXPECT_EQ(ended(second.id).status, Status::kCompleted);
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
+}
+
+// What is read there afterwards is another matter.
+TEST_F(ExecAsksTest, WhoDecidesSeesWhatIsBound) {
+  const std::string session = begin();
+  put(session, "deploy.sh", "evil");
+  const model::Execution held = waits(session, {"ls"});
+  put(session, "deploy.sh", "good");
+  const Escalation e = escalation(idIn(held));
+  EXPECT_THAT(e.display, HasSubstr("may differ from that; what is bound is listed by"));
+  EXPECT_THAT(e.display, HasSubstr("/tmp, /dev/shm, open descriptors and what the network"));
+  const auto list = escalations_->workspaceOf(e);
+  ASSERT_TRUE(list) << list.error().message;
+  const auto& names = list->as_object().at("names").as_array();
+  ASSERT_EQ(names.size(), 2U);
+  EXPECT_EQ(names[1].at("path"), "deploy.sh");
+  EXPECT_EQ(std::string(names[1].at("sha256").as_string()), base::sha256Hex("evil"));
+  EXPECT_THAT(e.display,
+              HasSubstr("sha256 " + std::string(list->as_object().at("sha256").as_string())));
+  restart();
+  EXPECT_EQ(*escalations_->workspaceOf(escalation(e.id)), *list);
+  inLedger("UPDATE escalation_workspaces SET body=replace(body, 'deploy.sh', 'harmless.sh')");
+  EXPECT_EQ(escalations_->workspaceOf(escalation(e.id)).error().code, Code::kConflict);
+}
+
+// What such a link leads to can be written after the approval.
+TEST_F(ExecAsksTest, ALinkToWhatIsNotCoveredIsRefused) {
+  const std::string session = begin();
+  put(session, "deploy.sh", "/tmp/real.sh", std::to_string(0120777));
+  const auto refused = exec(session, {"ls"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "command");
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("the link deploy.sh in the workspace leads to /tmp/real.sh"));
+  EXPECT_THAT(refused.error().message, HasSubstr("sandbox: fresh"));
+  put(session, "deploy.sh", "/usr/bin/true", std::to_string(0120777));
+  waits(session, {"ls"});
 }
 
 TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/workspace_state.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "base/crypto.h"
 #include "model/shown_text.h"
-#include "wire/string_writer.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -15,18 +17,20 @@ using wire::files::State;
 
 constexpr size_t kShownName = 400;
 
+// A path has no NUL in it, so that no list of names gives the text of another.
 std::string digestOfNames(const std::vector<State>& names) {
+  constexpr std::string_view kNul("\0", 1);
   base::Sha256 all;
-  wire::StringWriter head;
-  head.bytes("cloister-workspace v2");
-  all.update(head.take());
+  all.update("cloister-workspace v3");
+  all.update(kNul);
   for (const State& each : names) {
-    wire::StringWriter one;
-    one.u32(each.mode);
-    one.u64(each.size);
-    one.bytes(each.path);
-    one.bytes(each.sum);
-    all.update(one.take());
+    const bool link = S_ISLNK(each.mode);
+    const std::string sum = link ? base::sha256Hex(each.sum) : base::toHex(each.sum);
+    char mode[16];
+    std::snprintf(mode, sizeof mode, "%o", each.mode);
+    all.update(std::string(mode) + " " + std::to_string(each.size) + " " +
+               (sum.empty() ? "-" : sum) + " " + (each.path.empty() ? "." : each.path));
+    all.update(kNul);
   }
   return all.hex();
 }
@@ -46,10 +50,14 @@ WorkspaceState::WorkspaceState(std::vector<State> names) : names_(std::move(name
   sha256_ = digestOfNames(names_);
 }
 
-std::string WorkspaceState::shown() const {
+size_t WorkspaceState::files() const {
   const bool with_itself = !names_.empty() && names_.front().path.empty();
-  return std::to_string(names_.size() - (with_itself ? 1 : 0)) + " files and directories, " +
-         std::to_string(bytes_) + " bytes, sha256 " + sha256_;
+  return names_.size() - (with_itself ? 1 : 0);
+}
+
+std::string WorkspaceState::shown() const {
+  return std::to_string(files()) + " files and directories, " + std::to_string(bytes_) +
+         " bytes, sha256 " + sha256_;
 }
 
 std::optional<std::string> WorkspaceState::firstChange(const WorkspaceState& now) const {

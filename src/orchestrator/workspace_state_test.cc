@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/workspace_state.h"
 
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "orchestrator/workspace_links.h"
+#include "orchestrator/workspace_list.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -64,6 +72,111 @@ TEST(WorkspaceState, NamesAndContentAreApart) {
   const std::vector<State> one = {{.mode = 1, .size = 1, .path = "ab", .sum = "c"}};
   const std::vector<State> two = {{.mode = 1, .size = 1, .path = "a", .sum = "bc"}};
   EXPECT_NE(WorkspaceState(one).sha256(), WorkspaceState(two).sha256());
+}
+
+// As docs/ESCALATIONS.md says.
+TEST(WorkspaceState, ItsDigestCanBeMadeByHand) {
+  using namespace std::string_literals;
+  const WorkspaceState state({{.mode = 0100644, .size = 5, .path = "b", .sum = "\x12\xab"},
+                              {.mode = 0120777, .size = 0, .path = "a/l", .sum = "../b"},
+                              {.mode = 040755, .size = 0, .path = "", .sum = ""}});
+  EXPECT_EQ(state.sha256(), base::sha256Hex("cloister-workspace v3\0"
+                                            "40755 0 - .\0"
+                                            "120777 0 "s +
+                                            base::sha256Hex("../b") +
+                                            " a/l\0"
+                                            "100644 5 12ab b\0"s));
+}
+
+base::json::object listed(std::vector<State> names, const char* request = "{}") {
+  return base::parseJson(listOf(WorkspaceState(std::move(names)), request))->as_object();
+}
+
+TEST(WorkspaceList, HasAllThatIsBound) {
+  const base::json::object list =
+      listed({{.mode = 0100755, .size = 5, .path = "d/\u0430\xff", .sum = "\x12\xab"},
+              {.mode = 0120777, .size = 0, .path = "l", .sum = "/usr/\u202e"},
+              {.mode = 040711, .size = 0, .path = "", .sum = ""}});
+  EXPECT_EQ(list.at("files"), 2);
+  EXPECT_EQ(list.at("bytes"), 5);
+  EXPECT_EQ(list.at("left_out"), 0);
+  EXPECT_EQ(std::string(list.at("sha256").as_string()).size(), 64U);
+  EXPECT_EQ(base::toJson(list.at("names")),
+            R"([{"path":".","type":"directory","mode":"0711","bytes":null,"sha256":null,)"
+            R"("target":null},{"path":"d/\\u{430}\\xff","type":"file","mode":"0755","bytes":5,)"
+            R"("sha256":"12ab","target":null},{"path":"l","type":"link","mode":"0777",)"
+            R"("bytes":null,"sha256":null,"target":"/usr/\\u{202e}"}])");
+}
+
+// Nobody has what is to run cut off by many names before it.
+TEST(WorkspaceList, IsBoundedAndHasWhatTheRequestNames) {
+  std::vector<State> names = {{.mode = 0100644, .size = 1, .path = "z/deploy.sh", .sum = "x"},
+                              {.mode = 0100644, .size = 1, .path = "zz", .sum = "x"}};
+  for (size_t i = 0; i < kMostListed; ++i)
+    names.push_back({.mode = 0100644, .size = 1, .path = "a" + std::to_string(i), .sum = "x"});
+  const auto last = [](const base::json::object& list) {
+    return std::string(list.at("names").as_array().back().at("path").as_string());
+  };
+  for (const char* request :
+       {R"({"command":"cd z;bash ./z/deploy.sh"})", R"({"command":["bash","deploy.sh"],"cwd":"z"})",
+        R"j({"code":"open('/workspace/z/deploy.sh')","cwd":"/workspace"})j"}) {
+    const base::json::object list = listed(names, request);
+    EXPECT_EQ(list.at("names").as_array().size(), kMostListed);
+    EXPECT_EQ(list.at("left_out"), 2);
+    EXPECT_EQ(last(list), "z/deploy.sh") << request;
+  }
+  for (State& each : names)
+    each.path.insert(0, 1000, 'a');
+  const std::string text = listOf(WorkspaceState(names), "{}");
+  EXPECT_LT(text.size(), kMostListedBytes + 200);
+  EXPECT_GT(text.size(), kMostListedBytes - 2000);
+}
+
+std::string leads(std::vector<std::pair<std::string, std::string>> links) {
+  std::vector<State> names;
+  for (auto& [path, target] : links)
+    names.push_back({.mode = 0120777, .size = 0, .path = path, .sum = target});
+  const auto out = linkOut(WorkspaceState(names));
+  return out ? out->link + " " + out->where : "";
+}
+
+TEST(WorkspaceLinks, ThoseToWhatChangesAreFound) {
+  EXPECT_EQ(leads({{"deploy.sh", "/tmp/real.sh"}}), "deploy.sh /tmp/real.sh");
+  EXPECT_EQ(leads({{"b/c", "../../dev/shm/x"}}), "b/c /dev/shm/x");
+  EXPECT_EQ(leads({{"d", "/dev/"}}), "d /dev");
+  EXPECT_EQ(leads({{"d", "/dev/."}}), "d /dev");
+  EXPECT_EQ(leads({{"d", "/dev/fd/3"}}), "d /dev/fd/3");
+  EXPECT_EQ(leads({{"d", "//proc/./7/fd/3"}}), "d /proc/./7/fd/3");
+  for (const char* place : {"/", "/..", "/var", "/usr", "/run/x", "/var/run/x", "/var/tmp",
+                            "/var/lock", "/sys/x", "../tmp", "/workspace/../tmp/x"})
+    EXPECT_NE(leads({{"d", place}}), "") << place;
+  // Through others of the workspace, and from the directory that they are.
+  EXPECT_EQ(leads({{"a", "b/x"}, {"b", "../tmp"}}), "a /tmp/x");
+  EXPECT_EQ(leads({{"a", "e/f/up/tmp/x"}, {"e/f/up", "../../.."}}), "a /tmp/x");
+  EXPECT_EQ(leads({{"a", "l/../../tmp/x"}, {"l", "d/e"}}), "") << "beneath d, it is /workspace/tmp";
+  EXPECT_EQ(leads({{"a", "l/../../tmp/x"}, {"l", "d"}}), "a /tmp/x");
+  // In the image it may go up from anywhere.
+  EXPECT_EQ(leads({{"a", "/usr/lib/ssl/certs/../../../tmp"}}), "a /usr/lib/ssl/certs/../../../tmp");
+}
+
+TEST(WorkspaceLinks, OthersAreNone) {
+  for (const char* target : {"/usr/bin/python3", "../usr/bin/python3", "/bin/sh", "/etc/hosts",
+                             "/opt/x", "b", "./b/../c", "/workspace", "/workspace/tmp/x", "tmp/x",
+                             "/tmpx", "/dev/null", "/dev/./urandom", "none"})
+    EXPECT_EQ(leads({{"a", target}}), "") << target;
+  EXPECT_EQ(leads({{"a", "a"}, {"b", "c"}, {"c", "b"}}), "") << "nothing can open them";
+  EXPECT_FALSE(linkOut(WorkspaceState(names())));
+}
+
+// Many links, each of which goes through all the parts of another.
+TEST(WorkspaceLinks, WhatTakesTooLongIsRefused) {
+  std::string long_way;
+  while (long_way.size() < 4000)
+    long_way += "./";
+  std::vector<std::pair<std::string, std::string>> links = {{"z", long_way + "x"}};
+  for (int i = 0; i < 40'000; ++i)
+    links.emplace_back("a" + std::to_string(i), "z");
+  EXPECT_THAT(leads(links), testing::HasSubstr("too much to follow"));
 }
 
 }  // namespace

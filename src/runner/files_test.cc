@@ -369,7 +369,7 @@ TEST_F(FilesTest, TellsTheStateOfEachName) {
       {"d/e", "40755 0 "},
       {"d/abc", "100640 3 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
       {"none", "100000 0 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-      {"d/l", "120777 0 " + base::sha256Hex("../x")},
+      {"d/l", "120777 0 " + base::toHex("../x")},
       {"p", "10600 0 "},
       {"long", "100644 119 " + base::sha256Hex(std::string(119, '0'))},
   };

@@ -62,11 +62,7 @@ struct State {
     char target[PATH_MAX];
     const ssize_t n = readlinkat(directory, name, target, sizeof target);
     if (n < 0) return errno == ENOENT ? 0 : errno;
-    Sha256 hash;
-    hash.add({target, static_cast<size_t>(n)});
-    char digest[Sha256::kSize];
-    hash.finish(digest);
-    return tell(length, st.st_mode, 0, {digest, sizeof digest});
+    return tell(length, st.st_mode, 0, {target, static_cast<size_t>(n)});
   }
 
   int file(int fd, size_t length, mode_t mode) {
@@ -88,7 +84,7 @@ struct State {
   }
 
   int tell(size_t length, mode_t mode, uint64_t size, std::string_view sum) {
-    char text[PATH_MAX + Sha256::kSize + 32];
+    char text[2 * PATH_MAX + 32];
     wire::Writer w(text, sizeof text);
     w.u8(static_cast<uint8_t>(wire::files::Kind::kState));
     w.u32(mode);

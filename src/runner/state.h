@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the workspace: of itself and of each name what it is, its mode, and the digest of
-// its content, or of the target of a link.
+// its content, or the target of a link.
 #pragma once
 
 #include <cstdint>

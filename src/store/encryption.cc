@@ -75,6 +75,12 @@ constexpr Step kSteps[] = {
      " FROM escalations e WHERE e.seq=escalation), '')"
      " WHERE escalation IN (SELECT escalation FROM escalation_requests WHERE encrypted=0 LIMIT ?)",
      16},
+    {"UPDATE escalation_workspaces SET encrypted=1, body=coalesce(("
+     "SELECT encrypt(e.tenant, 'escalation workspace ' || e.id, body)"
+     " FROM escalations e WHERE e.seq=escalation), '')"
+     " WHERE escalation IN"
+     " (SELECT escalation FROM escalation_workspaces WHERE encrypted=0 LIMIT ?)",
+     16},
     {"UPDATE audit_sealed SET encrypted=1, (salt, value)=("
      " SELECT encrypt(a.tenant, 'salt ' || a.seq || ' ' || name, salt),"
      " encrypt(a.tenant, 'sealed ' || a.seq || ' ' || name, value)"

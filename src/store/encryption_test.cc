@@ -13,6 +13,7 @@
 #include <sqlite3.h>
 
 #include "artifacts/tenant_cipher.h"
+#include "base/crypto.h"
 #include "base/id.h"
 #include "store/agent_store.h"
 #include "store/memory_store.h"
@@ -78,6 +79,8 @@ Rows fill(Store& store) {
   NewEscalation asked;
   asked.escalation.operation = "run";
   asked.escalation.display = kWord;
+  asked.workspace_json = std::string(R"({"names":[")") + kWord + R"("]})";
+  asked.escalation.workspace_sha256 = base::sha256Hex(asked.workspace_json);
   asked.escalation.requester = testing::principal("acme");
   asked.escalation.created_at = 1'780'000'000'000'000;
   asked.escalation.expires_at = 1'780'000'000'001'000;
@@ -128,6 +131,11 @@ void expectWhole(Store& store, const Rows& rows) {
   ASSERT_TRUE(violations) << violations.error().message;
   ASSERT_EQ(violations->size(), 1U);
   EXPECT_EQ(violations->front().words, kWord);
+  const auto escalations = store.escalations().list(Scope::allTenants(), {});
+  ASSERT_TRUE(escalations && escalations->size() == 1U);
+  const auto workspace = store.escalations().workspace(escalations->front());
+  ASSERT_TRUE(workspace) << workspace.error().message;
+  EXPECT_THAT(*workspace, HasSubstr(kWord));
   for (const auto& wrong : {store.mismatches(0, 10), store.sessionMismatches(0, 10),
                             store.escalations().mismatches(0, 10)}) {
     ASSERT_TRUE(wrong) << wrong.error().message;

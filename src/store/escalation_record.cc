@@ -72,6 +72,7 @@ void readEscalation(Members from, model::Escalation& e) {
   e.session_id = from.text("session_id");
   e.digest = from.text("digest");
   if (!from.isNull("request_sha256")) e.request_sha256 = from.text("request_sha256");
+  if (!from.isNull("workspace_sha256")) e.workspace_sha256 = from.text("workspace_sha256");
   e.rule = from.text("rule");
   for (const json::value& role : from.array("roles")) {
     if (!role.is_string()) return from.refuse();
@@ -112,6 +113,7 @@ std::string encodeEscalation(const model::Escalation& e) {
                       {"grant_expires_at", e.grant_expires_at},
                       {"ended_at", e.ended_at}};
   if (!e.request_sha256.empty()) out["request_sha256"] = e.request_sha256;
+  if (!e.workspace_sha256.empty()) out["workspace_sha256"] = e.workspace_sha256;
   if (!e.lifts.empty()) out["lifts"] = encodeLifts(e.lifts);
   return cleanText(base::toJson(out));
 }

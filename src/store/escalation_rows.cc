@@ -36,6 +36,13 @@ constexpr char kAsked[] =
     " UNION ALL"
     " SELECT decrypted(q.encrypted, x.tenant, 'request ' || x.id, q.body)"
     " FROM executions x JOIN requests q ON q.execution=x.seq WHERE x.tenant=?1 AND x.id=?3";
+constexpr char kInsertWorkspace[] =
+    "INSERT INTO escalation_workspaces(escalation, encrypted, body) SELECT seq, encrypts(),"
+    " encrypt(tenant, 'escalation workspace ' || id, ?2) FROM escalations WHERE seq=?1";
+constexpr char kWorkspace[] =
+    "SELECT decrypted(w.encrypted, e.tenant, 'escalation workspace ' || e.id, w.body)"
+    " FROM escalations e JOIN escalation_workspaces w ON w.escalation=e.seq"
+    " WHERE e.tenant=? AND e.id=?";
 constexpr char kPutPolicy[] = "INSERT OR REPLACE INTO escalation_policies VALUES (?,?,?)";
 constexpr char kGetPolicy[] = "SELECT record FROM escalation_policies WHERE tenant=? AND agent=?";
 constexpr char kCountNotifications[] = "SELECT count(*) FROM notifications";
@@ -126,6 +133,20 @@ std::string newsOf(model::EscalationStatus status) {
   return "escalation." + std::string(model::statusName(status));
 }
 
+Result<> keepText(Database& db, const char* insert, uint64_t escalation, const std::string& text) {
+  if (text.empty()) return {};
+  Statement add = TRY(db.use(insert));
+  return add.bind(escalation, text).run();
+}
+
+// It is what the record, which an entry of the log binds, says.
+Result<std::string> asRecorded(std::string text, const std::string& sha256, const std::string& id,
+                               const char* what) {
+  if (base::sha256Hex(text) == sha256) return text;
+  return fail(Code::kConflict,
+              "what the ledger has of " + id + " is not " + what + "; see `cloister audit verify`");
+}
+
 std::optional<std::string> waitedOf(const model::Escalation& e) {
   const bool by_person = std::ranges::any_of(
       e.decisions, [](const model::EscalationDecision& each) { return !each.automatic; });
@@ -160,9 +181,8 @@ Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& 
                 e.dueAt(), e.ended_at, record, audit_row, audit_row)
           .run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
-  if (asked.request_json.empty()) return e;
-  Statement request = TRY(tx.db.use(kInsertAsked));
-  TRY(request.bind(e.seq, asked.request_json).run());
+  TRY(keepText(tx.db, kInsertAsked, e.seq, asked.request_json));
+  TRY(keepText(tx.db, kInsertWorkspace, e.seq, asked.workspace_json));
   return e;
 }
 
@@ -324,10 +344,15 @@ Result<std::string> getEscalationRequest(Database& db, const model::Escalation& 
   if (!TRY(row.bind(e.requester.tenant, e.id, e.execution_id).step())) {
     return fail(Code::kNotFound, "what " + e.id + " asks for is not kept any more");
   }
-  std::string text = row.text(0);
-  if (base::sha256Hex(text) == e.request_sha256) return text;
-  return fail(Code::kConflict, "what the ledger has of " + e.id +
-                                   " is not what was asked for; see `cloister audit verify`");
+  return asRecorded(row.text(0), e.request_sha256, e.id, "what was asked for");
+}
+
+Result<std::string> getEscalationWorkspace(Database& db, const model::Escalation& e) {
+  Statement row = TRY(db.use(kWorkspace));
+  if (!TRY(row.bind(e.requester.tenant, e.id).step())) {
+    return fail(Code::kNotFound, "what the workspace had in it for " + e.id + " is not kept");
+  }
+  return asRecorded(row.text(0), e.workspace_sha256, e.id, "what its workspace had in it");
 }
 
 Result<Pending> getPending(Database& db, const Scope& scope, const std::string& execution_id) {

@@ -40,6 +40,7 @@ Result<std::vector<model::Escalation>> dueEscalationRows(Database& db, int64_t n
 Result<std::vector<Notification>> dueNotificationRows(Database& db, const std::string& channel,
                                                       int64_t now, uint32_t limit);
 Result<std::string> getEscalationRequest(Database& db, const model::Escalation& e);
+Result<std::string> getEscalationWorkspace(Database& db, const model::Escalation& e);
 Result<Pending> getPending(Database& db, const Scope& scope, const std::string& execution_id);
 
 }  // namespace cloister::store

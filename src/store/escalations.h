@@ -49,7 +49,8 @@ struct NewEscalation {
   model::AuditEvent event;            // its subject and `id` are filled in
   std::vector<std::string> channels;  // who are told
   EscalationBounds bounds;
-  std::string request_json = {};  // what is asked for, where no execution of the ledger has it
+  std::string request_json = {};    // what is asked for, where no execution of the ledger has it
+  std::string workspace_json = {};  // what its session's workspace had in it; "" if it has none
 };
 
 // A change of one: read, altered, written and audited within one transaction. `apply` is called on
@@ -104,6 +105,9 @@ class Escalations {
   // What it asks for, as it was accepted; kNotFound where that is not kept any more, kConflict
   // where it is not what the record says.
   virtual Result<std::string> request(const model::Escalation& escalation) = 0;
+  // What its session's workspace had in it when it was asked for, as it was given; kNotFound where
+  // nothing of that is kept, kConflict as of request().
+  virtual Result<std::string> workspace(const model::Escalation& escalation) = 0;
   // An execution that has not ended, with what it was asked with; kNotFound otherwise.
   virtual Result<Pending> pending(const Scope& scope, const std::string& execution_id) = 0;
 };

@@ -24,16 +24,17 @@
 #include "store/migrations/m017_artifact_agents.h"
 #include "store/migrations/m018_numbers.h"
 #include "store/migrations/m019_key_successors.h"
+#include "store/migrations/m020_escalation_workspaces.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 19> kMigrations = {
-    kInitial,        kSessions,      kArtifacts,    kSnapshots,
-    kKeyRoles,       kPolicies,      kAgents,       kEscalations,
-    kEscalationRows, kQuotas,        kSealed,       kImageBindings,
-    kEncrypted,      kSessionMemory, kCutArtifacts, kEscalationRequests,
-    kArtifactAgents, kNumbers,       kKeySuccessors};
+constexpr std::array<const char*, 20> kMigrations = {
+    kInitial,        kSessions,      kArtifacts,     kSnapshots,
+    kKeyRoles,       kPolicies,      kAgents,        kEscalations,
+    kEscalationRows, kQuotas,        kSealed,        kImageBindings,
+    kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
+    kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

@@ -118,6 +118,10 @@ Result<std::string> SqliteEscalations::request(const model::Escalation& escalati
   return read([&](Database& db) { return getEscalationRequest(db, escalation); });
 }
 
+Result<std::string> SqliteEscalations::workspace(const model::Escalation& escalation) {
+  return read([&](Database& db) { return getEscalationWorkspace(db, escalation); });
+}
+
 Result<Pending> SqliteEscalations::pending(const Scope& scope, const std::string& execution_id) {
   return read([&](Database& db) { return getPending(db, scope, execution_id); });
 }

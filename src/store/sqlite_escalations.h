@@ -40,6 +40,7 @@ class SqliteEscalations final : public Escalations {
                                                      uint32_t limit) override;
   Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) override;
   Result<std::string> request(const model::Escalation& escalation) override;
+  Result<std::string> workspace(const model::Escalation& escalation) override;
   Result<Pending> pending(const Scope& scope, const std::string& execution_id) override;
 
  private:

@@ -49,7 +49,8 @@ class SqliteStore final : public Store {
   void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) override {
     std::string id = request.execution.id;
     std::string sha256 = base::sha256Hex(request.request_json);
-    const size_t bytes = request.request_json.size() + request.spec.size();
+    const size_t bytes = request.request_json.size() + request.spec.size() +
+                         (request.escalation ? request.escalation->workspace_json.size() : 0);
     submit<Accepted>(
         {std::move(id), bytes},
         [request = std::move(request), event = std::move(event), sha256 = std::move(sha256)](

@@ -39,7 +39,7 @@ struct State {
   uint32_t mode = 0;  // st_mode, with the type
   uint64_t size = 0;
   std::string path;  // as Entry's
-  std::string sum;   // the SHA-256 of a file or of the target of a link, or nothing
+  std::string sum;   // the SHA-256 of a file, or the target of a link, or nothing
 };
 
 using Part = std::variant<Entry, EndOfEntries, Change, State>;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S22 to S26: who has something else run than what a person approved, in a session: over the API, from a program that goes on
+"""S22 to S27: who has something else run than what a person approved, in a session: over the API, from a program that goes on
 beside it, from one that waits for the release, and by ways to go on that no signal stops. The approved bytes run, or nothing."""
 
 import pathlib
@@ -227,6 +227,31 @@ class ApprovedEffect(RulesTest):
         started = time.monotonic()
         self.assertEqual(self.code("echo free")["stdout"], "free\n")
         self.assertLess(time.monotonic() - started, 20)
+
+    def test_S27_what_lies_behind_a_link(self):
+        """Each place outside of the workspace that the session can write, by each way there, is refused or does not change."""
+        keeps = self.python("import os, time\nos.open('/tmp/real.sh', os.O_RDWR | os.O_CREAT)\n"
+                            "with open('/tmp/.ready', 'w') as file: file.write(str(os.getpid()))\n"
+                            "os.rename('/tmp/.ready', '/tmp/ready')\ntime.sleep(600)")
+        number = self.code("cat /tmp/ready")["stdout"]
+        for where, link in (("/tmp/real.sh", "deploy.sh"), ("/dev/shm/real.sh", "deploy.sh"), ("/tmp", "d"), ("/tmp/", "d"), ("/dev/shm", "d"),
+                            ("../tmp/real.sh", "deploy.sh"), ("/var/tmp/real.sh", "deploy.sh"), ("/", "d"), ("..", "d"), ("/dev", "d"),
+                            (f"/proc/{number}/fd/3", "deploy.sh"), (f"/proc/{number}/root/tmp", "d"), ("/proc/self/cwd", "d"), ("/dev/fd/3", "deploy.sh"),
+                            ("/usr/lib/../../tmp/real.sh", "deploy.sh"), ("e/../../tmp/real.sh", "deploy.sh")):
+            with self.subTest(where):
+                self.code(f"rm -rf deploy.sh d e; mkdir -p x; ln -s x e; ln -s {where} {link}; echo 'echo good' > /tmp/real.sh; echo 'echo good' > /dev/shm/real.sh")
+                refused = self.ask("POST", f"{self.session}/exec", {"command": "bash deploy.sh"}, self.ours)
+                self.assertEqual(refused.status, 422, refused.body[:500])
+                self.assertIn(f"the link {link} in the workspace leads to ", refused.json()["detail"])
+        # In a sandbox of its own there is nothing behind it.
+        self.code("rm -rf deploy.sh d e x; ln -s /tmp/real.sh deploy.sh; echo 'echo good' > /tmp/real.sh")
+        held = self.blocked(sandbox="fresh")
+        self.code("echo 'echo evil' > /tmp/real.sh")
+        self.release(held)
+        done = self.server.wait_end(held["id"], 60)
+        self.assertNotIn("evil", done["stdout"])
+        self.assertNotEqual(done.get("exit_code"), 0, done)
+        self.ask("DELETE", f"/v1/executions/{keeps['id']}", None, self.ours, 202)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,14 @@
 """An approval in a session is of an effect: the workspace as it was when it was asked for. What changes it before the
 program starts denies that; nothing changes it while the program runs."""
 
+import hashlib
 import http.client
+import json
 import os
 import pathlib
+import re
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -12,6 +17,7 @@ import harness
 import machine
 from escalation_case import Escalations
 
+REPO = pathlib.Path(__file__).resolve().parents[2]
 
 def processes(mark):
     """Of the host, those with this in their command line."""
@@ -137,6 +143,66 @@ class Workspace(Held):
         self.assertEqual(self.server.get(held["id"])["status"], "blocked")
         done = self.approved(held)
         self.assertEqual((done["status"], done["stdout"]), ("completed", "good\n"), done)
+
+    def test_who_decides_sees_what_is_bound(self):
+        """And not what is read there meanwhile; so also after a restart, when the session is gone."""
+        session = self.open()
+        self.code(session, "mkdir -m 750 lib; ln -s ../deploy.sh lib/run; ln -s /usr/bin/env env; printf x > $'\\xd0\\xb0'")
+        self.put(session, "deploy.sh", b"echo evil")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo good")  # what who looks there reads
+        self.assertEqual(self.call("GET", f"/v1/sessions/{session}/files/deploy.sh", key=self.key_).body, b"echo good")
+        escalation = self.id_of(held)
+        display = self.show(escalation, self.boss("mixed"))["display"]
+        for word in ("may differ from that", "escalation show --full", "/tmp, /dev/shm, open descriptors"):
+            self.assertIn(word, display)
+        path = f"/v1/escalations/{escalation}/request"
+        bound = self.call("GET", path, key=self.boss("mixed"), status=200).json()["workspace"]
+        self.assertIn(f"sha256 {bound['sha256']};", display)
+        evil = hashlib.sha256(b"echo evil").hexdigest()
+        own = bound["names"][0]["mode"]
+        self.assertEqual([(each["path"], each["type"], each["mode"], each["bytes"], each["sha256"], each["target"]) for each in bound["names"]],
+                         [(".", "directory", own, None, None, None), ("deploy.sh", "file", "0644", 9, evil, None),
+                          ("env", "link", "0777", None, None, "/usr/bin/env"), ("lib", "directory", "0750", None, None, None),
+                          ("lib/run", "link", "0777", None, None, "../deploy.sh"),
+                          ("\\u{430}", "file", "0644", 1, hashlib.sha256(b"x").hexdigest(), None)])
+        self.assertEqual((bound["files"], bound["bytes"], bound["left_out"]), (5, 10, 0))
+        self.assertEqual(self.digest_by_hand(int(own, 8)), bound["sha256"])
+        self.server.kill()
+        self.server.start()
+        self.assertEqual(self.call("GET", path, key=self.boss("mixed"), status=200).json()["workspace"], bound)
+        printed = self.server.cli("escalation", "show", escalation, "--full", env={"CLOISTER_API_KEY": self.boss("mixed")})
+        for line in (f"0644 file deploy.sh (9 bytes, sha256 {evil})", "0777 link env -> /usr/bin/env", "0644 file \\u{430} ("):
+            self.assertIn(line, printed.stdout)
+        printed = self.server.cli("escalation", "show", escalation, "--full", "--json", env={"CLOISTER_API_KEY": self.boss("mixed")})
+        self.assertEqual(json.loads(printed.stdout)["whole"]["workspace"], bound)
+        self.assertIn(self.call("GET", path, key=self.key("mixed", agent="other", user="other")).status, (403, 404))
+
+    def digest_by_hand(self, own):
+        """Of the same files on this machine, by the script of docs/ESCALATIONS.md."""
+        script = re.search(r"```sh\n(cd /workspace.*?)```", (REPO / "docs" / "ESCALATIONS.md").read_text(), re.DOTALL)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            there = pathlib.Path(folder)
+            (there / "deploy.sh").write_bytes(b"echo evil")
+            (there / "\u0430").write_bytes(b"x")
+            (there / "lib").mkdir()
+            (there / "lib" / "run").symlink_to("../deploy.sh")
+            (there / "env").symlink_to("/usr/bin/env")
+            for name, mode in (("deploy.sh", 0o644), ("\u0430", 0o644), ("lib", 0o750), (".", own)):
+                (there / name).chmod(mode)
+            done = subprocess.run(["bash", "-c", script.replace("/workspace", folder)], capture_output=True, text=True, check=True)
+            return done.stdout.split()[0]
+
+    def test_a_link_to_what_is_not_covered(self):
+        session = self.open()
+        self.code(session, "echo echo good > /tmp/real.sh; ln -s /tmp/real.sh deploy.sh")
+        refused = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh"}, key=self.key_, status=422)
+        self.assertIn("the link deploy.sh in the workspace leads to /tmp/real.sh", refused.json()["detail"])
+        self.assertIn("command", str(refused.json()))
+        held = self.blocked(session, "ls -A", sandbox="fresh")  # it has none of the session's /tmp
+        self.assertEqual(self.approved(held)["stdout"], "deploy.sh\n")
+        self.code(session, "ln -sf /usr/bin/true deploy.sh")
+        self.assertEqual(self.approved(self.blocked(session, "readlink deploy.sh"))["stdout"], "/usr/bin/true\n")
 
     def test_a_swap_over_the_api_denies_it(self):
         session = self.open()
@@ -330,7 +396,7 @@ class Bounds(Held):
         self.assertEqual(self.approved(self.blocked(session))["stdout"], "good\n")
 
     def test_names_are_bounded_too(self):
-        """Targets of links are kept as digests."""
+        """Targets of links count as names do."""
         session = self.open()
         self.code(session, "ln -s $(printf %04000d 0) link")
         self.assertEqual(self.approved(self.blocked(session, "ls"))["stdout"], "link\n")

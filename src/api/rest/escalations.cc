@@ -84,7 +84,8 @@ Task<Result<Response>> showRequest(RestParts& parts, Request& request) {
                                       "all of it");
   }
   const json::object asked = CO_TRY(parts.escalations.requestOf(escalation));
-  co_return jsonResponse(200, model::shownRequest(escalation, asked));
+  json::value workspace = CO_TRY(parts.escalations.workspaceOf(escalation));
+  co_return jsonResponse(200, model::shownRequest(escalation, asked, std::move(workspace)));
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {

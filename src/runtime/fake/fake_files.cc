@@ -16,6 +16,18 @@ namespace {
 
 using wire::files::encode;
 
+// As bytes.
+std::string digestOf(const std::string& content) {
+  const std::string hex = base::sha256Hex(content);
+  std::string digest(hex.size() / 2, '\0');
+  for (size_t i = 0; i < digest.size(); ++i) {
+    uint8_t byte = 0;
+    std::from_chars(&hex[2 * i], &hex[2 * i] + 2, byte, 16);
+    digest[i] = static_cast<char>(byte);
+  }
+  return digest;
+}
+
 struct Served {
   std::vector<model::FileSpec>& files;
   const std::vector<std::string>& request;
@@ -107,11 +119,14 @@ struct Served {
     for (const model::FileSpec& file : files) {
       if (file.content.size() > bytes) return EFBIG;
       bytes -= file.content.size();
+      // One that is written with the mode of a link is one, to its content.
       constexpr uint32_t kRegular = 0100000;
-      out += encode(wire::files::State{.mode = kRegular | file.mode,
-                                       .size = file.content.size(),
+      constexpr uint32_t kLink = 0120000;
+      const bool link = (file.mode & kLink) == kLink;
+      out += encode(wire::files::State{.mode = link ? file.mode : kRegular | file.mode,
+                                       .size = link ? 0 : file.content.size(),
                                        .path = file.path,
-                                       .sum = base::sha256Hex(file.content)});
+                                       .sum = link ? file.content : digestOf(file.content)});
     }
     out += encode(wire::files::EndOfEntries{0});
     return 0;

@@ -49,6 +49,23 @@ TEST_P(StoreSuite, WhatAnEscalationAsksForIsKept) {
   EXPECT_EQ(store_->escalations().request(of_run).error().code, Code::kNotFound);
 }
 
+TEST_P(StoreSuite, WhatAWorkspaceHadInItIsKept) {
+  NewExecution run = queued();
+  run.execution.status = model::Status::kBlocked;
+  run.escalation = wanted("acme", run.execution.id);
+  run.escalation->workspace_json = R"json({"names":[]})json";
+  run.escalation->escalation.request_sha256 = base::sha256Hex(run.request_json);
+  run.escalation->escalation.workspace_sha256 = base::sha256Hex(run.escalation->workspace_json);
+  accept(*store_, run);
+  auto asked = **store_->escalations().ofExecution(of("acme"), run.execution.id);
+  EXPECT_EQ(*store_->escalations().workspace(asked), run.escalation->workspace_json);
+  EXPECT_EQ(*store_->escalations().request(asked), run.request_json);
+  asked.workspace_sha256 = "other";
+  EXPECT_EQ(store_->escalations().workspace(asked).error().code, Code::kConflict);
+  const auto without = add(*store_, wanted());
+  EXPECT_EQ(store_->escalations().workspace(*without).error().code, Code::kNotFound);
+}
+
 TEST_P(StoreSuite, AnApprovalIsUsedWithTheExecutionOrNotAtAll) {
   NewExecution request = queued();
   request.execution.status = model::Status::kBlocked;
