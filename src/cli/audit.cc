@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <set>
 
 #include "base/file.h"
 #include "cli/api.h"
@@ -182,9 +183,13 @@ Result<int> list(const Invocation& invocation) {
     printJson(json::object{{"entries", std::move(found)}});
     return 0;
   }
+  std::set<std::string> tenants;
+  for (const json::value& item : found) {
+    if (item.is_object()) tenants.insert(textOf(item.get_object(), "tenant"));
+  }
   std::string text;
   for (const json::value& item : found) {
-    if (item.is_object()) text += auditLine(item.get_object()) + "\n";
+    if (item.is_object()) text += auditLine(item.get_object(), tenants.size() > 1) + "\n";
   }
   writeTo(STDOUT_FILENO, text);
   return 0;

@@ -128,9 +128,8 @@ std::string boundaryOf(const json::object& entry) {
          ", and lets programs do more than " + whoOf(entry) + " may";
 }
 
-// Administrators alone read the entries of several tenants.
 std::string tenantOf(const json::object& entry) {
-  const std::string tenant = entry.contains("position") ? textOf(entry, "tenant") : "";
+  const std::string tenant = textOf(entry, "tenant");
   return tenant.empty() ? "" : " in tenant " + tenant;
 }
 
@@ -147,7 +146,7 @@ std::string struckOf(const json::object& details) {
 
 }  // namespace
 
-std::string auditLine(const json::object& entry) {
+std::string auditLine(const json::object& entry, bool names_tenant) {
   const std::string action = textOf(entry, "action");
   const std::string subject = textOf(entry, "subject");
   const std::string who = whoOf(entry);
@@ -156,7 +155,7 @@ std::string auditLine(const json::object& entry) {
   line += phrase != nullptr ? phrase->verb : std::string_view(action);
   if (!subject.empty()) line += " " + subject;
   if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
-  line += boundaryOf(entry) + forOf(entry, who) + tenantOf(entry) +
+  line += boundaryOf(entry) + forOf(entry, who) + (names_tenant ? tenantOf(entry) : "") +
           struckOf(objectOf(entry, "details"));
   return whenOf(entry) + "  " + printable(line);
 }

@@ -10,7 +10,8 @@
 namespace cloister::cli {
 
 // "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (file_write /srv/data) for agent
-// junior-agent": when (UTC), who, what was done to what. Without a newline.
-std::string auditLine(const base::json::object& entry);
+// junior-agent": when (UTC), who, what was done to what. Without a newline. With `names_tenant` the
+// line ends with the entry's tenant.
+std::string auditLine(const base::json::object& entry, bool names_tenant = false);
 
 }  // namespace cloister::cli

@@ -76,10 +76,10 @@ TEST(AuditText, SaysWhoseSessionRefusedAVisitor) {
             "session is of agent coder, and lets programs do more than bob may");
 }
 
-TEST(AuditText, NamesTheTenantToAdministrators) {
-  json::object entry = entryOf("escalation.denied", {});
-  entry["position"] = 7;
-  EXPECT_EQ(auditLine(entry),
+TEST(AuditText, NamesTheTenantIfItIsTold) {
+  const json::object entry = entryOf("escalation.denied", {});
+  EXPECT_EQ(auditLine(entry), "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003");
+  EXPECT_EQ(auditLine(entry, true),
             "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 in tenant acme");
 }
 

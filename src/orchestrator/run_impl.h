@@ -33,16 +33,6 @@ namespace cloister::orchestrator {
 
 class RulesNow;
 
-// Error::field of the bound of what one agent may have waiting.
-inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
-// What helps then, whether something waits for the escalations or they were asked for by hand.
-inline constexpr char kDecideOne[] =
-    "have one of them decided (cloister escalation pending), or end an execution or session that "
-    "waits for one";
-
-// Looks at rules that cannot be read, after which what they held is ended.
-inline constexpr uint32_t kMostUnreadable = 20;
-
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
 

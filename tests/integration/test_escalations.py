@@ -31,7 +31,7 @@ class Blocked(Escalations):
         self.assertEqual((done["status"], done["stdout"], done["error"]), ("completed", "hello\n", None))
         told = self.server.cli("audit", "list", "--subject", self.id_of(held), "--oldest-first").stdout.splitlines()
         self.assertRegex(told[0], rf"Z  \S+ requested {self.id_of(held)} \(run .*\)")
-        self.assertRegex(told[1], rf"Z  security-lead approved {self.id_of(held)} \(run .*\) for agent coder$")
+        self.assertRegex(told[1], rf"Z  security-lead approved {self.id_of(held)} \(run .*\) for agent coder( in tenant \w+)?$")
         statuses = [data["status"] for event, _, data in self.server.events(held["id"]) if event == "status"]
         self.assertEqual(statuses[-1], "completed")
         self.assertEqual(self.show(self.id_of(held))["status"], "used")
