@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/workspace_state.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/crypto.h"
@@ -15,17 +18,32 @@ using wire::files::State;
 
 constexpr size_t kShownName = 400;
 
-std::string digestOfNames(const std::vector<State>& names) {
+// What a file is known by changes when a sandbox is another; which names are one file does not.
+std::vector<uint32_t> firstNames(const std::vector<State>& names) {
+  std::map<std::pair<uint64_t, uint64_t>, uint32_t> seen;
+  std::vector<uint32_t> first(names.size(), 0);
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    if (names[i].inode == 0) continue;
+    first[i] = seen.try_emplace({names[i].device, names[i].inode}, i + 1).first->second;
+  }
+  return first;
+}
+
+std::string digestOfNames(const std::vector<State>& names, const std::vector<uint32_t>& first) {
   base::Sha256 all;
   wire::StringWriter head;
-  head.bytes("cloister-workspace v2");
+  head.bytes("cloister-workspace v3");
   all.update(head.take());
-  for (const State& each : names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const State& each = names[i];
     wire::StringWriter one;
     one.u32(each.mode);
     one.u64(each.size);
     one.bytes(each.path);
     one.bytes(each.sum);
+    one.i64(each.modified_s);
+    one.u32(each.modified_ns);
+    one.u32(first[i]);
     all.update(one.take());
   }
   return all.hex();
@@ -43,7 +61,8 @@ WorkspaceState::WorkspaceState(std::vector<State> names) : names_(std::move(name
   std::ranges::sort(names_, {}, &State::path);
   for (const State& each : names_)
     bytes_ += each.size;
-  sha256_ = digestOfNames(names_);
+  first_names_ = firstNames(names_);
+  sha256_ = digestOfNames(names_, first_names_);
 }
 
 std::string WorkspaceState::shown() const {
@@ -54,17 +73,33 @@ std::string WorkspaceState::shown() const {
 
 std::optional<std::string> WorkspaceState::firstChange(const WorkspaceState& now) const {
   if (sha256_ == now.sha256_) return std::nullopt;
-  auto was = names_.begin();
-  auto is = now.names_.begin();
-  for (; was != names_.end() && is != now.names_.end(); ++was, ++is) {
-    if (was->path < is->path) return said(*was, "was removed");
-    if (is->path < was->path) return said(*is, "is new");
-    if (was->mode != is->mode) return said(*is, "has another type or mode");
-    if (was->size != is->size || was->sum != is->sum) return said(*is, "has changed");
+  size_t i = 0;  // up to here they are the same
+  for (; i < names_.size() && i < now.names_.size(); ++i) {
+    const State& was = names_[i];
+    const State& is = now.names_[i];
+    if (was.path < is.path) return said(was, "was removed");
+    if (is.path < was.path) return said(is, "is new");
+    if (was.mode != is.mode) return said(is, "has another type or mode");
+    if (was.size != is.size || was.sum != is.sum) return said(is, "has changed");
+    if (first_names_[i] != now.first_names_[i]) return said(is, "has other hard links");
+    if (was.modified_s != is.modified_s || was.modified_ns != is.modified_ns) {
+      return said(is, "has another modification time");
+    }
   }
-  if (was != names_.end()) return said(*was, "was removed");
-  if (is != now.names_.end()) return said(*is, "is new");
+  if (i < names_.size()) return said(names_[i], "was removed");
+  if (i < now.names_.size()) return said(now.names_[i], "is new");
   return "it has changed";
+}
+
+std::optional<std::string> WorkspaceState::firstWithoutContent() const {
+  for (const State& each : names_) {
+    const char* what = S_ISFIFO(each.mode)   ? "the FIFO "
+                       : S_ISSOCK(each.mode) ? "the socket "
+                                             : "the device ";
+    if (S_ISREG(each.mode) || S_ISDIR(each.mode) || S_ISLNK(each.mode)) continue;
+    return what + model::markedText(each.path, kShownName);
+  }
+  return std::nullopt;
 }
 
 }  // namespace cloister::orchestrator

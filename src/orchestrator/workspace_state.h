@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a session's workspace at one moment: what an approval in a session is bound to
-// besides the request. Names, types, modes, content and targets of links; no times.
+// besides the request. Names, types, modes, content and targets of links; of regular files also
+// when they were modified, by which programs choose what they run, and which names are one file.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,15 @@ class WorkspaceState {
   // Of the first name, by its bytes, at which `now` differs, for people: "deploy.sh has changed".
   // Nothing: they are the same.
   [[nodiscard]] std::optional<std::string> firstChange(const WorkspaceState& now) const;
+  // The first name that is a FIFO, a socket or a device, for people: "the FIFO p". The state has no
+  // content of such a one: a program may have written into it what another reads later.
+  [[nodiscard]] std::optional<std::string> firstWithoutContent() const;
 
  private:
   std::vector<wire::files::State> names_;  // sorted
+  // Of each of `names_`: the place of the first name of the same file, from 1 on; 0: it has no
+  // other.
+  std::vector<uint32_t> first_names_;
   uint64_t bytes_ = 0;
   std::string sha256_;
 };

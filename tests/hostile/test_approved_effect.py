@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S22 to S26: who has something else run than what a person approved, in a session: over the API, from a program that goes on
-beside it, from one that waits for the release, and by ways to go on that no signal stops. The approved bytes run, or nothing."""
+"""S22 to S26 and S28 to S32: who has something else run than what a person approved, in a session: over the API, from a program that goes on
+beside it, from one that waits for the release, by ways to go on that no signal stops, and by what chooses or feeds the approved
+bytes. The approved bytes run, or nothing."""
 
 import pathlib
 import tempfile
@@ -16,7 +17,8 @@ FREEZES = not AS_USER and machine.can_freeze()
 TENANT = "mixed"  # commands of its sessions are approved by a person, code is not
 CODE = {"language": "bash", "kernel": "none"}
 GOOD, EVIL = "good\n", "evil\n"
-SWAP = "swapped() { printf 'echo evil' > .new; mv .new deploy.sh; }\n"
+# With the time of the good one, by which the state would tell them apart.
+SWAP = "swapped() { printf 'echo evil' > .new; touch -d @1 .new; mv .new deploy.sh; }\n"
 # Reacts to each opening of the file but the first, which is the one when the approval is asked for; it is never still.
 WATCHER = r"""
 import ctypes, os, struct
@@ -59,6 +61,7 @@ while True:
     with open("/tmp/beat", "w") as file: file.write(str(number))
     if number % 200 == 0:  # a moment of each is as long as a release takes
         with open("/workspace/.flip", "w") as file: file.write("echo evil" if number % 400 else "echo good")
+        os.utime("/workspace/.flip", (1, 1))
         os.rename("/workspace/.flip", "/workspace/deploy.sh")
     time.sleep(0.0005)
 """
@@ -153,7 +156,7 @@ class ApprovedEffect(RulesTest):
 
     def test_S23_a_program_beside_it_swaps(self):
         self.put("deploy.sh", b"echo good")
-        flips = self.code(SWAP + "while :; do swapped; sleep 0.2; printf 'echo good' > .new; mv .new deploy.sh; sleep 0.2; done", wait=0)
+        flips = self.code(SWAP + "while :; do swapped; sleep 0.2; printf 'echo good' > .new; touch -d @1 .new; mv .new deploy.sh; sleep 0.2; done", wait=0)
         ran = 0
         for _ in range(40):
             if ran == 3:

@@ -91,6 +91,7 @@ class Workspace(Held):
         for change, why in (("echo 'print(2)' > lib/m.py", "lib/m.py has changed"), ("chmod 755 plain", "plain has another type or mode"),
                             ("ln -sf plain link", "link has changed"), ("rm plain", "plain was removed"),
                             ("touch lib/json.py", "lib/json.py is new"), ("mkfifo pipe", "pipe is new"),
+                            ("touch -d 2001-01-01 lib/m.py", "lib/m.py has another modification time"),
                             ("rm plain; mkfifo plain", "plain has another type or mode"),
                             ("chmod 700 lib", "lib has another type or mode"), ("cp -p plain p; touch -r plain p; mv p plain; "
                              "printf y | dd of=plain conv=notrunc status=none; touch -d 2001-01-01 plain", "plain has changed")):
@@ -108,7 +109,13 @@ class Workspace(Held):
         self.assertDenied(self.approved(held), held, "deploy.sh has changed")
         held = self.blocked(session)
         self.put(session, "deploy.sh", b"echo good")
-        self.put(session, "deploy.sh", b"echo evil")  # as it was
+        self.put(session, "deploy.sh", b"echo evil")  # as it was, but for its time
+        self.assertDenied(self.approved(held), held, "deploy.sh has another modification time")
+        self.code(session, "touch -d @1 deploy.sh")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo good")
+        self.put(session, "deploy.sh", b"echo evil")
+        self.code(session, "touch -d @1 deploy.sh")  # as it was
         self.assertEqual(self.approved(held)["stdout"], "evil\n")
 
     def test_nothing_is_let_in_while_it_runs(self):
