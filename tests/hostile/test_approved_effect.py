@@ -67,6 +67,32 @@ while True:
 """
 
 
+# Its own code's place becomes a directory, which the approved program reads through a link; there is another module behind it.
+PLACE = r"""
+import os, sys, time
+me = os.path.realpath(sys.argv[0])
+os.unlink(me)
+os.mkdir(me)
+with open(me + "/conf.py", "w") as file: file.write("print('good')")
+os.symlink(os.path.basename(me) + "/conf.py", "conf.py")
+os.mkdir("other")
+with open("other/conf.py", "w") as file: file.write("print('evil')")
+open("/tmp/ready", "w").close()
+time.sleep(600)
+"""
+
+
+def processes(mark):
+    """Of the host, those with this in their command line."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
+        except OSError:
+            pass
+    return found
+
+
 class ApprovedEffect(RulesTest):
     @classmethod
     def setUpClass(cls):
@@ -230,6 +256,92 @@ class ApprovedEffect(RulesTest):
         started = time.monotonic()
         self.assertEqual(self.code("echo free")["stdout"], "free\n")
         self.assertLess(time.monotonic() - started, 20)
+
+    def test_S28_times_choose_what_runs(self):
+        """Bytecode counts where it names the time of its source; make runs what is older."""
+        self.put("main.py", b"import helper")
+        self.code("echo 'print(\"evil\")' > helper.py; touch -d @1000000000 helper.py; python3 -c 'import helper' > .out;"
+                  " echo 'print(\"good\")' > helper.py; touch -d @1500000000 helper.py")
+        self.assertEqual(self.code("python3 -B main.py")["stdout"], GOOD)
+        held = self.blocked("python3 main.py")
+        self.code("touch -d @1000000000 helper.py")
+        self.assertEqual(self.code("python3 -B main.py")["stdout"], EVIL)
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("helper.py has another modification time", done["error"]["message"])
+        self.code("printf 'out: src\\n\\techo evil\\n' > Makefile; touch -d @1000000000 src; touch -d @1500000000 out")
+        held = self.blocked("make -q || echo evil")
+        self.code("touch src")
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("src has another modification time", done["error"]["message"])
+        held = self.blocked("ls -d main.py")
+        self.code("cat *.py > /dev/null")
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], "main.py\n", "to read them is no change")
+
+    def test_S29_pipes_are_refused(self):
+        """What is in one when the program reads it was not there when it was approved."""
+        self.put("good.sh", b"echo good")
+        for make, what in (("mkfifo deploy.sh", "the FIFO deploy.sh"), ("mkdir d; mkfifo d/p", "the FIFO d/p"),
+                           ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", "the socket s")):
+            self.code("rm -rf deploy.sh d s; " + make)
+            for sandbox in ("session", "fresh"):
+                refused = self.ask("POST", f"{self.session}/exec", {"command": "bash good.sh", "sandbox": sandbox}, self.ours, 422)
+                self.assertIn(what + " in the workspace", refused.json()["detail"])
+        self.code("rm -rf deploy.sh d s")
+        held = self.blocked("bash good.sh")
+        self.code("mkfifo deploy.sh")
+        self.release(held)
+        self.assertEqual(self.ended(held)["status"], "denied")
+
+    def test_S30_hard_links_are_bound(self):
+        """What the program writes into one name it runs by another."""
+        for name, content in (("deploy.sh", b"cat note > log\n. ./hooks.sh\necho good\n"), ("note", b"echo evil\n"), ("log", b""), ("hooks.sh", b"")):
+            self.put(name, content)
+        self.code("touch -d @1 log hooks.sh")
+        held = self.blocked()
+        self.code("ln -f hooks.sh log")
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("hooks.sh has other hard links", done["error"]["message"])
+        held = self.blocked("ls log")
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], "log\n", "those that were there are no matter")
+
+    def test_S31_nothing_is_removed_while_it_runs(self):
+        """A program of before is cancelled: the service removes its code only afterwards, and nothing else that has its name."""
+        self.put("deploy.sh", b"trap : USR1; python3 -B -c 'import conf'; sleep 6031 & wait; PYTHONPATH=other python3 -B -c 'import conf'; kill %1")
+        beside = self.python(PLACE)
+        held = self.blocked()
+        self.release(held)
+        if not FREEZES:
+            return self.assertStopped(self.ended(held))
+        harness.wait_for("its first part", lambda: processes("6031"), 30)
+        self.ask("DELETE", f"/v1/executions/{beside['id']}", None, self.ours, 202)
+        self.assertEqual(self.server.wait_end(beside["id"], 20)["status"], "cancelled")
+        self.ask("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, self.ours)
+        self.assertEqual(self.ended(held)["stdout"], GOOD + GOOD)
+        self.assertEqual(self.code("cat .cloister-*/conf.py")["stdout"], "print('good')", "it is no code of the service's")
+
+    def test_S32_variables_that_name_other_places(self):
+        """The program that `bash` is, and what it reads before its script, lie where others of the session write."""
+        session = self.open(self.ours, env={"PATH": "/tmp/bin:/usr/bin:/bin"}).path
+        for where, env in ((session, {}), *((self.session, each) for each in (
+                {"PATH": "/usr/bin:/tmp/bin:/bin"}, {"BASH_ENV": "/tmp/e"}, {"PYTHONPATH": "/dev/shm"}, {"BASH_ENV": "$A/e", "A": "/tmp"},
+                {"HOME": "/tmp"}, {"LD_PRELOAD": "/var/tmp/x.so"}, {"PATH": "/proc/self/cwd/../tmp:/usr/bin:/bin"}))):
+            refused = self.ask("POST", f"{where}/exec", {"command": "bash deploy.sh", "env": env}, self.ours, 422)
+            self.assertIn(f"the variable {next(iter(env), 'PATH')} ", refused.json()["detail"])
+            self.assertIn("sandbox: fresh", refused.json()["detail"])
+        self.ask("PUT", f"{session}/files/deploy.sh", b"echo good", self.ours)
+        held = self.ask("POST", f"{session}/exec", {"command": "bash deploy.sh", "sandbox": "fresh"}, self.ours, 201).json()
+        self.ask("POST", f"{session}/exec?wait=30", {**CODE, "code": "mkdir -p /tmp/bin; printf '#!/bin/sh\\necho evil' > /tmp/bin/bash;"
+                                                     " chmod +x /tmp/bin/bash"}, self.ours)
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], GOOD)
 
 
 if __name__ == "__main__":

@@ -118,6 +118,42 @@ class Workspace(Held):
         self.code(session, "touch -d @1 deploy.sh")  # as it was
         self.assertEqual(self.approved(held)["stdout"], "evil\n")
 
+    def test_hard_links_are_a_part_of_it(self):
+        session = self.open()
+        self.code(session, "touch -d @1 a b c; ln a d")
+        for change, why in (("ln -f b c", "b has other hard links"), ("cp -p d e; mv e d", "a has other hard links"), ("cat a d", "")):
+            with self.subTest(change):
+                held = self.blocked(session, "ls")
+                self.assertEqual(self.code(session, change)["status"], "completed")
+                done = self.approved(held)
+                if why:
+                    self.assertDenied(done, held, why)
+                else:
+                    self.assertEqual(done["stdout"], "a\nb\nc\nd\n", done)
+
+    def test_what_it_cannot_cover_is_refused(self):
+        """A pipe has no content; a variable and the directory may lead to where the session writes."""
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+
+        def refused(field, *words, **more):
+            answer = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh", **more}, key=self.key_, status=422)
+            for word in words:
+                self.assertIn(word, answer.json()["detail"])
+            self.assertIn(f"'{field}'", str(answer.json()))
+
+        self.code(session, "mkfifo pipe")
+        refused("command", "the FIFO pipe in the workspace", "remove it")
+        refused("command", "the FIFO pipe in the workspace", sandbox="fresh")
+        self.code(session, "rm pipe")
+        refused("env", "the variable BASH_ENV names /tmp/e", "sandbox: fresh", env={"BASH_ENV": "/tmp/e"})
+        refused("env", "the variable PATH names /dev/shm", env={"PATH": "/usr/bin:/bin:/dev/shm"})
+        refused("cwd", "it begins in /tmp", "sandbox: fresh", cwd="/tmp")
+        held = self.blocked(session, "bash /workspace/deploy.sh", cwd="/tmp", env={"BASH_ENV": "/tmp/e"}, sandbox="fresh")
+        self.assertEqual(self.approved(held)["stdout"], "good\n")
+        held = self.blocked(session, env={"PATH": "/workspace/bin:/usr/bin:/bin", "BASH_ENV": "setup"})
+        self.assertEqual(self.approved(held)["stdout"], "good\n")
+
     def test_nothing_is_let_in_while_it_runs(self):
         session = self.open()
         self.put(session, "deploy.sh", b"trap : USR1; sleep 6011 & wait; cat data; kill %1")

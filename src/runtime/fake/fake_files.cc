@@ -108,7 +108,8 @@ struct Served {
       if (file.content.size() > bytes) return EFBIG;
       bytes -= file.content.size();
       constexpr uint32_t kRegular = 0100000;
-      out += encode(wire::files::State{.mode = kRegular | file.mode,
+      const bool typed = file.mode > 07777;  // one that is written with the mode of a FIFO is one
+      out += encode(wire::files::State{.mode = typed ? file.mode : kRegular | file.mode,
                                        .size = file.content.size(),
                                        .path = file.path,
                                        .sum = base::sha256Hex(file.content)});
