@@ -24,6 +24,7 @@
 #include "orchestrator/live_run.h"
 #include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
+#include "orchestrator/run_bounds.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/verdict.h"
 #include "policy/approval.h"
@@ -32,16 +33,6 @@
 namespace cloister::orchestrator {
 
 class RulesNow;
-
-// Error::field of the bound of what one agent may have waiting.
-inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
-// What helps then, whether something waits for the escalations or they were asked for by hand.
-inline constexpr char kDecideOne[] =
-    "have one of them decided (cloister escalation pending), or end an execution or session that "
-    "waits for one";
-
-// Looks at rules that cannot be read, after which what they held is ended.
-inline constexpr uint32_t kMostUnreadable = 20;
 
 struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
@@ -164,8 +155,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<model::Escalation> sharedApproval(const Live& run, const std::string& id) const;
   [[nodiscard]] Result<model::Escalation> escalationNow(const Live& run,
                                                         const std::string& id) const;
-  // What the ledger has now of the approval that was `asked` for, for this run. Nothing: it lacks
-  // votes by now, and the run is to wait for others (released()).
+  // What the ledger has of the approval that was `asked` for. Nothing, as of released().
   [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
       const Live& run, const model::Escalation& asked) const;
   // Ends it, where it is still open.
