@@ -98,12 +98,16 @@ TEST(EscalationText, TheWorkspaceThatIsBoundIsListed) {
   const auto shown = parsed(
       R"({"request":{},"workspace":{"sha256":"ab12","files":9,"bytes":13,"left_out":7,"names":[
       {"path":"deploy.sh","type":"file","mode":"0644","bytes":13,"sha256":"cd34","target":null},
+      {"path":"h","type":"file","mode":"0644","bytes":13,"sha256":"cd34","target":null,
+      "modified":"2026-01-02T03:04:05.000000006Z","hard_link_of":"deploy.sh"},
       {"path":"l\\u{430}","type":"link","mode":"0777","bytes":null,"sha256":null,
       "target":"/usr\u001b"}]}})");
   const std::string text = requestText(shown);
   EXPECT_THAT(text, HasSubstr("what is read there now may differ:\n"
                               "     9 files and directories, 13 bytes, sha256 ab12\n"
                               "     0644 file deploy.sh (13 bytes, sha256 cd34)\n"
+                              "     0644 file h (13 bytes, sha256 cd34, modified "
+                              "2026-01-02T03:04:05.000000006Z, hard link of deploy.sh)\n"
                               "     0777 link l\\u{430} -> /usr"));
   EXPECT_THAT(text, HasSubstr("     and 7 more that are not listed"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));

@@ -80,7 +80,12 @@ std::string nameText(const json::object& name) {
   if (!textOf(name, "target").empty()) out += " -> " + printable(textOf(name, "target"));
   if (!textOf(name, "sha256").empty()) {
     out += " (" + std::to_string(integerOf(name, "bytes")) + " bytes, sha256 " +
-           printable(textOf(name, "sha256")) + ")";
+           printable(textOf(name, "sha256"));
+    if (!textOf(name, "modified").empty())
+      out += ", modified " + printable(textOf(name, "modified"));
+    if (!textOf(name, "hard_link_of").empty())
+      out += ", hard link of " + printable(textOf(name, "hard_link_of"));
+    out += ")";
   }
   return out + "\n";
 }

@@ -24,6 +24,7 @@
 #include "orchestrator/live_run.h"
 #include "orchestrator/quota.h"
 #include "orchestrator/recorder.h"
+#include "orchestrator/run_bounds.h"
 #include "orchestrator/run_service.h"
 #include "orchestrator/verdict.h"
 #include "policy/approval.h"
@@ -154,8 +155,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Result<model::Escalation> sharedApproval(const Live& run, const std::string& id) const;
   [[nodiscard]] Result<model::Escalation> escalationNow(const Live& run,
                                                         const std::string& id) const;
-  // What the ledger has now of the approval that was `asked` for, for this run. Nothing: it lacks
-  // votes by now, and the run is to wait for others (released()).
+  // What the ledger has of the approval that was `asked` for. Nothing, as of released().
   [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
       const Live& run, const model::Escalation& asked) const;
   // Ends it, where it is still open.

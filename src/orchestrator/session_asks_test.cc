@@ -397,6 +397,61 @@ TEST_F(ExecAsksTest, ALinkToWhatIsNotCoveredIsRefused) {
   waits(session, {"ls"});
 }
 
+// What is in a pipe can be read once, and by whoever comes first.
+TEST_F(ExecAsksTest, AWorkspaceWithAPipeHasNoApproval) {
+  const std::string session = begin();
+  put(session, "p", "x", std::to_string(010644));
+  const auto refused = exec(session, {"ls"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "command");
+  EXPECT_THAT(refused.error().message, HasSubstr("the FIFO p in the workspace"));
+  put(session, "p", "x", std::to_string(0644));
+  waits(session, {"ls"});
+}
+
+// Others of the session write there after the approval.
+TEST_F(ExecAsksTest, WhatIsFoundOutsideOfTheWorkspaceHasNoApproval) {
+  const std::string session = begin();
+  const auto ask = [&](const std::string& cwd) {
+    model::ExecRequest wanted;
+    wanted.run = request({"ls"});
+    wanted.run.artifacts = {};
+    wanted.cwd = cwd;
+    return await(sessions_->exec(principal(), session, wanted, ""));
+  };
+  const auto refused = ask("/tmp/x");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "cwd");
+  EXPECT_THAT(refused.error().message, HasSubstr("it begins in /tmp/x"));
+  const auto held = ask("/workspace/tmp");
+  ASSERT_TRUE(held) << held.error().message;
+  EXPECT_EQ(held->status, Status::kBlocked);
+}
+
+TEST_F(ExecAsksTest, AVariableThatNamesWhatIsNotCoveredHasNoApproval) {
+  policy_.set(
+      *policy::parsePolicy("version: 2\n"
+                           "rules:\n"
+                           "  - {name: all, why: a test, effect: allow}\n",
+                           "test", model::defaultBounds().max));
+  mayRun("echo *");
+  start();
+  model::SessionRequest made;
+  made.ttl = Millis(3'600'000);
+  made.idle_ttl = Millis(600'000);
+  made.settings.env["GOPATH"] = "/dev/shm/go";
+  const auto session = await(sessions_->create(principal(), made, ""));
+  ASSERT_TRUE(session) << session.error().message;
+  const auto refused = exec(session->id, {"ls"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_EQ(refused.error().field, "env");
+  EXPECT_THAT(refused.error().message, HasSubstr("the variable GOPATH names /dev/shm/go"));
+  EXPECT_THAT(refused.error().message, HasSubstr("sandbox: fresh"));
+}
+
 TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {
   config_.escalation.workspace_files = 0;
   const std::string session = begin();

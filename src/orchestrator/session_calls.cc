@@ -2,10 +2,13 @@
 // Programs and calls in a session: what the session itself says of one before it is asked for, and
 // who called for it.
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "model/shown_text.h"
 #include "model/tool_rules.h"
 #include "orchestrator/sessions_impl.h"
+#include "policy/command/uncovered.h"
 
 namespace cloister::orchestrator {
 
@@ -23,6 +26,55 @@ namespace {
 
 Task<Result<>> noSessions() {
   co_return fail(Code::kUnavailable, "running in a session: the service stops");
+}
+
+constexpr size_t kShownPlace = 400;
+constexpr char kAsking[] = "asking for approval: ";
+
+std::string fieldOf(const model::ExecRequest& request) {
+  return request.run.code.empty() ? "command" : "code";
+}
+
+// What the program would be told to run from places that others of the session write at any time.
+// One in a sandbox of its own finds nothing of theirs there.
+Result<> staysCovered(const LiveSession& session, const model::ExecRequest& request,
+                      const model::LanguageSet& languages) {
+  if (request.run.fresh || request.run.nested) return {};
+  std::map<std::string, std::string> env = request.run.env;
+  env.insert(session.record.env.begin(), session.record.env.end());
+  if (const auto* language = languages.find(request.run.language)) {
+    env.insert(language->env.begin(), language->env.end());
+  }
+  std::vector<std::string> list;
+  for (const auto& [name, value] : env)
+    list.push_back(name + "=" + value);
+  if (const auto found = policy::uncoveredVariable(list)) {
+    return fail(Code::kInvalid,
+                kAsking + ("the variable " + found->name + " " + found->why) +
+                    "; use a place in /workspace or in the image, written out, or ask with "
+                    "sandbox: fresh",
+                "env");
+  }
+  const std::string& cwd = request.cwd.empty() ? session.record.cwd : request.cwd;
+  if (!cwd.empty() && policy::isUncovered(cwd)) {
+    return fail(Code::kInvalid,
+                kAsking + ("it begins in " + model::markedText(cwd, kShownPlace)) +
+                    ", which an approval does not cover; begin in /workspace, or ask with "
+                    "sandbox: fresh",
+                "cwd");
+  }
+  return {};
+}
+
+// What is in a pipe, or what a server says, is not in the state of the workspace.
+Result<> hasContent(const WorkspaceState& workspace, std::string field) {
+  const auto without = workspace.firstWithoutContent();
+  if (!without) return {};
+  return fail(Code::kInvalid,
+              kAsking + *without +
+                  " in the workspace has no content that an approval could cover; remove it, or "
+                  "put it into /tmp",
+              std::move(field));
 }
 
 }  // namespace
@@ -53,10 +105,16 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
   if (!asked.refusal) asked.refusal = CO_TRY(beyondVisitors(*session, asked.request));
   if (!asked.refusal) CO_TRY(toKernel(session, asked));
-  asked.workspace.read = [weak = weak_from_this(), session]() -> Task<Result<WorkspacePtr>> {
+  asked.workspace.read = [weak = weak_from_this(), session, field = fieldOf(asked.request),
+                          covered =
+                              staysCovered(*session, asked.request,
+                                           runs->parts.languages)]() -> Task<Result<WorkspacePtr>> {
     const auto sessions = weak.lock();
     if (!sessions) co_return std::unexpected((co_await noSessions()).error());
-    co_return co_await sessions->readWorkspace(session);
+    CO_TRY(covered);
+    WorkspacePtr state = CO_TRY(co_await sessions->readWorkspace(session));
+    CO_TRY(hasContent(*state, field));
+    co_return state;
   };
   asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
                              std::string execution, WorkspacePtr as_asked,

@@ -9,6 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include <time.h>
+
 #include "base/crypto.h"
 #include "base/json.h"
 #include "model/shown_text.h"
@@ -31,7 +33,22 @@ std::string_view typeOf(uint32_t mode) {
   return S_ISSOCK(mode) ? "socket" : "device";
 }
 
-std::string entryOf(const State& name) {
+// RFC 3339, or null: it has no form for a year of more than four digits.
+json::value timeModified(const State& name) {
+  constexpr int64_t kFirst = -62'167'219'200;  // of the year 0
+  constexpr int64_t kLast = 253'402'300'799;   // of the year 9999
+  const time_t seconds = name.modified_s;
+  if (!S_ISREG(name.mode) || seconds < kFirst || seconds > kLast) return nullptr;
+  struct tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[96];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%09uZ", utc.tm_year + 1900,
+                utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, name.modified_ns);
+  return json::value(text);
+}
+
+// `first`: the first name of the same file, or nullptr.
+std::string entryOf(const State& name, const State* first) {
   char mode[8];
   std::snprintf(mode, sizeof mode, "%04o", name.mode & 07777U);
   const bool file = S_ISREG(name.mode);
@@ -42,7 +59,10 @@ std::string entryOf(const State& name) {
       {"mode", mode},
       {"bytes", file ? json::value(name.size) : json::value(nullptr)},
       {"sha256", file ? json::value(base::toHex(name.sum)) : json::value(nullptr)},
-      {"target", link ? json::value(model::markedText(name.sum)) : json::value(nullptr)}});
+      {"target", link ? json::value(model::markedText(name.sum)) : json::value(nullptr)},
+      {"modified", timeModified(name)},
+      {"hard_link_of",
+       first != nullptr ? json::value(model::markedText(first->path)) : json::value(nullptr)}});
 }
 
 // The words of a request, as paths beneath the workspace.
@@ -98,14 +118,15 @@ class Words {
 };
 
 // Those that have room, each as JSON, or "".
-std::vector<std::string> entriesOf(const std::vector<State>& names, const Words& words) {
+std::vector<std::string> entriesOf(const WorkspaceState& workspace, const Words& words) {
+  const std::vector<State>& names = workspace.names();
   std::vector<std::string> entries(names.size());
   size_t count = 0;
   size_t bytes = 0;
   for (const bool named : {true, false}) {
     for (size_t i = 0; i < names.size(); ++i) {
       if (!entries[i].empty() || (named && !words.have(names[i].path))) continue;
-      std::string entry = entryOf(names[i]);
+      std::string entry = entryOf(names[i], workspace.hardLinkOf(i));
       if (count == kMostListed || bytes + entry.size() > kMostListedBytes) break;
       bytes += entry.size() + 1;
       ++count;
@@ -121,7 +142,7 @@ std::string listOf(const WorkspaceState& workspace, const std::string& request_j
   const Words words(parseStored(request_json).value_or(json::object{}));
   std::string list;
   size_t left_out = 0;
-  for (const std::string& entry : entriesOf(workspace.names(), words)) {
+  for (const std::string& entry : entriesOf(workspace, words)) {
     if (entry.empty()) ++left_out;
     if (!entry.empty()) list += (list.empty() ? "" : ",") + entry;
   }

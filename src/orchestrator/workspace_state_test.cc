@@ -67,6 +67,50 @@ TEST(WorkspaceState, ItsOwnModeIsAPartOfIt) {
   EXPECT_TRUE(was.shown().starts_with("3 files and directories, 3 bytes")) << was.shown();
 }
 
+// By it Python and make choose between a file and what was made of it.
+TEST(WorkspaceState, TimesOfFilesAreAPartOfIt) {
+  std::vector<State> now = names();
+  now[1].modified_s = 1;
+  EXPECT_EQ(change(now), "a has another modification time");
+  now = names();
+  now[0].modified_ns = 1;
+  EXPECT_EQ(change(now), "b has another modification time");
+  now[0].sum = "TWO";
+  EXPECT_EQ(change(now), "b has changed");
+}
+
+// What is written into one of them is in the other.
+TEST(WorkspaceState, NamesOfOneFileAreAPartOfIt) {
+  const auto linked = [](size_t one, size_t two, uint64_t inode, uint64_t device = 1) {
+    std::vector<State> all;
+    for (const char* path : {"c", "a", "b"})
+      all.push_back({.mode = 0100644, .size = 0, .path = path, .sum = "x"});
+    for (const size_t each : {one, two}) {
+      all[each].device = device;
+      all[each].inode = inode;
+    }
+    return all;
+  };
+  const WorkspaceState was(linked(0, 1, 7));
+  EXPECT_FALSE(was.firstChange(WorkspaceState(linked(1, 0, 9, 2)))) << "in another sandbox";
+  EXPECT_EQ(was.firstChange(WorkspaceState(linked(1, 2, 7))), "b has other hard links");
+  EXPECT_EQ(was.firstChange(WorkspaceState(linked(0, 2, 7))), "a has other hard links");
+  std::vector<State> apart = linked(0, 1, 7);
+  apart[1].device = 2;
+  EXPECT_EQ(was.firstChange(WorkspaceState(apart)), "c has other hard links");
+}
+
+TEST(WorkspaceState, TellsWhatHasNoContent) {
+  EXPECT_EQ(WorkspaceState(names()).firstWithoutContent(), std::nullopt);
+  for (const auto& [mode, what] : std::initializer_list<std::pair<uint32_t, std::string>>{
+           {010644, "the FIFO d/p"}, {0140755, "the socket d/p"}, {020666, "the device d/p"}}) {
+    std::vector<State> with = names();
+    with.push_back({.mode = mode, .size = 0, .path = "d/p", .sum = ""});
+    with.push_back({.mode = 040755, .size = 0, .path = "d", .sum = ""});
+    EXPECT_EQ(WorkspaceState(with).firstWithoutContent(), what);
+  }
+}
+
 // No names that run into each other give the digest of others.
 TEST(WorkspaceState, NamesAndContentAreApart) {
   const std::vector<State> one = {{.mode = 1, .size = 1, .path = "ab", .sum = "c"}};
@@ -77,15 +121,33 @@ TEST(WorkspaceState, NamesAndContentAreApart) {
 // As docs/ESCALATIONS.md says.
 TEST(WorkspaceState, ItsDigestCanBeMadeByHand) {
   using namespace std::string_literals;
-  const WorkspaceState state({{.mode = 0100644, .size = 5, .path = "b", .sum = "\x12\xab"},
+  const auto file = [](const char* path, int64_t s, uint32_t ns, uint64_t inode) {
+    return State{.mode = 0100644,
+                 .size = 5,
+                 .path = path,
+                 .sum = "\x12\xab",
+                 .modified_s = s,
+                 .modified_ns = ns,
+                 .device = inode,
+                 .inode = inode};
+  };
+  const WorkspaceState state({file("d", -1, 500'000'000, 0),
+                              file("c", 1, 20, 7),
+                              file("b", 1, 20, 7),
+                              file("e", -2, 750'000'000, 0),
+                              file("f", -3, 0, 0),
                               {.mode = 0120777, .size = 0, .path = "a/l", .sum = "../b"},
                               {.mode = 040755, .size = 0, .path = "", .sum = ""}});
   EXPECT_EQ(state.sha256(), base::sha256Hex("cloister-workspace v3\0"
-                                            "40755 0 - .\0"
+                                            "40755 0 - - .\0\0"
                                             "120777 0 "s +
                                             base::sha256Hex("../b") +
-                                            " a/l\0"
-                                            "100644 5 12ab b\0"s));
+                                            " - a/l\0\0"
+                                            "100644 5 12ab 1.000000020 b\0b\0"
+                                            "100644 5 12ab 1.000000020 c\0b\0"
+                                            "100644 5 12ab -0.500000000 d\0\0"
+                                            "100644 5 12ab -1.250000000 e\0\0"
+                                            "100644 5 12ab -3.000000000 f\0\0"s));
 }
 
 base::json::object listed(std::vector<State> names, const char* request = "{}") {
@@ -103,9 +165,35 @@ TEST(WorkspaceList, HasAllThatIsBound) {
   EXPECT_EQ(std::string(list.at("sha256").as_string()).size(), 64U);
   EXPECT_EQ(base::toJson(list.at("names")),
             R"([{"path":".","type":"directory","mode":"0711","bytes":null,"sha256":null,)"
-            R"("target":null},{"path":"d/\\u{430}\\xff","type":"file","mode":"0755","bytes":5,)"
-            R"("sha256":"12ab","target":null},{"path":"l","type":"link","mode":"0777",)"
-            R"("bytes":null,"sha256":null,"target":"/usr/\\u{202e}"}])");
+            R"("target":null,"modified":null,"hard_link_of":null},)"
+            R"({"path":"d/\\u{430}\\xff","type":"file","mode":"0755","bytes":5,"sha256":"12ab",)"
+            R"("target":null,"modified":"1970-01-01T00:00:00.000000000Z","hard_link_of":null},)"
+            R"({"path":"l","type":"link","mode":"0777","bytes":null,"sha256":null,)"
+            R"("target":"/usr/\\u{202e}","modified":null,"hard_link_of":null}])");
+}
+
+TEST(WorkspaceList, HasTimesAndHardLinks) {
+  const auto file = [](const char* path, int64_t s, uint32_t ns, uint64_t inode) {
+    return State{.mode = 0100644,
+                 .size = 0,
+                 .path = path,
+                 .sum = "x",
+                 .modified_s = s,
+                 .modified_ns = ns,
+                 .device = 1,
+                 .inode = inode};
+  };
+  const base::json::object list =
+      listed({file("\u0430", 1'000'000'000, 1, 7), file("c", -1, 999'999'999, 7),
+              file("d", 253'402'300'800, 0, 8), file("e", INT64_MIN, 0, 0)});
+  std::string told;
+  for (const auto& each : list.at("names").as_array())
+    told += base::toJson(each.at("modified")) + " " + base::toJson(each.at("hard_link_of")) + "\n";
+  EXPECT_EQ(told,
+            "\"1969-12-31T23:59:59.999999999Z\" null\n"
+            "null null\n"
+            "null null\n"
+            "\"2001-09-09T01:46:40.000000001Z\" \"c\"\n");
 }
 
 // Nobody has what is to run cut off by many names before it.

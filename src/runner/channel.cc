@@ -37,7 +37,7 @@ void StdinBuffer::take(size_t n) {
 
 void Channel::reset(uint32_t channel_number) {
   used = true;
-  ended = kill_rest = adopted = waited = terminal = saves = serves = notes = stdin_closing =
+  ended = kill_rest = adopted = waited = terminal = saves = holds = serves = notes = stdin_closing =
       windowed = draining = out_ready = err_ready = begun = false;
   taken = out_left = err_left = 0;
   window = wire::kOutputUnits;

@@ -42,6 +42,7 @@ struct Channel {
   bool waited = false;    // at a FIFO
   bool terminal = false;  // `in` and `out` are its other side
   bool saves = false;     // it has stopped the others, which it may no longer be able to let go on
+  bool holds = false;     // the workspace: nothing of before changes it until it has ended
   bool serves = false;    // it is a copy of the runner that changes nothing in the workspace
   bool notes = false;     // it has noted what is to be undone
   bool begun = false;     // it is not one that still waits for its code

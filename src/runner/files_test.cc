@@ -341,8 +341,15 @@ TEST_F(FilesTest, SavesWhileAllElseIsStoppedAndLetsItGoOn) {
             size);
 }
 
+struct More {
+  std::string modified;  // "seconds.nanoseconds"
+  uint64_t device = 0;
+  uint64_t inode = 0;
+};
+
 // path → mode, size and sum, as `state` and `hold` tell them.
-std::map<std::string, std::string> states(const std::string& out) {
+std::map<std::string, std::string> states(const std::string& out,
+                                          std::map<std::string, More>* more = nullptr) {
   std::map<std::string, std::string> all;
   wire::Reader r(out);
   while (static_cast<Kind>(r.u8()) == Kind::kState) {
@@ -352,6 +359,11 @@ std::map<std::string, std::string> states(const std::string& out) {
     const std::string path(r.bytes());
     const std::string_view sum = r.bytes();
     all[path] = head + base::toHex(sum);
+    More told;
+    told.modified = std::to_string(r.i64()) + "." + std::to_string(r.u32());
+    told.device = r.u64();
+    told.inode = r.u64();
+    if (more != nullptr) (*more)[path] = told;
   }
   EXPECT_EQ(r.u32(), 0U);
   EXPECT_TRUE(r.done());
@@ -381,6 +393,25 @@ TEST_F(FilesTest, TellsTheStateOfEachName) {
   EXPECT_EQ(states(serve({"hold", "alone", "1000", "10"}, "").out), expected);
 }
 
+// What has a time or a second name and is no regular file does not tell it.
+TEST_F(FilesTest, TellsTimesAndWhichNamesAreOneFile) {
+  EXPECT_EQ(shell("mkdir d; echo x > a; ln a d/b; echo x > c; touch -d @1000000000.123456789 a;"
+                  " touch -d @-5.5 c; ln -s a l; ln l m; mkfifo p; ln p q; touch -d @7 d p"),
+            0);
+  std::map<std::string, More> more;
+  EXPECT_EQ(states(serve({"state", "1000", "20"}, "").out, &more).size(), 9U);
+  EXPECT_EQ(more["a"].modified, "1000000000.123456789");
+  EXPECT_EQ(more["c"].modified, "-6.500000000");
+  EXPECT_NE(more["a"].inode, 0U);
+  EXPECT_EQ(more["a"].inode, more["d/b"].inode);
+  EXPECT_EQ(more["a"].device, more["d/b"].device);
+  EXPECT_EQ(more["c"].inode, 0U) << "it has one name";
+  for (const char* none : {"", "d", "l", "m", "p", "q"}) {
+    EXPECT_EQ(more[none].modified, "0.0") << none;
+    EXPECT_EQ(more[none].inode, 0U) << none;
+  }
+}
+
 // More than is read at once, and more than one piece of an answer.
 TEST_F(FilesTest, TellsTheDigestOfALongFile) {
   std::string content(200'003, '\0');
@@ -404,6 +435,41 @@ TEST_F(FilesTest, AnUploadUnderWayIsAnother) {
   EXPECT_EQ(serve({"hold", "alone", "1000", "10"}, "").code, 0U) << "it changes nothing";
   jail_->send(ToRunner::kKill, 8);
   std::ignore = jail_->finish(8);
+}
+
+// What is undone for it would be a change of what is held.
+TEST_F(FilesTest, ARequestThatIsKilledMeanwhileIsUndoneAfterwards) {
+  shell(
+      "mkdir -p src/shut; yes | head -c 4000000 > src/shut/large;"
+      " chmod 0 src/shut/large src/shut");
+  const auto mode = [&] {
+    jail_->startProgram(1, {"stat", "-c", "%a", "src/shut"}, 0);
+    return jail_->finish(1).out;
+  };
+  jail_->startProgram(8, {"pack", "src"}, wire::kStartFiles | wire::kStartWindow);
+  for (size_t got = 0; got < 200'000;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    if (frame->type == wire::FromRunner::kStdout) got += frame->payload.size();
+  }
+  jail_->startProgram(7, {"hold", "frozen", "9000000", "10"},
+                      wire::kStartFiles | wire::kStartStdin);
+  for (bool told = false; !told;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    told = frame->type == wire::FromRunner::kStdout && frame->channel == 7;
+  }
+  jail_->send(ToRunner::kKill, 8);
+  jail_->send(ToRunner::kTaken, 8, std::string("\xa0\x86\x01\0", 4));
+  jail_->finish(8);
+  const std::string open = mode();
+  EXPECT_NE(open, "0\n");
+  jail_->startProgram(9, {"list", "", "1", "10"}, wire::kStartFiles);
+  jail_->finish(9);
+  EXPECT_EQ(mode(), open) << "its notes are no other's";
+  jail_->send(ToRunner::kStdin, 7);
+  EXPECT_EQ(jail_->finish(7).code, 0U);
+  EXPECT_EQ(mode(), "0\n");
 }
 
 // Each process of it is gone before it can be looked at.

@@ -422,6 +422,7 @@ void Runner::launch(Channel& channel, uint8_t flags, const char* cwd) {
   if (!channel.waited) begin(channel);
   const std::string_view verb = text_.argv()[0];
   channel.saves = channel.notes && verb == "save";
+  channel.holds = channel.notes && verb == wire::files::kHold;
   channel.serves = channel.notes && onlyServes(verb);
   if (channel.notes && wire::kernel::kCell == text_.argv()[0] && text_.argv()[1] != nullptr) {
     channel.kernel = the_kernel_outputs.begin(text_.argv()[1]);
@@ -580,13 +581,6 @@ void Runner::collect(uint32_t channel, std::string_view payload) {
 Channel* Runner::find(uint32_t number) {
   for (Channel& channel : channels_) {
     if (channel.used && channel.number == number) return &channel;
-  }
-  return nullptr;
-}
-
-Channel* Runner::freeChannel() {
-  for (Channel& channel : channels_) {
-    if (!channel.used) return &channel;
   }
   return nullptr;
 }

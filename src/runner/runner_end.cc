@@ -68,6 +68,29 @@ bool Runner::drain(Channel& channel) {
   return channel.out_left == 0 && channel.err_left == 0;
 }
 
+bool Runner::isHeld() const {
+  return std::ranges::any_of(
+      channels_, [](const Channel& each) { return each.used && each.holds && !each.ended; });
+}
+
+// A request for files may be ended while the workspace is held: what is undone for it, a mode or an
+// upload, would be a change beside the program that it is held for.
+void Runner::undoNotes(Channel& channel) {
+  owed_[&channel - channels_] = true;
+  if (isHeld()) return;
+  for (size_t i = 0; i < kChannels; ++i) {
+    if (std::exchange(owed_[i], false)) undo(workspace_.get(), unfinished_[i]);
+  }
+}
+
+// The notes of one that has ended may still be needed.
+Channel* Runner::freeChannel() {
+  for (size_t i = 0; i < kChannels; ++i) {
+    if (!channels_[i].used && !owed_[i]) return &channels_[i];
+  }
+  return nullptr;
+}
+
 void Runner::account(pid_t pid, int status, const rusage& usage) {
   if (pid == adopted_) adopted_ = -1;
   for (Channel& channel : channels_) {
@@ -80,7 +103,7 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
       channel.status = status;
       channel.ended = true;
       if (channel.saves && WIFSIGNALED(status)) kill(-1, SIGCONT);
-      if (channel.notes) undo(workspace_.get(), notesOf(channel));
+      if (channel.notes) undoNotes(channel);
     }
   }
 }

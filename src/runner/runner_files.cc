@@ -2,6 +2,8 @@
 // The files that the node brings, and has removed.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -65,7 +67,11 @@ void Runner::onRemove(std::string_view payload) {
   *std::ranges::copy(last, name).out = '\0';
   uint32_t most = kMostRemoved;
   if (path.substr(0, slash) == kWorkspace) {
-    removeTree(workspace_.get(), name, wire::files::kMaxDepth, most);
+    // A program's code was a file. What else has its name now is the program's own.
+    struct stat st;
+    const bool file =
+        fstatat(workspace_.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    if (file) unlinkat(workspace_.get(), name, 0);
   } else if (path.substr(0, slash) == kTmp) {
     const Fd tmp(open(kTmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (tmp) removeTree(tmp.get(), name, wire::files::kMaxDepth, most);

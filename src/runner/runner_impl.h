@@ -70,6 +70,8 @@ class Runner {
   [[nodiscard]] Unfinished& notesOf(const Channel& channel) const {
     return unfinished_[&channel - channels_];
   }
+  [[nodiscard]] bool isHeld() const;
+  void undoNotes(Channel& channel);
   bool openInput(Channel& channel, uint8_t flags, Fd& theirs);
   bool makeFifo(Fd& ours);
   void adopt(Channel& channel);
@@ -121,6 +123,7 @@ class Runner {
   bool* polled_[kPolled];  // what says of each descriptor behind the first two that it is ready
   LeftOver left_over_;
   Unfinished* unfinished_ = nullptr;  // of each channel, once there was a request for files
+  bool owed_[kChannels] = {};  // what it noted is undone when the workspace is held no longer
   CommandText text_;
   CollectRules rules_;
   // A kCollect that waits for the end of its channel's program.

@@ -296,6 +296,19 @@ TEST_F(RunnerTest, RemovesWhatWasThereForAProgram) {
   EXPECT_EQ(jail_->shell("ls -A /tmp /workspace").out, "/tmp:\nkept\n\n/workspace:\nkept\n");
 }
 
+// Of its code nothing else was made in the workspace.
+TEST_F(RunnerTest, RemovesNothingButFilesInTheWorkspace) {
+  EXPECT_EQ(jail_
+                ->shell("mkdir .cloister-d; echo x > .cloister-d/kept; ln -s x .cloister-l;"
+                        " mkfifo .cloister-p; echo x > .cloister-f")
+                .code,
+            0U);
+  for (const char* name : {".cloister-d", ".cloister-l", ".cloister-p", ".cloister-f"})
+    jail_->send(ToRunner::kRemove, 0, sized(std::string("/workspace/") + name));
+  EXPECT_EQ(jail_->shell("ls -A . .cloister-d").out,
+            ".:\n.cloister-d\n.cloister-l\n.cloister-p\n\n.cloister-d:\nkept\n");
+}
+
 // The program that fills its directory meanwhile keeps it; the others wait no longer.
 TEST_F(RunnerTest, RemovesNoMoreThanItsBound) {
   EXPECT_EQ(

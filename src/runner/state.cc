@@ -40,7 +40,7 @@ struct State {
     if (files_left == 0) return EFBIG;
     --files_left;
     if (S_ISLNK(st.st_mode)) return link(directory, name, length, st);
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return tell(length, st.st_mode, 0, {});
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return tell(length, st, {});
     Readable readable(directory, name, {path, length}, st);
     const Fd fd(openBeneath(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     if (!fd) return errno == ENOENT ? 0 : errno;
@@ -51,10 +51,10 @@ struct State {
     if (readable.changed()) st.st_mode = mode;
     if (S_ISREG(st.st_mode)) {
       readable.end();
-      return file(fd.get(), length, st.st_mode);
+      return file(fd.get(), length, st);
     }
     if (depth == 0) return ENAMETOOLONG;
-    if (const int error = tell(length, st.st_mode, 0, {}); error != 0) return error;
+    if (const int error = tell(length, st, {}); error != 0) return error;
     return walk(fd.get(), length, depth - 1);
   }
 
@@ -62,10 +62,10 @@ struct State {
     char target[PATH_MAX];
     const ssize_t n = readlinkat(directory, name, target, sizeof target);
     if (n < 0) return errno == ENOENT ? 0 : errno;
-    return tell(length, st.st_mode, 0, {target, static_cast<size_t>(n)});
+    return tell(length, st, {target, static_cast<size_t>(n)});
   }
 
-  int file(int fd, size_t length, mode_t mode) {
+  int file(int fd, size_t length, struct stat st) {
     Sha256 hash;
     uint64_t size = 0;
     for (;;) {
@@ -80,17 +80,25 @@ struct State {
     }
     char digest[Sha256::kSize];
     hash.finish(digest);
-    return tell(length, mode, size, {digest, sizeof digest});
+    st.st_size = static_cast<off_t>(size);
+    return tell(length, st, {digest, sizeof digest});
   }
 
-  int tell(size_t length, mode_t mode, uint64_t size, std::string_view sum) {
-    char text[2 * PATH_MAX + 32];
+  // Directories have a time too, but the service's own files come and go in them.
+  int tell(size_t length, const struct stat& st, std::string_view sum) {
+    const bool regular = S_ISREG(st.st_mode);
+    const bool shared = regular && st.st_nlink > 1;
+    char text[2 * PATH_MAX + 64];
     wire::Writer w(text, sizeof text);
     w.u8(static_cast<uint8_t>(wire::files::Kind::kState));
-    w.u32(mode);
-    w.u64(size);
+    w.u32(st.st_mode);
+    w.u64(regular ? static_cast<uint64_t>(st.st_size) : 0);
     w.bytes({path, length});
     w.bytes(sum);
+    w.i64(regular ? st.st_mtim.tv_sec : 0);
+    w.u32(regular ? static_cast<uint32_t>(st.st_mtim.tv_nsec) : 0);
+    w.u64(shared ? st.st_dev : 0);
+    w.u64(shared ? st.st_ino : 0);
     return w.ok() ? answer.put(w.view()) : ENAMETOOLONG;
   }
 };
@@ -103,7 +111,7 @@ int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& a
   if (!root) return errno;
   struct stat st;
   if (fstat(root.get(), &st) != 0) return errno;
-  if (const int error = state.tell(0, st.st_mode, 0, {}); error != 0) return error;
+  if (const int error = state.tell(0, st, {}); error != 0) return error;
   if (const int error = state.walk(root.get(), 0, kMaxDepth); error != 0) return error;
   return answer.end(0);
 }

@@ -49,8 +49,10 @@
 // bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
 // were left out. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes path, bytes
 // from; both beneath the watched directory, "" being itself. A state is u8 kState, u32 st_mode, u64
-// size, bytes path, bytes the SHA-256 of a file, or the target of a link, or nothing. Exit code 0,
-// or kFailed with, on stderr, u32 errno and bytes what.
+// size, bytes path, bytes the SHA-256 of a file, or the target of a link, or nothing; of a regular
+// file i64 seconds and u32 nanoseconds of its last modification, and, if it has more names than
+// one, u64 device and u64 inode; each of these is 0 otherwise. Exit code 0, or kFailed with, on
+// stderr, u32 errno and bytes what.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +67,7 @@ enum class Kind : uint8_t {
   kLink = 3,
   kOther = 4,
   kChange = 5,
-  kState = 7  // 6 had the digest of a link's target
+  kState = 7  // 6 had the digest of a link's target, and no times
 };
 
 enum class ChangeKind : uint8_t {

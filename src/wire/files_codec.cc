@@ -90,6 +90,7 @@ Result<std::optional<Part>> takeChange(std::string_view& bytes) {
 
 Result<std::optional<Part>> takeState(std::string_view& bytes) {
   constexpr size_t kHead = 1 + 4 + 8;
+  constexpr size_t kTail = 8 + 4 + 8 + 8;
   if (bytes.size() < kHead) return std::nullopt;
   Reader head(bytes.substr(1, kHead - 1));
   State state;
@@ -99,9 +100,15 @@ Result<std::optional<Part>> takeState(std::string_view& bytes) {
   const auto path = TRY(takeBytes(rest));
   if (!path) return std::nullopt;
   const auto sum = TRY(takeBytes(rest));
-  if (!sum) return std::nullopt;
+  if (!sum || rest.size() < kTail) return std::nullopt;
+  Reader tail(rest.substr(0, kTail));
+  rest.remove_prefix(kTail);
   state.path = *path;
   state.sum = *sum;
+  state.modified_s = tail.i64();
+  state.modified_ns = tail.u32();
+  state.device = tail.u64();
+  state.inode = tail.u64();
   bytes = rest;
   return Part(std::move(state));
 }
@@ -176,6 +183,10 @@ std::string encode(const Part& part) {
     w.u64(state->size);
     w.bytes(state->path);
     w.bytes(state->sum);
+    w.i64(state->modified_s);
+    w.u32(state->modified_ns);
+    w.u64(state->device);
+    w.u64(state->inode);
   } else {
     const auto& entry = std::get<Entry>(part);
     w.u8(static_cast<uint8_t>(entry.kind));

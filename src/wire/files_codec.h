@@ -40,6 +40,12 @@ struct State {
   uint64_t size = 0;
   std::string path;  // as Entry's
   std::string sum;   // the SHA-256 of a file, or the target of a link, or nothing
+  // Of a regular file: when it was modified last. Programs set it as they like.
+  int64_t modified_s = 0;
+  uint32_t modified_ns = 0;
+  // Of a regular file with more names than one, of which it is the same for all; otherwise 0.
+  uint64_t device = 0;
+  uint64_t inode = 0;
 };
 
 using Part = std::variant<Entry, EndOfEntries, Change, State>;

@@ -87,8 +87,10 @@ enum class ToRunner : uint16_t {
   // programs that start from now on may change files although kWritesFlag does not let them. It
   // takes the place of the list before it.
   kWritable = 15,
-  // bytes path: kTemporary and what may be in a name, directly in /workspace or /tmp. What is there
-  // is removed, with what is in it, as far as it can be. No answer.
+  // bytes path: kTemporary and what may be in a name, directly in /workspace or /tmp. A regular
+  // file
+  // is removed; in /tmp also what else is there, with what is in it, as far as it can be. No
+  // answer.
   kRemove = 16,
 };
 

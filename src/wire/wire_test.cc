@@ -164,8 +164,14 @@ TEST(Errors, AreCutToWhatTheOtherSideAccepts) {
 }
 
 TEST(FilePartTest, TheStateOfAName) {
-  const files::State sent{
-      .mode = 0100644, .size = 5, .path = "a/b", .sum = std::string(32, '\x7f')};
+  const files::State sent{.mode = 0100644,
+                          .size = 5,
+                          .path = "a/b",
+                          .sum = std::string(32, '\x7f'),
+                          .modified_s = -7,
+                          .modified_ns = 999'999'999,
+                          .device = 3,
+                          .inode = uint64_t{1} << 60};
   const std::string bytes = files::encode(sent);
   for (size_t cut = 0; cut < bytes.size(); ++cut) {
     std::string_view rest = std::string_view(bytes).substr(0, cut);
@@ -183,6 +189,10 @@ TEST(FilePartTest, TheStateOfAName) {
   EXPECT_EQ(state->size, sent.size);
   EXPECT_EQ(state->path, sent.path);
   EXPECT_EQ(state->sum, sent.sum);
+  EXPECT_EQ(state->modified_s, sent.modified_s);
+  EXPECT_EQ(state->modified_ns, sent.modified_ns);
+  EXPECT_EQ(state->device, sent.device);
+  EXPECT_EQ(state->inode, sent.inode);
   EXPECT_EQ(rest.size(), more.size() - bytes.size());
   const std::string long_path =
       files::encode(files::State{.mode = 0, .size = 0, .path = std::string(4097, 'x'), .sum = ""});

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S22 to S27: who has something else run than what a person approved, in a session: over the API, from a program that goes on
-beside it, from one that waits for the release, and by ways to go on that no signal stops. The approved bytes run, or nothing."""
+"""S22 to S32: who has something else run than what a person approved, in a session: over the API, from a program that goes on
+beside it, from one that waits for the release, by ways to go on that no signal stops, and by what lies behind, chooses or feeds
+the approved bytes. The approved bytes run, or nothing."""
 
 import pathlib
 import tempfile
@@ -16,7 +17,8 @@ FREEZES = not AS_USER and machine.can_freeze()
 TENANT = "mixed"  # commands of its sessions are approved by a person, code is not
 CODE = {"language": "bash", "kernel": "none"}
 GOOD, EVIL = "good\n", "evil\n"
-SWAP = "swapped() { printf 'echo evil' > .new; mv .new deploy.sh; }\n"
+# With the time of the good one, by which the state would tell them apart.
+SWAP = "swapped() { printf 'echo evil' > .new; touch -d @1 .new; mv .new deploy.sh; }\n"
 # Reacts to each opening of the file but the first, which is the one when the approval is asked for; it is never still.
 WATCHER = r"""
 import ctypes, os, struct
@@ -59,9 +61,36 @@ while True:
     with open("/tmp/beat", "w") as file: file.write(str(number))
     if number % 200 == 0:  # a moment of each is as long as a release takes
         with open("/workspace/.flip", "w") as file: file.write("echo evil" if number % 400 else "echo good")
+        os.utime("/workspace/.flip", (1, 1))
         os.rename("/workspace/.flip", "/workspace/deploy.sh")
     time.sleep(0.0005)
 """
+
+
+# Its own code's place becomes a directory, which the approved program reads through a link; there is another module behind it.
+PLACE = r"""
+import os, sys, time
+me = os.path.realpath(sys.argv[0])
+os.unlink(me)
+os.mkdir(me)
+with open(me + "/conf.py", "w") as file: file.write("print('good')")
+os.symlink(os.path.basename(me) + "/conf.py", "conf.py")
+os.mkdir("other")
+with open("other/conf.py", "w") as file: file.write("print('evil')")
+open("/tmp/ready", "w").close()
+time.sleep(600)
+"""
+
+
+def processes(mark):
+    """Of the host, those with this in their command line."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
+        except OSError:
+            pass
+    return found
 
 
 class ApprovedEffect(RulesTest):
@@ -153,7 +182,7 @@ class ApprovedEffect(RulesTest):
 
     def test_S23_a_program_beside_it_swaps(self):
         self.put("deploy.sh", b"echo good")
-        flips = self.code(SWAP + "while :; do swapped; sleep 0.2; printf 'echo good' > .new; mv .new deploy.sh; sleep 0.2; done", wait=0)
+        flips = self.code(SWAP + "while :; do swapped; sleep 0.2; printf 'echo good' > .new; touch -d @1 .new; mv .new deploy.sh; sleep 0.2; done", wait=0)
         ran = 0
         for _ in range(40):
             if ran == 3:
@@ -252,6 +281,92 @@ class ApprovedEffect(RulesTest):
         self.assertNotIn("evil", done["stdout"])
         self.assertNotEqual(done.get("exit_code"), 0, done)
         self.ask("DELETE", f"/v1/executions/{keeps['id']}", None, self.ours, 202)
+
+    def test_S28_times_choose_what_runs(self):
+        """Bytecode counts where it names the time of its source; make runs what is older."""
+        self.put("main.py", b"import helper")
+        self.code("echo 'print(\"evil\")' > helper.py; touch -d @1000000000 helper.py; python3 -c 'import helper' > .out;"
+                  " echo 'print(\"good\")' > helper.py; touch -d @1500000000 helper.py")
+        self.assertEqual(self.code("python3 -B main.py")["stdout"], GOOD)
+        held = self.blocked("python3 main.py")
+        self.code("touch -d @1000000000 helper.py")
+        self.assertEqual(self.code("python3 -B main.py")["stdout"], EVIL)
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("helper.py has another modification time", done["error"]["message"])
+        self.code("printf 'out: src\\n\\techo evil\\n' > Makefile; touch -d @1000000000 src; touch -d @1500000000 out")
+        held = self.blocked("make -q || echo evil")
+        self.code("touch src")
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("src has another modification time", done["error"]["message"])
+        held = self.blocked("ls -d main.py")
+        self.code("cat *.py > /dev/null")
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], "main.py\n", "to read them is no change")
+
+    def test_S29_pipes_are_refused(self):
+        """What is in one when the program reads it was not there when it was approved."""
+        self.put("good.sh", b"echo good")
+        for make, what in (("mkfifo deploy.sh", "the FIFO deploy.sh"), ("mkdir d; mkfifo d/p", "the FIFO d/p"),
+                           ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", "the socket s")):
+            self.code("rm -rf deploy.sh d s; " + make)
+            for sandbox in ("session", "fresh"):
+                refused = self.ask("POST", f"{self.session}/exec", {"command": "bash good.sh", "sandbox": sandbox}, self.ours, 422)
+                self.assertIn(what + " in the workspace", refused.json()["detail"])
+        self.code("rm -rf deploy.sh d s")
+        held = self.blocked("bash good.sh")
+        self.code("mkfifo deploy.sh")
+        self.release(held)
+        self.assertEqual(self.ended(held)["status"], "denied")
+
+    def test_S30_hard_links_are_bound(self):
+        """What the program writes into one name it runs by another."""
+        for name, content in (("deploy.sh", b"cat note > log\n. ./hooks.sh\necho good\n"), ("note", b"echo evil\n"), ("log", b""), ("hooks.sh", b"")):
+            self.put(name, content)
+        self.code("touch -d @1 log hooks.sh")
+        held = self.blocked()
+        self.code("ln -f hooks.sh log")
+        self.release(held)
+        done = self.ended(held)
+        self.assertEqual(done["status"], "denied", done)
+        self.assertIn("hooks.sh has other hard links", done["error"]["message"])
+        held = self.blocked("ls log")
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], "log\n", "those that were there are no matter")
+
+    def test_S31_nothing_is_removed_while_it_runs(self):
+        """A program of before is cancelled: the service removes its code only afterwards, and nothing else that has its name."""
+        self.put("deploy.sh", b"trap : USR1; python3 -B -c 'import conf'; sleep 6031 & wait; PYTHONPATH=other python3 -B -c 'import conf'; kill %1")
+        beside = self.python(PLACE)
+        held = self.blocked()
+        self.release(held)
+        if not FREEZES:
+            return self.assertStopped(self.ended(held))
+        harness.wait_for("its first part", lambda: processes("6031"), 30)
+        self.ask("DELETE", f"/v1/executions/{beside['id']}", None, self.ours, 202)
+        self.assertEqual(self.server.wait_end(beside["id"], 20)["status"], "cancelled")
+        self.ask("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, self.ours)
+        self.assertEqual(self.ended(held)["stdout"], GOOD + GOOD)
+        self.assertEqual(self.code("cat .cloister-*/conf.py")["stdout"], "print('good')", "it is no code of the service's")
+
+    def test_S32_variables_that_name_other_places(self):
+        """The program that `bash` is, and what it reads before its script, lie where others of the session write."""
+        session = self.open(self.ours, env={"PATH": "/tmp/bin:/usr/bin:/bin"}).path
+        for where, env in ((session, {}), *((self.session, each) for each in (
+                {"PATH": "/usr/bin:/tmp/bin:/bin"}, {"BASH_ENV": "/tmp/e"}, {"PYTHONPATH": "/dev/shm"}, {"BASH_ENV": "$A/e", "A": "/tmp"},
+                {"HOME": "/tmp"}, {"LD_PRELOAD": "/var/tmp/x.so"}, {"PATH": "/proc/self/cwd/../tmp:/usr/bin:/bin"}))):
+            refused = self.ask("POST", f"{where}/exec", {"command": "bash deploy.sh", "env": env}, self.ours, 422)
+            self.assertIn(f"the variable {next(iter(env), 'PATH')} ", refused.json()["detail"])
+            self.assertIn("sandbox: fresh", refused.json()["detail"])
+        self.ask("PUT", f"{session}/files/deploy.sh", b"echo good", self.ours)
+        held = self.ask("POST", f"{session}/exec", {"command": "bash deploy.sh", "sandbox": "fresh"}, self.ours, 201).json()
+        self.ask("POST", f"{session}/exec?wait=30", {**CODE, "code": "mkdir -p /tmp/bin; printf '#!/bin/sh\\necho evil' > /tmp/bin/bash;"
+                                                     " chmod +x /tmp/bin/bash"}, self.ours)
+        self.release(held)
+        self.assertEqual(self.ended(held)["stdout"], GOOD)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,7 @@ class Workspace(Held):
         for change, why in (("echo 'print(2)' > lib/m.py", "lib/m.py has changed"), ("chmod 755 plain", "plain has another type or mode"),
                             ("ln -sf plain link", "link has changed"), ("rm plain", "plain was removed"),
                             ("touch lib/json.py", "lib/json.py is new"), ("mkfifo pipe", "pipe is new"),
+                            ("touch -d 2001-01-01 lib/m.py", "lib/m.py has another modification time"),
                             ("rm plain; mkfifo plain", "plain has another type or mode"),
                             ("chmod 700 lib", "lib has another type or mode"), ("cp -p plain p; touch -r plain p; mv p plain; "
                              "printf y | dd of=plain conv=notrunc status=none; touch -d 2001-01-01 plain", "plain has changed")):
@@ -149,6 +150,7 @@ class Workspace(Held):
         session = self.open()
         self.code(session, "mkdir -m 750 lib; ln -s ../deploy.sh lib/run; ln -s /usr/bin/env env; printf x > $'\\xd0\\xb0'")
         self.put(session, "deploy.sh", b"echo evil")
+        self.code(session, "touch -d @-1.5 $'\\xd0\\xb0'; touch -d @1000000000.000000001 deploy.sh; ln deploy.sh hard")
         held = self.blocked(session)
         self.put(session, "deploy.sh", b"echo good")  # what who looks there reads
         self.assertEqual(self.call("GET", f"/v1/sessions/{session}/files/deploy.sh", key=self.key_).body, b"echo good")
@@ -161,18 +163,22 @@ class Workspace(Held):
         self.assertIn(f"sha256 {bound['sha256']};", display)
         evil = hashlib.sha256(b"echo evil").hexdigest()
         own = bound["names"][0]["mode"]
+        late, early = "2001-09-09T01:46:40.000000001Z", "1969-12-31T23:59:58.500000000Z"
+        self.assertEqual([(each["path"], each["modified"], each["hard_link_of"]) for each in bound["names"] if each["type"] == "file"],
+                         [("deploy.sh", late, None), ("hard", late, "deploy.sh"), ("\\u{430}", early, None)])
+        self.assertEqual({(each["modified"], each["hard_link_of"]) for each in bound["names"] if each["type"] != "file"}, {(None, None)})
         self.assertEqual([(each["path"], each["type"], each["mode"], each["bytes"], each["sha256"], each["target"]) for each in bound["names"]],
                          [(".", "directory", own, None, None, None), ("deploy.sh", "file", "0644", 9, evil, None),
-                          ("env", "link", "0777", None, None, "/usr/bin/env"), ("lib", "directory", "0750", None, None, None),
+                          ("env", "link", "0777", None, None, "/usr/bin/env"), ("hard", "file", "0644", 9, evil, None), ("lib", "directory", "0750", None, None, None),
                           ("lib/run", "link", "0777", None, None, "../deploy.sh"),
                           ("\\u{430}", "file", "0644", 1, hashlib.sha256(b"x").hexdigest(), None)])
-        self.assertEqual((bound["files"], bound["bytes"], bound["left_out"]), (5, 10, 0))
+        self.assertEqual((bound["files"], bound["bytes"], bound["left_out"]), (6, 19, 0))
         self.assertEqual(self.digest_by_hand(int(own, 8)), bound["sha256"])
         self.server.kill()
         self.server.start()
         self.assertEqual(self.call("GET", path, key=self.boss("mixed"), status=200).json()["workspace"], bound)
         printed = self.server.cli("escalation", "show", escalation, "--full", env={"CLOISTER_API_KEY": self.boss("mixed")})
-        for line in (f"0644 file deploy.sh (9 bytes, sha256 {evil})", "0777 link env -> /usr/bin/env", "0644 file \\u{430} ("):
+        for line in (f"0644 file deploy.sh (9 bytes, sha256 {evil}, modified {late})", f"modified {late}, hard link of deploy.sh)", "0777 link env -> /usr/bin/env", "0644 file \\u{430} ("):
             self.assertIn(line, printed.stdout)
         printed = self.server.cli("escalation", "show", escalation, "--full", "--json", env={"CLOISTER_API_KEY": self.boss("mixed")})
         self.assertEqual(json.loads(printed.stdout)["whole"]["workspace"], bound)
@@ -190,6 +196,9 @@ class Workspace(Held):
             (there / "env").symlink_to("/usr/bin/env")
             for name, mode in (("deploy.sh", 0o644), ("\u0430", 0o644), ("lib", 0o750), (".", own)):
                 (there / name).chmod(mode)
+            os.link(there / "deploy.sh", there / "hard")
+            for name, time_ns in (("deploy.sh", 10**18 + 1), ("\u0430", -1_500_000_000)):
+                os.utime(there / name, ns=(time_ns, time_ns))
             done = subprocess.run(["bash", "-c", script.replace("/workspace", folder)], capture_output=True, text=True, check=True)
             return done.stdout.split()[0]
 
@@ -212,8 +221,50 @@ class Workspace(Held):
         self.assertDenied(self.approved(held), held, "deploy.sh has changed")
         held = self.blocked(session)
         self.put(session, "deploy.sh", b"echo good")
-        self.put(session, "deploy.sh", b"echo evil")  # as it was
+        self.put(session, "deploy.sh", b"echo evil")  # as it was, but for its time
+        self.assertDenied(self.approved(held), held, "deploy.sh has another modification time")
+        self.code(session, "touch -d @1 deploy.sh")
+        held = self.blocked(session)
+        self.put(session, "deploy.sh", b"echo good")
+        self.put(session, "deploy.sh", b"echo evil")
+        self.code(session, "touch -d @1 deploy.sh")  # as it was
         self.assertEqual(self.approved(held)["stdout"], "evil\n")
+
+    def test_hard_links_are_a_part_of_it(self):
+        session = self.open()
+        self.code(session, "touch -d @1 a b c; ln a d")
+        for change, why in (("ln -f b c", "b has other hard links"), ("cp -p d e; mv e d", "a has other hard links"), ("cat a d", "")):
+            with self.subTest(change):
+                held = self.blocked(session, "ls")
+                self.assertEqual(self.code(session, change)["status"], "completed")
+                done = self.approved(held)
+                if why:
+                    self.assertDenied(done, held, why)
+                else:
+                    self.assertEqual(done["stdout"], "a\nb\nc\nd\n", done)
+
+    def test_what_it_cannot_cover_is_refused(self):
+        """A pipe has no content; a variable and the directory may lead to where the session writes."""
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+
+        def refused(field, *words, **more):
+            answer = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh", **more}, key=self.key_, status=422)
+            for word in words:
+                self.assertIn(word, answer.json()["detail"])
+            self.assertIn(f"'{field}'", str(answer.json()))
+
+        self.code(session, "mkfifo pipe")
+        refused("command", "the FIFO pipe in the workspace", "remove it")
+        refused("command", "the FIFO pipe in the workspace", sandbox="fresh")
+        self.code(session, "rm pipe")
+        refused("env", "the variable BASH_ENV names /tmp/e", "sandbox: fresh", env={"BASH_ENV": "/tmp/e"})
+        refused("env", "the variable PATH names /dev/shm", env={"PATH": "/usr/bin:/bin:/dev/shm"})
+        refused("cwd", "it begins in /tmp", "sandbox: fresh", cwd="/tmp")
+        held = self.blocked(session, "bash /workspace/deploy.sh", cwd="/tmp", env={"BASH_ENV": "/tmp/e"}, sandbox="fresh")
+        self.assertEqual(self.approved(held)["stdout"], "good\n")
+        held = self.blocked(session, env={"PATH": "/workspace/bin:/usr/bin:/bin", "BASH_ENV": "setup"})
+        self.assertEqual(self.approved(held)["stdout"], "good\n")
 
     def test_nothing_is_let_in_while_it_runs(self):
         session = self.open()

@@ -119,11 +119,12 @@ struct Served {
     for (const model::FileSpec& file : files) {
       if (file.content.size() > bytes) return EFBIG;
       bytes -= file.content.size();
-      // One that is written with the mode of a link is one, to its content.
+      // One that is written with a type in its mode is that; a link is one to its content.
       constexpr uint32_t kRegular = 0100000;
       constexpr uint32_t kLink = 0120000;
-      const bool link = (file.mode & kLink) == kLink;
-      out += encode(wire::files::State{.mode = link ? file.mode : kRegular | file.mode,
+      const bool typed = file.mode > 07777;
+      const bool link = (file.mode & 0170000) == kLink;
+      out += encode(wire::files::State{.mode = typed ? file.mode : kRegular | file.mode,
                                        .size = link ? 0 : file.content.size(),
                                        .path = file.path,
                                        .sum = link ? file.content : digestOf(file.content)});

@@ -23,8 +23,8 @@ struct HoldGate {
   explicit HoldGate(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
   bool closed = false;
   uint64_t count = 0;  // how often it was closed
-  // Programs that the runner has been told to start and has not: it waits until each executes, so
-  // that none of them may be frozen before.
+  // Programs that the runner has been told to start and has not, and removals of code that it is
+  // being told: it waits until each executes, so that none of them may be frozen before.
   size_t starting = 0;
   Signal changed;
 };

@@ -183,7 +183,8 @@ class ProcessSession final : public Sandbox {
   }
 
   std::unique_ptr<Exec> removing(std::unique_ptr<Exec> exec, const model::ExecSpec& spec) {
-    return thenRemove(std::move(exec), present_->live->executor(), present_->board, spec.temporary);
+    return thenRemove(std::move(exec), present_->live->executor(), present_->board, gate_,
+                      spec.temporary);
   }
 
   // What runs in the session's own sandbox is stopped meanwhile, and by who saves.
