@@ -25,13 +25,6 @@
 
 namespace cloister::orchestrator {
 
-// Error::field of the bound of what one agent may have waiting.
-inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
-// What helps then, whether something waits for the escalations or they were asked for by hand.
-inline constexpr char kDecideOne[] =
-    "have one of them decided (cloister escalation pending), or end an execution or session that "
-    "waits for one";
-
 struct EscalationConfig {
   int64_t grant_us = int64_t{7200} * 1'000'000;
   int64_t ttl_us = int64_t{3600} * 1'000'000;  // of one made by hand

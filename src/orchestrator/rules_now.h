@@ -12,9 +12,6 @@
 
 namespace cloister::orchestrator {
 
-// Looks at rules that cannot be read, after which what they held is ended.
-inline constexpr uint32_t kMostUnreadable = 20;
-
 class RulesNow {
  public:
   explicit RulesNow(const AgentGuard& guard) : guard_(guard) {}

@@ -88,8 +88,7 @@ enum class ToRunner : uint16_t {
   // takes the place of the list before it.
   kWritable = 15,
   // bytes path: kTemporary and what may be in a name, directly in /workspace or /tmp. A regular
-  // file
-  // is removed; in /tmp also what else is there, with what is in it, as far as it can be. No
+  // file is removed; in /tmp also what else is there, with what is in it, as far as it can be. No
   // answer.
   kRemove = 16,
 };
