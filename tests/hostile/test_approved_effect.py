@@ -82,17 +82,6 @@ time.sleep(600)
 """
 
 
-def processes(mark):
-    """Of the host, those with this in their command line."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
-        except OSError:
-            pass
-    return found
-
-
 class ApprovedEffect(RulesTest):
     @classmethod
     def setUpClass(cls):
@@ -345,7 +334,7 @@ class ApprovedEffect(RulesTest):
         self.release(held)
         if not FREEZES:
             return self.assertStopped(self.ended(held))
-        harness.wait_for("its first part", lambda: processes("6031"), 30)
+        harness.wait_for("its first part", lambda: machine.processes("6031"), 30)
         self.ask("DELETE", f"/v1/executions/{beside['id']}", None, self.ours, 202)
         self.assertEqual(self.server.wait_end(beside["id"], 20)["status"], "cancelled")
         self.ask("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, self.ours)

@@ -46,3 +46,14 @@ def need_program(test, *names):
             if harness.SLOW:
                 test.skipTest(f"not in the guest's image: {name}")
             test.fail(f"{name} is not installed: ./dev test installs it")
+
+
+def processes(mark):
+    """→ the ids of the host's processes that have `mark` in their command line."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
+        except OSError:
+            pass
+    return found

@@ -19,16 +19,6 @@ from escalation_case import Escalations
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 
-def processes(mark):
-    """Of the host, those with this in their command line."""
-    found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            found += [path.parent.name] if mark.encode() in path.read_bytes() else []
-        except OSError:
-            pass
-    return found
-
 
 class Held(Escalations):
     CODE = {"language": "bash", "kernel": "none"}  # no rule wants that approved in the tenant `mixed`
@@ -125,25 +115,6 @@ class Workspace(Held):
                 self.assertIn("ask anew while none runs", done["error"]["message"])
                 self.server.request("DELETE", f"/v1/executions/{beside['id']}", key=self.key_)
                 self.server.wait_end(beside["id"])
-
-    def test_a_vote_that_is_revoked_before_it_is_let_in(self):
-        session = self.open()
-        self.put(session, "deploy.sh", b"echo good")
-        beside = self.code(session, "sleep 600", wait=0, sandbox="fresh", timeout_seconds=600)
-        self.server.wait_status(beside["id"], "running")
-        held = self.blocked(session)
-        voter = self.call("POST", "/v1/keys", {"tenant": "mixed", "name": "test", "role": "approver", "user": "ann"},
-                          status=201).json()
-        self.assertEqual(self.vote(self.id_of(held), voter["secret"])["status"], "approved")
-        self.call("DELETE", f"/v1/keys/{voter['id']}", status=204)
-        self.call("DELETE", f"/v1/executions/{beside['id']}", key=self.key_, status=202)
-        self.server.wait_end(beside["id"])
-        harness.wait_for("it to be judged again", lambda: self.audit(self.id_of(held))[-1]["action"] == "escalation.votes_revoked", 20)
-        shown = self.show(self.id_of(held), self.boss("mixed"))
-        self.assertEqual((shown["status"], [each["revoked"] for each in shown["decisions"]]), ("pending", [True]), shown)
-        self.assertEqual(self.server.get(held["id"])["status"], "blocked")
-        done = self.approved(held)
-        self.assertEqual((done["status"], done["stdout"]), ("completed", "good\n"), done)
 
     def test_who_decides_sees_what_is_bound(self):
         """And not what is read there meanwhile; so also after a restart, when the session is gone."""
@@ -285,7 +256,7 @@ class Workspace(Held):
         moved = self.call("POST", f"/v1/sessions/{session}:move", {"runtime": "process"}, key=self.key_)
         self.assertTrue(moved.json()["error"]["message"].startswith("moving a session: its workspace is held for " + held["id"]),
                         moved.body[:500])
-        harness.wait_for("what comes behind the trap", lambda: processes("6011"), 10)
+        harness.wait_for("what comes behind the trap", lambda: machine.processes("6011"), 10)
         self.call("POST", f"/v1/executions/{held['id']}:signal", {"signal": "SIGUSR1"}, key=self.key_)
         done = self.server.wait_end(held["id"], 20)
         self.assertEqual((done["status"], done["stdout"]), ("completed", "good"), done)
@@ -421,13 +392,13 @@ class Killed(Held):
         mark = f"{time.time_ns() % 10**9 + 10**6}"
         self.code(session, f"exec -a stopped-{mark} sleep 600", wait=0)
         held = self.blocked(session, f"exec -a approved-{mark} sleep 500", timeout_seconds=600)
-        harness.wait_for("both", lambda: processes(f"stopped-{mark}"), 10)
+        harness.wait_for("both", lambda: machine.processes(f"stopped-{mark}"), 10)
         self.approve(held)
-        harness.wait_for("both", lambda: processes(f"approved-{mark}"), 20)
+        harness.wait_for("both", lambda: machine.processes(f"approved-{mark}"), 20)
         self.server.kill()
         self.server.start()
         self.assertEqual(self.server.wait_end(held["id"], 20)["error"]["type"], "SERVER_RESTART")
-        harness.wait_for("their end", lambda: not processes(mark), 30)
+        harness.wait_for("their end", lambda: not machine.processes(mark), 30)
 
 
 class Bounds(Held):
